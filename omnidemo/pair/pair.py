@@ -97,7 +97,7 @@ class Pair:
         asked = self.asked(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-        domain, seed, learn = asked.domain, asked.seed, asked.learn
+        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.lossless, len(self.map.drafters), len(begun))
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         with self._lock:
@@ -123,7 +123,6 @@ class Pair:
                 reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
-            rng = randomness_of(seed, chosen.lossless, len(self.map.drafters), len(begun))
             steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend)
             while True:
                 with self._lock:
@@ -167,7 +166,7 @@ class Pair:
             finish_reason=reason,
             method=chosen.name,
             prompt_tokens=len(ids),
-            seed=seed,
+            seed=asked.seed,
             adapter_version=version,
             cache_entries=entries,
             domain=domain,
