@@ -86,13 +86,15 @@ class Method:
     def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0 where noise is shared, as at
         temperature 0; else p."""
-        plain = context.stats is not None and context.sampling.plain
-        rows = None if plain else context.sampling.probs(logits)
-        if rows is not None and context.rng.shared:
-            rows = on_the_host(rows)  # all at once
+        distribution: Callable[[int], Probs]
+        if context.stats is not None and context.sampling.plain:
+            distribution = context.stats.probs
+        else:
+            rows = context.sampling.probs(logits)
+            distribution = (on_the_host(rows) if context.rng.shared else rows).__getitem__
         accepts: list[float] = []
         for index in range(len(draft.slots) + 1):
-            probs = rows[index] if rows is not None else context.stats.probs(index)
+            probs = distribution(index)
             token = context.rng.draw(probs, context.place(index))
             if index == len(draft.slots):
                 break

@@ -115,8 +115,7 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
         keys = ((seed + step * 0x9E3779B9) & 0xFFFFFFFF, ((seed >> 32) + step * 0xBB67AE85) & 0xFFFFFFFF)
         words[0], words[1] = (second >> half) ^ words[1] ^ np.uint64(keys[0]), second & low
         words[2], words[3] = (first >> half) ^ words[3] ^ np.uint64(keys[1]), first & low
-    made = words.reshape(4, blocks, LANES).transpose(1, 0, 2).astype(np.uint32)
-    return made.reshape(-1)[:count]
+    return words.reshape(4, blocks, LANES).transpose(1, 0, 2).astype(np.uint32).reshape(-1)[:count]
 
 
 def race(weights: Row, numbers: Noise) -> int:

@@ -100,7 +100,7 @@ class Pair:
         asked = self.asked(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-        domain, seed, learn = asked.domain, asked.seed, asked.learn
+        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.lossless, len(self.map.drafters), len(begun))
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         with self._lock:
@@ -126,7 +126,6 @@ class Pair:
                 reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
-            rng = randomness_of(seed, chosen.lossless, len(self.map.drafters), len(begun))
             copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
             steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend, copier)
             while True:
@@ -169,8 +168,8 @@ class Pair:
         metrics = {**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None}
         return Generation(
             token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics, finish_reason=reason,
-            method=chosen.name, prompt_tokens=len(ids), seed=seed, adapter_version=version, cache_entries=entries, domain=domain, key=key,
-            context_limit=self.target.context,
+            method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version, cache_entries=entries, domain=domain,
+            key=key, context_limit=self.target.context,
         )  # fmt: skip
 
     def asked(self, **options: Any) -> GenerationConfig:
