@@ -23,18 +23,17 @@ class Layout(NamedTuple):
     minima, or none.
 
     A word has columns that follow each other, the first in the lowest bits: four codes of 8 bits, or the lower four bits of eight codes.
-    Where codes have 5 or 6 bits, one or two more words have their upper bits, see `upper`. All are two's complements.
+    Where codes have 5 or 6 bits, one or two more words have their upper bits, see `upper`.
     """
 
-    bits: int  # of a code
+    bits: int  # of a code, and of what the record has for it: the code plus `zero`
     scales: int
     minima: bool
     number: type[np.float16] | type[np.float32]  # of scales and minima
 
     @property
-    def centre(self) -> int:
-        """What has been taken from codes that begin at 0, as those with minima do, so that sums of them stay small."""
-        return 2 ** (self.bits - 1) if self.minima else 0
+    def zero(self) -> int:
+        return 0 if self.minima else 2 ** (self.bits - 1)
 
     @property
     def each(self) -> int:
@@ -132,8 +131,7 @@ class PackedMatrix:
             word, shift = _place(layout, column)
             bits = words[:, :, word] >> np.uint32(shift) & np.uint32(2**layout.upper - 1)
             codes[:, :, column // 8, column % 8] |= bits.astype(np.int32) << 4
-        codes -= (codes >> layout.bits - 1) << layout.bits
-        codes += layout.centre
+        codes -= layout.zero
         values = numbers[:, :, : layout.scales] * codes.reshape(*codes.shape[:2], layout.scales, -1, ROWS).astype(np.float32)
         if layout.minima:
             values += numbers[:, :, layout.scales :]
@@ -151,7 +149,7 @@ def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
     groups, blocks = records.shape
     codes = np.zeros((groups * ROWS, blocks, COLUMNS), np.uint8)
-    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) - np.uint8(layout.centre)
+    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) + np.uint8(layout.zero)
     words = codes if layout.each == 4 else codes[..., 0::2] & 15 | codes[..., 1::2] << np.uint8(4)
     records["codes"][:, :, : layout.words] = words.view("<u4").reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
     for column in range(COLUMNS if layout.upper else 0):

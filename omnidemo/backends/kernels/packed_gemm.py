@@ -64,12 +64,14 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
 @compiled
 def sums_of(x: Array, parts: int) -> Array:
     """The sums of so many parts of each row of x."""
-    sums = np.zeros((len(x), parts), np.float32)
+    sums = np.empty((len(x), parts), np.float32)
     size = x.shape[1] // max(1, parts)
     for row in range(len(x)):
         for part in range(parts):
+            total = np.float32(0.0)
             for i in range(part * size, (part + 1) * size):
-                sums[row, part] += x[row, i]
+                total += x[row, i]
+            sums[row, part] = total
     return sums
 
 
@@ -177,7 +179,7 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
                 builder, INDEX(first), INDEX(first + columns // layout.each), INDEX(1), intp=INDEX, inc=True
             ) as (word, _):
                 place = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
-                decoded = [_codes(builder, layout, record, word, part) for part in PARTS]
+                decoded = [_codes(builder, layout, record, word, part, 2 ** (layout.bits - 1)) for part in PARTS]
                 for column in range(layout.each):
                     at = builder.add(place, INDEX(4 * column))
                     add(sums, [codes[column] for codes in decoded], [_spread(builder, builder.gep(row, [at])) for row in rows[0]])
@@ -188,7 +190,7 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
                     builder.store(total, totals[row][part])
             if layout.minima:
                 minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
-                centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
+                centre = ir.Constant(REALS, [float(2 ** (layout.bits - 1))] * LANES)
                 minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
                 at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
                 add(totals, minima, [_spread(builder, builder.gep(row, [at])) for row in rows[1]])
@@ -216,8 +218,7 @@ def _row(module: Any, name: str, layout: Layout) -> Any:
                 here = builder.icmp_unsigned("==", builder.udiv(row, INDEX(LANES)), INDEX(part // LANES))
                 with builder.if_then(here):
                     scale = _number(builder, layout, record, half, part)
-                    for column, codes in enumerate(_codes(builder, layout, record, word, part)):
-                        codes = builder.fadd(codes, ir.Constant(REALS, [float(layout.centre)] * LANES))
+                    for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
                         values = builder.fmul(codes, scale)
                         if layout.minima:
                             values = builder.fadd(values, _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part))
@@ -227,8 +228,8 @@ def _row(module: Any, name: str, layout: Layout) -> Any:
     return function
 
 
-def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int) -> list[Any]:
-    """The codes of a word's columns, as float32 vectors of as many rows, from `part` on, as a vector has lanes."""
+def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
+    """What a record has for the codes of a word's columns, less `zero`, as float32 vectors of as many rows, from `part` on, as a vector has lanes."""
 
     def constant(value: int) -> Any:
         return ir.Constant(WORDS, [value] * LANES)
@@ -252,7 +253,11 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int) -> l
         places = [(words, column * bits) for column in range(layout.each)]
 
     def decoded(words: Any, at: int) -> Any:
-        return builder.sitofp(builder.ashr(builder.shl(words, constant(32 - bits - at)), constant(32 - bits)), REALS)
+        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in most places."""
+        if at + bits > 23:
+            words, at = builder.lshr(words, constant(16)), at - 16
+        words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
+        return builder.fsub(builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES))
 
     return [decoded(*place) for place in places]
 
