@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, Coded, PackedMatrix
+from omnidemo.backends.packed_forms import BYTES, CENTRED, FIVES, HALVES, LONG_FIVES, LONG_NIBBLES, NIBBLES, ROWS, SIXES, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
 from omnidemo.gguf.header import Header, TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
-FORMS = {"Q4_0": NIBBLES, "Q4_1": NIBBLES, "Q4_K": NIBBLES, "Q8_0": BYTES, "Q5_0": BYTES}  # of all other types: SIXTEENS
+FORMS = {
+    "Q4_0": CENTRED, "Q4_1": NIBBLES, "Q4_K": LONG_NIBBLES, "Q5_0": FIVES, "Q5_1": LONG_FIVES, "Q5_K": LONG_FIVES, "Q6_K": SIXES,
+    "Q3_K": SIXES, "Q8_0": BYTES, "Q2_K": HALVES,
+}  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
 
 
@@ -36,21 +39,16 @@ def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> Pack
     order = np.arange(rows)
     if turned_heads:
         order = order.reshape(turned_heads, -1, 2).swapaxes(1, 2).ravel()
-    form = FORMS.get(tensor.kind.name, SIXTEENS)
 
     def read(begin: int, end: int) -> Coded:
-        return _coded(tensor.kind, form, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
+        return _coded(tensor.kind, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
 
-    return PackedMatrix.of(form, rows, columns, read)
+    return PackedMatrix.of(FORMS[tensor.kind.name], rows, columns, read)
 
 
-def _coded(kind: BlockType, form: int, blocks: NDArray[np.uint8]) -> Coded:
+def _coded(kind: BlockType, blocks: NDArray[np.uint8]) -> Coded:
     """Rows of blocks [rows, blocks, bytes] as their codes, scales and minima."""
     assert kind.parts is not None
     rows, parts = len(blocks), kind.parts(blocks.reshape(-1, kind.size))
-    codes, scales, minima = parts.codes, parts.scales, parts.minima
-    if kind.name == "Q4_0":  # codes from 0 on, which takes a minimum: scale · 8 and scale · code have few enough bits for float32
-        codes, minima = (codes + np.int8(8)).view(np.uint8), scales * np.float32(-8)
-    codes = codes.view(np.uint8 if form == NIBBLES else np.int8)  # none of the latter is above 127
-    assert scales.size * COLUMNS == codes.size or form == SIXTEENS
-    return Coded(codes.reshape(rows, -1), scales.reshape(rows, -1), None if minima is None else minima.reshape(rows, -1))
+    minima = None if parts.minima is None else parts.minima.reshape(rows, -1)
+    return Coded(parts.codes.reshape(rows, -1), parts.scales.reshape(rows, -1), minima)

@@ -15,6 +15,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.packing import packed_weights
+from omnidemo.gguf.weights import build_model
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import load_model
 from tests.support.gguf_files import TOKENS, packed, tiny_model, write_gguf
@@ -44,6 +45,15 @@ def logits(runner: FusedLlama, pieces: list[list[int]]) -> list[np.ndarray[Any, 
     return [np.asarray(cache.forward(ids, len(ids)).logits) for ids in pieces]
 
 
+def exactly(path: Path, ids: list[int]) -> np.ndarray[Any, Any]:
+    """The logits in float64."""
+    header = read_header(path)
+    model = build_model(header, GgufModel(path).config, torch.float64).eval()
+    with torch.no_grad():
+        found: np.ndarray[Any, Any] = model(torch.tensor([ids])).logits[0].numpy()
+    return found
+
+
 def greedy(runner: FusedLlama, count: int) -> list[int]:
     cache, ids = runner.new_cache(), [5, 80, 33]
     read = ids
@@ -62,11 +72,12 @@ def test_they_say_what_float32_says(kind: str, threads: int, tmp_path: Path, mon
     assert form(runner) == "float32" and compile_kernels.kernels() is not None
     rng = np.random.default_rng(0)
     pieces = [rng.integers(0, runner.rows, size).tolist() for size in (20, 1, 2, 6, 7, 12, 13, 5)]
+    exact = exactly(tmp_path / "m.gguf", sum(pieces, []))
     plain, answer = logits(runner, pieces), greedy(runner, 40)
     runner.compact(True)
     assert form(runner) == "packed"
-    for ours, theirs in zip(logits(runner, pieces), plain, strict=True):
-        assert np.abs(ours - theirs).max() <= 1e-5 * np.abs(theirs).max()
+    theirs, ours = (np.abs(np.concatenate(found) - exact).max(-1) / np.abs(exact).max() for found in (plain, logits(runner, pieces)))
+    assert ours.max() <= 2 * theirs.max() + 1e-6 and np.median(ours) <= 2 * np.median(theirs) + 1e-7, "sums are in another order alone"
     assert greedy(runner, 40) == answer
     copy = runner.copy()
     assert form(copy) == "packed" and greedy(copy, 40) == answer
