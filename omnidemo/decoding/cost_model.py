@@ -127,6 +127,8 @@ class CostModel:
             self.doubt()
             return
         self.speculating, self.left, self.tries = False, self.wait, 0
+        if clearly:
+            return  # the times are right enough for a replay to say when it is worth another try
         self._plain.clear()
         self._newest = []
         self.doubt()
