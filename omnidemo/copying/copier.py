@@ -15,8 +15,8 @@ from omnidemo.records import Match
 
 LONGEST_COPY = 16  # ids of a draft
 Origin = Literal["prompt", "answer", "earlier"]
-LEVELS = 3  # longest match lengths for which a draft is made
-LEAST = 0.03  # a draft ends where its ids are all accepted with a smaller chance than this
+LEVELS = 2  # longest match lengths for which a draft is made
+LEAST = 0.1  # a draft ends where its ids are all accepted with a smaller chance than this
 LENGTHS = (3, 4, 5, 7, 9, 13, 20)  # borders of the classes of match lengths
 AGREEING = 4  # classes of how the places agree: there is one, all of several, more than half of them, fewer
 CLASSES = AGREEING * (len(LENGTHS) + 1)  # of a copied id, of each source
@@ -88,32 +88,37 @@ class Copier:
         places = text.places(tail, not earlier)
         if not places or most < 1:
             return None
-        best, expected = CopiedDraft(), 0.0
-        for least in sorted({length for length, _ in places}, reverse=True)[:LEVELS]:
-            found = self._follow(text, [place for place in places if place[0] >= least], min(most, LONGEST_COPY), earlier)
+        best, expected, most = None, 0.0, min(most, LONGEST_COPY)
+        lengths = {length for length, _ in places}
+        for shortest in sorted(lengths, reverse=True)[:LEVELS] if len(lengths) > 1 else lengths:
+            found = self._follow(text, [place for place in places if place[0] >= shortest], most, earlier)
             if (length := sum(found.chances)) > expected:
                 best, expected = found, length
-        return best if best.ids else None
+        return best
 
     def _follow(self, text: TextIndex, places: list[tuple[int, int]], most: int, earlier: bool) -> CopiedDraft:
-        """What stands behind most of the places, id by id; at first the newest of equals."""
-        draft, ids, chance = CopiedDraft(), text.ids, 1.0
+        """What stands behind most of the places (the newest first), id by id; the newest of equals."""
+        draft, ids, chance, longest, size = CopiedDraft(), text.ids, 1.0, max(places)[0], len(text.ids)
         for step in range(most):
-            following: dict[int, list[tuple[int, int]]] = {}
-            for length, at in places:
-                if at + step < len(ids) and (token := ids[at + step]) != BREAK:
-                    following.setdefault(token, []).append((length, at))
-            if not following:
+            while places and places[0][1] + step >= size:
+                places = places[1:]
+            if not places:
                 break
-            every, (token, places) = sum(map(len, following.values())), max(following.items(), key=lambda one: len(one[1]))
-            length, at = max(places)
-            kind = _class_of(length + step, len(places), every, earlier)
+            following = [ids[at + step] for _, at in places]
+            every, token = len(following), following[0]
+            if every > 1 and following.count(token) != every:
+                token = max(dict.fromkeys(following), key=following.count)
+                places = [place for place, other in zip(places, following, strict=True) if other == token]
+                longest = max(places)[0]
+            if token == BREAK:
+                break
+            kind = _class_of(longest + step, len(places), every, earlier)
             chance *= self.chances(kind)
             if chance < LEAST:
                 break
+            origin: Origin = "earlier" if earlier else "prompt" if places[0][1] + step < self.prompt else "answer"
             draft.ids.append(token)
-            origin: Origin = "earlier" if earlier else "prompt" if at + step < self.prompt else "answer"
-            draft.matches.append(Match(length + step, origin))
+            draft.matches.append(Match(longest + step, origin))
             draft.classes.append(kind)
             draft.chances.append(chance)
             if token in self.ends:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-CANDIDATES = 24  # newest places with the same last two ids that are looked at
+CANDIDATES = 16  # newest places with the same last two ids that are looked at
 LONGEST_MATCH = 32  # ids that are compared before a place
 SPREAD = 0x9E3779B1  # of the hash of two ids
 AT_ONCE = 256  # new ids above which they are entered by numpy

@@ -118,11 +118,10 @@ class CostModel:
         """Whether the cost of drafts is unknown and has to be measured again."""
         return not self._each
 
-    def reconsider(self, clearly: bool = False) -> None:
-        """Note that drafting seems to lose. The first time only the measurement starts again, unless it loses `clearly`, because the first
-        rounds of a process are slow; the second time drafting stops. Plain rounds are then timed anew, because the machine's pace may have
-        changed."""
-        if self._fair and not clearly:
+    def reconsider(self) -> None:
+        """Note that drafting seems to lose. The first time only the measurement starts again, because the first rounds of a process are
+        slow; the second time drafting stops. Plain rounds are then timed anew, because the machine's pace may have changed."""
+        if self._fair:
             self._fair, self.drafts = False, 0
             self.doubt()
             return

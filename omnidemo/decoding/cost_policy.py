@@ -14,7 +14,7 @@ PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds per plain probe round while drafting 
 CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
 EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
 ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
-CLEAR_LOSS = (0.75, 0.9)  # unless the speedup is below the first of these after `FITTED_EVERY` drafts, or the second after twice as many
+CLEAR_LOSS = 0.65  # unless the speedup is below this: then `FITTED_EVERY` of them are enough
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
 MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
@@ -122,9 +122,8 @@ class CostPolicy(AdaptivePolicy):
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            # The larger a loss, the fewer drafts show it.
-            if speedup < (1.0 if known.drafts >= ENOUGH_DRAFTS else CLEAR_LOSS[known.drafts // FITTED_EVERY - 1]):
-                known.reconsider(speedup < CLEAR_LOSS[0])
+            if speedup < (1.0 if known.drafts >= ENOUGH_DRAFTS else CLEAR_LOSS):
+                known.reconsider()
         elif known.left <= 0:
             known.tries += 1
             if known.tries >= TRY and speedup > MARGIN:

@@ -79,12 +79,13 @@ class DraftPolicy:
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none. `drafts`: whether it can draft.
-        By default those of which more are expected to be accepted, from what came of the generation's own drafts."""
+        By default those of which more are expected to be accepted, by a token, than of the generation's own drafts: what has been drafted
+        ahead is lost for a copy."""
         if stretch(index, self.probe_every):
             return 0
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
         expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
-        return count if sum(copied.chances[:count]) > expected else 0
+        return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
 
     def budget(self, index: int, look: Look) -> int:
         """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With

@@ -216,10 +216,11 @@ class Pair:
         return self._prompts.ids(prompt, raw)
 
     def warm_up(self) -> None:
-        """Run each model once, so that the first answer does not pay for it, and time plain rounds, in the target's manner."""
+        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly loses
+        is then known before the first answer."""
         prompt = self.prompt_ids("Hello")
-        for method in (BASELINE, "ngram-exact"):
-            self.generate(prompt, method=method, max_new_tokens=12, seed=0, learn=False, reuse=False)
+        for method, policy, tokens in ((BASELINE, "fixed", 12), ("ngram-exact", "fixed", 12), ("ngram-exact", "cost", 24)):
+            self.generate(prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False)
 
     @property
     def adapter_version(self) -> int:
