@@ -15,6 +15,7 @@ CLEAR = 1.2  # because a machine that changes its pace could turn so small a gai
 EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
 ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
 CLEAR_LOSS = 0.65  # unless the speedup is below this: then `FITTED_EVERY` of them are enough
+WORTH = 0.1  # plain rounds that a copied draft has to be expected to save, because times and chances are estimates
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
 MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
@@ -35,7 +36,7 @@ class CostPolicy(AdaptivePolicy):
         if plain is None:
             return sum(chance > UNTIMED for chance in copied.chances)
         worth, (first, row) = known.token_seconds, known.copy_times.line(plain)
-        count, most, gain = 0, known.draft_gain if drafts else 0.0, -first
+        count, most, gain = 0, max(known.draft_gain if drafts else 0.0, WORTH * plain), -first
         for place, chance in enumerate(copied.chances, 1):
             gain += chance * worth - row
             if gain > most:

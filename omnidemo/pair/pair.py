@@ -216,9 +216,9 @@ class Pair:
         return self._prompts.ids(prompt, raw)
 
     def warm_up(self) -> None:
-        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly loses
-        is then known before the first answer."""
-        prompt = self.prompt_ids("Hello")
+        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly
+        loses is then known before the first answer."""
+        prompt = self.prompt_ids("Tell me a short story.")
         for method, policy, tokens in ((BASELINE, "fixed", 12), ("ngram-exact", "fixed", 12), ("ngram-exact", "cost", 24)):
             self.generate(prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False)
 

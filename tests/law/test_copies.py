@@ -11,7 +11,7 @@ import torch
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, SamplingParams
 from omnidemo.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
@@ -113,3 +113,14 @@ def test_samples_agree_with_the_law(method: Method) -> None:
     with torch.inference_mode():
         counts = Counter(world.sample(method, sampling, sampler, 3, 2, cache) for _ in range(runs))
     assert p_value(counts, world.law(sampling, 2), runs) > 0.001
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_with_shared_noise_copies_do_not_change_the_text(method: Method) -> None:
+    world, sampling = AGAIN["plain"], SamplingParams(0.9)
+    alone = replace(world, copying=False)
+    for seed in range(40):
+        noise = [SharedNoise(seed, len(world.target) + 1) for _ in range(2)]
+        with torch.inference_mode():
+            texts = [one.sample(method, sampling, rng, 4, 8) for one, rng in zip((world, alone), noise, strict=True)]
+        assert texts[0] == texts[1]
