@@ -108,7 +108,7 @@ class Endpoint:
         model = await self.ready(front, asked.model)
         begin, fingerprint = self.plan(front, model, asked, messages, raw)
         form = AnswerFormat(asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter})
-        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked.stream)
+        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
         """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
@@ -126,6 +126,7 @@ class Endpoint:
             "domain": model.line,
             "messages": messages,
             "raw": raw,
+            "control_tokens": asked.control_tokens,
             "method": asked.omnidemo.method or settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
             **{name: getattr(asked, name) for name in SAMPLING},
