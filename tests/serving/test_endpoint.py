@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -331,7 +332,31 @@ def test_a_request_waits_for_its_pair(local: tuple[FakeServices, str], monkeypat
     monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
     with pytest.raises(openai.InternalServerError) as refused:
         client(url).chat.completions.create(model="bundled/b", messages=HELLO)
-    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "1"
+    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "10"
+
+
+def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp_path: Any) -> None:
+    with serving(tmp_path, load_seconds=1e9, queue_size=2) as (services, url):
+        most, said = api_routes.ANSWERS + 2, list[int]()
+
+        def ask() -> None:
+            while (status := post(url, {"messages": HELLO}).status_code) == 503:  # the one below may have come first
+                time.sleep(0.1)
+            said.append(status)
+
+        threads = [threading.Thread(target=ask) for _ in range(most)]
+        for thread in threads:
+            thread.start()
+        until, refused = time.monotonic() + 20, None
+        while refused is None and time.monotonic() < until:
+            with suppress(httpx.TimeoutException):  # whoever leaves gives the place back
+                refused = httpx.post(f"{url}/v1/chat/completions", json={"messages": HELLO}, timeout=0.3)
+        assert refused is not None and refused.status_code == 503 and "5 requests wait" in sentence(refused) and not said
+        assert refused.headers["retry-after"] == "1"
+        services.load_seconds = 0.0
+        for thread in threads:
+            thread.join(30)
+        assert said == [200] * most == [200] * len(services.calls)
 
 
 def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
