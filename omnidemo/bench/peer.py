@@ -40,7 +40,7 @@ def summary(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def compare_with_peer(
-    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 2000, seed: int = 0
+    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 0, seed: int = 0
 ) -> Iterator[Row | Stage]:
     """Answer every prompt by our methods and the peer's, greedily and at temperature 1, and test what they sample.
 

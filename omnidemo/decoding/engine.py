@@ -36,6 +36,10 @@ class Limits:
     cancelled: Callable[[], bool] = lambda: False
     begun: Sequence[int] = ()
 
+    def stop_ids(self, vocabulary: VocabularyMap) -> list[int]:
+        """The control tokens whose names are stop strings; they write no text in which to find them."""
+        return [vocabulary.target.control[stop] for stop in self.stop if stop in vocabulary.target.control]
+
     def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
         """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""
         state = decoder.getstate()
@@ -78,7 +82,7 @@ def decode(
     drafts by copying, which the policy may prefer; None: there are none.
     """
     target, drafter = state.target, state.drafter
-    end_ids = frozenset(vocabulary.target.roles.get("end", ()))
+    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
     # What the drafter has read may be later than where the answer began, which its own distribution may depend on.
     prompt = len(target.ids) - len(limits.begun)
     begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)

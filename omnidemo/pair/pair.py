@@ -211,9 +211,9 @@ class Pair:
         while len(self._agreements) > AGREEMENTS:
             self._agreements.popitem(last=False)
 
-    def prompt_ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
-        return self._prompts.ids(prompt, raw)
+    def prompt_ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
+        """The target's ids of a prompt, as `PromptReader.ids`; ValueError where it is empty or does not fit the window."""
+        return self._prompts.ids(prompt, raw, control_tokens)
 
     def warm_up(self) -> None:
         """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly

@@ -55,6 +55,7 @@ class ChatService:
         drafter: str,
         messages: Sequence[Mapping[str, str]],
         raw: bool = False,
+        control_tokens: bool = False,
         keep: bool = True,
         cancel: threading.Event | None = None,
         kind: Kind = "chat",
@@ -68,7 +69,8 @@ class ChatService:
         domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
         is None or missing, the settings' value is used, for one of SAMPLING that of the target's manner, and for the seed a new one. The
         session's `routed` says which line it became and why. A target reads as much of the conversation as the
-        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what
+        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template (with
+        `control_tokens` names of such tokens in it are read as these). topic: what
         the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
@@ -111,7 +113,7 @@ class ChatService:
             with lines.using(route.domain):
                 window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
                 rounds = pair.stream(
-                    pair.prompt_ids(prompt, raw) if window is None else window.messages,
+                    pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages,
                     cancelled=cancelled,
                     **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY},
                 )

@@ -25,6 +25,8 @@ def test_a_short_torture_holds(tmp_path: Path) -> None:
     assert report.held, "\n".join(report.troubles())
     assert report.outcomes[ledger.ACKNOWLEDGED].tried >= 2 and report.outcomes["kills of the server"].survived == 1
     assert report.outcomes["what pages of other sites tried"].tried > 10
+    assert report.outcomes["what a visitor tried on another's data"].tried > 20
+    assert "tracebacks in the server's log" in report.outcomes and (tmp_path / "kept" / "public" / "server.log").is_file()
     decoded = report.outcomes.get("answers at temperature 0, decoded again plainly by one process", Outcome())
     assert decoded.tried == len(ledger.greedy(sorted((tmp_path / "kept").glob("ledger-*"))))
 
