@@ -27,18 +27,19 @@ class Layout(NamedTuple):
     """
 
     bits: int  # of a code, and of what the record has for it: the code plus `zero`
+    centre: int  # the middle of what the record has; sums of what is around it stay small
     scales: int
     minima: bool
     number: type[np.float16] | type[np.float32]  # of scales and minima
 
     @property
     def zero(self) -> int:
-        return 0 if self.minima else 2 ** (self.bits - 1)
+        return 0 if self.minima else self.centre
 
     @property
     def each(self) -> int:
         """Codes of a word."""
-        return 4 if self.bits == 8 else 8
+        return min(8, 32 // self.bits) if self.bits % 8 == 0 else 8
 
     @property
     def words(self) -> int:
@@ -47,8 +48,8 @@ class Layout(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow each other in byte b of the words
-        behind the others, from the lowest bit on for w = 0, 1, … up to where a word ends."""
+        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow each other in byte b of the
+        words behind the others, from the lowest bit on for w = 0, 1, … and in the next word where that byte is full."""
         return self.bits % 4
 
     @property
@@ -66,22 +67,22 @@ class Layout(NamedTuple):
 FLOAT32, BFLOAT16, *PACKED = range(10)
 CENTRED, NIBBLES, LONG_NIBBLES, FIVES, LONG_FIVES, SIXES, BYTES, HALVES = PACKED
 LAYOUTS = {
-    CENTRED: Layout(4, 1, False, np.float16),
-    NIBBLES: Layout(4, 1, True, np.float16),
-    LONG_NIBBLES: Layout(4, 1, True, np.float32),
-    FIVES: Layout(5, 1, False, np.float16),
-    LONG_FIVES: Layout(5, 1, True, np.float32),
-    SIXES: Layout(6, 2, False, np.float32),
-    BYTES: Layout(8, 1, False, np.float16),
-    HALVES: Layout(4, 2, True, np.float32),
+    CENTRED: Layout(4, 8, 1, False, np.float16),
+    NIBBLES: Layout(4, 8, 1, True, np.float16),
+    LONG_NIBBLES: Layout(4, 8, 1, True, np.float32),
+    FIVES: Layout(5, 16, 1, False, np.float16),
+    LONG_FIVES: Layout(5, 16, 1, True, np.float32),
+    SIXES: Layout(6, 32, 2, False, np.float32),
+    BYTES: Layout(8, 128, 1, False, np.float16),
+    HALVES: Layout(4, 2, 2, True, np.float32),
 }
 PIECE = 2**18  # weights that are packed at a time, so that what lies between the steps stays in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and `scales` and `minima` [out, in / 16 or in / 32] in
-    float32. None for minima that are zero."""
+    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and `scales` and `minima`
+    [out, in / 16 or in / 32] in float32. None for minima that are zero."""
 
     codes: NDArray[Any]
     scales: NDArray[np.float32]

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.packed_forms import BYTES, CENTRED, FIVES, HALVES, LONG_FIVES, LONG_NIBBLES, NIBBLES, ROWS, SIXES, Coded, PackedMatrix
+from omnidemo.backends import packed_forms as forms
+from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
 from omnidemo.gguf.header import Header, TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
 FORMS = {
-    "Q4_0": CENTRED, "Q4_1": NIBBLES, "Q4_K": LONG_NIBBLES, "Q5_0": FIVES, "Q5_1": LONG_FIVES, "Q5_K": LONG_FIVES, "Q6_K": SIXES,
-    "Q3_K": SIXES, "Q8_0": BYTES, "Q2_K": HALVES,
+    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES, "Q5_1": forms.LONG_FIVES,
+    "Q5_K": forms.LONG_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES, "Q2_K": forms.HALVES,
 }  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
 

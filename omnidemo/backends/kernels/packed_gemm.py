@@ -16,14 +16,16 @@ from numba.core import cgutils
 from omnidemo.backends.kernels import gemm
 from omnidemo.backends.kernels.gemm import LANES, Array, intrinsic
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
-from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, PACKED, ROWS, Layout
+from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
-TOGETHER = 2  # strips that are multiplied with the same weights one after the other
+FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
+PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
+PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
 HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
-SIZES = tuple(LAYOUTS[form].size if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1))  # of a record, by form
-SCALES = tuple(LAYOUTS[form].scales if form in LAYOUTS and LAYOUTS[form].minima else 0 for form in range(PACKED[-1] + 1))  # with minima
+SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
+SCALES = tuple(LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1))  # that have minima
 # Weights are made and added up as written, so the compiler may not turn sums and products around, as in other kernels.
 exactly: Any = njit(cache=True, error_model="numpy")
 
@@ -41,24 +43,31 @@ class Records(NamedTuple):
 @exactly
 def multiply_packed(given: Records, x: Array, out: Array) -> None:
     """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may lie apart."""
-    count, step = len(x), given.blocks * record_size(given.form)
+    count, k, few, form = len(x), given.blocks * COLUMNS, len(x) <= FEW, given.form
     if count == 0:  # of a prompt whose rows nobody needs
         return
-    sums, rest = sums_of(x, SCALES[given.form] * given.blocks), given.rows % ROWS
+    groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
+    at_once = groups if few else max(1, min(groups, PANEL // (4 * k * ROWS)))
+    panel, sums = np.empty((0 if few else at_once * k, ROWS), np.float32), sums_of(x, SCALES[form] * given.blocks if few else 0)
     strips = (count + MOST - 1) // MOST
-    inner = strips if strips <= TOGETHER else 1  # what has been fetched is multiplied with all of so few
-    last = np.empty((count if rest else 0, ROWS), np.float32)
-    for outer in range(strips // inner):
-        for o in range(0, given.rows, ROWS):
-            address = given.address + o // ROWS * step
-            for number in range(outer * inner, (outer + 1) * inner):
-                begin, end = number * count // strips, (number + 1) * count // strips
-                if o + ROWS <= given.rows:
-                    strip(given.form, address, given.blocks, x[begin:end], sums[begin:end], out[begin:end], o)
-                else:
-                    strip(given.form, address, given.blocks, x[begin:end], sums[begin:end], last[begin:end], int64(0))
+    together = strips if few else 1  # what has been fetched is multiplied with all of so few
+    last = np.empty((count if given.rows % ROWS else 0, ROWS + 1), np.float32)[:, :ROWS]  # lies as `out` does
+    for first in range(0, groups, at_once):
+        end, address = min(groups, first + at_once), given.address + first * step
+        if not few:
+            for group in range(end - first):
+                unpack(form, address + group * step, given.blocks, panel[group * k : (group + 1) * k])
+            address = int64(panel.ctypes.data)
+        own, size = (form, step) if few else (FLOAT32, 4 * k * ROWS)
+        for begin in range(0, strips, together):
+            for group in range(first, end):
+                whole = (group + 1) * ROWS <= given.rows
+                to, column = out if whole else last, group * ROWS if whole else 0
+                for which in range(begin, begin + together):
+                    low, high = which * count // strips, (which + 1) * count // strips
+                    strip(own, address + (group - first) * size, given.blocks, x[low:high], sums[low:high], to[low:high], column)
     for row in range(len(last)):
-        append(out[row], given.rows - rest, last[row, :rest])
+        append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
 
 
 @compiled
@@ -84,7 +93,9 @@ def record_size(form: int) -> int:
 def unpack_row(given: Records, row: int, out: Array) -> None:
     """One row of a matrix, in float32 [k]."""
     address = given.address + row // ROWS * given.blocks * record_size(given.form)
-    unpack(given.form, address, given.blocks, row % ROWS, out)
+    group = np.empty((len(out), ROWS), np.float32)
+    unpack(given.form, address, given.blocks, group)
+    append(out, int64(0), group[:, row % ROWS])
 
 
 @intrinsic
@@ -103,7 +114,7 @@ def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, 
         given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), arguments[2], *begins, *strides]
         after = builder.append_basic_block()
         choice = builder.switch(builder.add(builder.mul(arguments[0], INDEX(MOST + 1)), rows), after)
-        for number, layout in LAYOUTS.items():
+        for number, layout in {FLOAT32: PLAIN, **LAYOUTS}.items():
             for count in range(1, MOST + 1):
                 with builder.goto_block(builder.append_basic_block()):
                     choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
@@ -116,23 +127,23 @@ def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, 
 
 
 @intrinsic
-def unpack(typing: Any, form: Any, address: Any, blocks: Any, row: Any, out: Any) -> Any:
-    """One of the sixteen rows of W at an address, to out [k]."""
+def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
+    """The sixteen rows of W at an address, to the columns of out [k, 16]."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[4])(context, builder, arguments[4])
-        given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), *arguments[2:4], builder.bitcast(array.data, cgutils.voidptr_t)]
+        array = context.make_array(signature.args[3])(context, builder, arguments[3])
+        given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), arguments[2], builder.bitcast(array.data, cgutils.voidptr_t)]
         after = builder.append_basic_block()
         choice = builder.switch(arguments[0], after)
         for number, layout in LAYOUTS.items():
             with builder.goto_block(builder.append_basic_block()):
                 choice.add_case(INDEX(number), builder.block)
-                builder.call(_row(builder.module, f"omnidemo_row_{number}", layout), given)
+                builder.call(_unpacked(builder.module, f"omnidemo_unpacked_{number}", layout), given)
                 builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
 
-    return types.void(form, address, blocks, row, out), code
+    return types.void(form, address, blocks, out), code
 
 
 BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
@@ -169,20 +180,23 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
         gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
-        for half in range(layout.scales):
-            columns = COLUMNS // layout.scales
-            for part in sums:
-                for one in part:
+        for half in range(max(1, layout.scales)):
+            columns = COLUMNS // max(1, layout.scales)
+            for row in sums if layout.scales else ():
+                for one in row:
                     builder.store(zero, one)
             first = half * columns // layout.each
-            with cgutils.for_range_slice(
-                builder, INDEX(first), INDEX(first + columns // layout.each), INDEX(1), intp=INDEX, inc=True
-            ) as (word, _):
+            with cgutils.for_range_slice(builder, INDEX(first), INDEX(first + columns // layout.each), INDEX(1), intp=INDEX, inc=True) as (
+                word,
+                _,
+            ):
                 place = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
-                decoded = [_codes(builder, layout, record, word, part, 2 ** (layout.bits - 1)) for part in PARTS]
+                decoded = [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
                 for column in range(layout.each):
                     at = builder.add(place, INDEX(4 * column))
                     add(sums, [codes[column] for codes in decoded], [_spread(builder, builder.gep(row, [at])) for row in rows[0]])
+            if not layout.scales:
+                continue
             scales = [_number(builder, layout, record, half, part) for part in PARTS]
             for row in range(count):
                 for part, scale in enumerate(scales):
@@ -190,46 +204,44 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
                     builder.store(total, totals[row][part])
             if layout.minima:
                 minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
-                centre = ir.Constant(REALS, [float(2 ** (layout.bits - 1))] * LANES)
+                centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
                 minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
                 at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
                 add(totals, minima, [_spread(builder, builder.gep(row, [at])) for row in rows[1]])
     for row in range(count):
-        for part, total in zip(PARTS, totals[row], strict=True):
+        for part, total in zip(PARTS, (totals if layout.scales else sums)[row], strict=True):
             place = builder.bitcast(builder.gep(rows[2][row], [INDEX(4 * part)]), REALS.as_pointer())
             builder.store(builder.load(total), place, align=4)
     builder.ret_void()
     return function
 
 
-def _row(module: Any, name: str, layout: Layout) -> Any:
-    """A function that writes one of sixteen rows."""
-    function, builder = _function(module, name, BYTE, INDEX, INDEX, BYTE)
+def _unpacked(module: Any, name: str, layout: Layout) -> Any:
+    """A function that writes sixteen rows in float32."""
+    function, builder = _function(module, name, BYTE, INDEX, BYTE)
     if builder is None:
         return function
-    records, blocks, row, out = function.args
-    lane = builder.trunc(builder.urem(row, INDEX(LANES)), ir.IntType(32))
+    records, blocks, out = function.args
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
+        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
         with cgutils.for_range_slice(builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True) as (word, _):
-            at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
+            at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
-                here = builder.icmp_unsigned("==", builder.udiv(row, INDEX(LANES)), INDEX(part // LANES))
-                with builder.if_then(here):
-                    scale = _number(builder, layout, record, half, part)
-                    for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
-                        values = builder.fmul(codes, scale)
-                        if layout.minima:
-                            values = builder.fadd(values, _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part))
-                        place = builder.gep(out, [builder.add(at, INDEX(4 * column))])
-                        builder.store(builder.extract_element(values, lane), builder.bitcast(place, REAL.as_pointer()), align=4)
+                scale = _number(builder, layout, record, half, part)
+                low = _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
+                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
+                    values = builder.fmul(codes, scale)
+                    values = builder.fadd(values, low) if layout.minima else values
+                    place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
+                    builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
     builder.ret_void()
     return function
 
 
 def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
-    """What a record has for the codes of a word's columns, less `zero`, as float32 vectors of as many rows, from `part` on, as a vector has lanes."""
+    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the rows from `part` on."""
 
     def constant(value: int) -> Any:
         return ir.Constant(WORDS, [value] * LANES)
@@ -239,6 +251,8 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
 
     words, bits = loaded(word), layout.bits
+    if bits == 32:
+        return [builder.bitcast(words, REALS)]
     if layout.upper:  # two words of bytes, which hold every other column
         upper = loaded(builder.add(INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))))
         shift = builder.trunc(builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32))
