@@ -65,11 +65,12 @@ def test_learning_changes_no_text(sides: Sides, options: dict[str, Any]) -> None
 def test_another_drafter_changes_no_text(pairs: Callable[[str], Sides]) -> None:
     """As a new version of the adapter does."""
     pair: Pair = pairs("twins").fast
-    wanted = [pair.generate("duck", seed=seed, temperature=1.0, max_new_tokens=40, reuse=False) for seed in range(6)]
+    options: dict[str, Any] = {"temperature": 1.0, "max_new_tokens": 40, "reuse": False, "copying": False}
+    wanted = [pair.generate("duck", seed=seed, **options) for seed in range(6)]
     assert any(made.metrics["accepted"] for made in wanted)
     weights = {name: weight.flip(0).clone() for name, weight in pair.drafting_weights().items()}
     pair.publish(1, weights)
-    again = [pair.generate("duck", seed=seed, temperature=1.0, max_new_tokens=40, reuse=False) for seed in range(6)]
+    again = [pair.generate("duck", seed=seed, **options) for seed in range(6)]
     assert [made.token_ids for made in again] == [made.token_ids for made in wanted]
     assert {made.adapter_version for made in again} == {1}
     assert sum(made.metrics["accepted"] or 0 for made in again) < sum(made.metrics["accepted"] or 0 for made in wanted)

@@ -72,7 +72,7 @@ def test_they_say_what_float32_says(kind: str, threads: int, tmp_path: Path, mon
     assert form(runner) == "float32" and compile_kernels.kernels() is not None
     rng = np.random.default_rng(0)
     pieces = [rng.integers(0, runner.rows, size).tolist() for size in (20, 1, 2, 6, 7, 12, 13, 5)]
-    exact = exactly(tmp_path / "m.gguf", [one for piece in pieces for one in piece])
+    exact = exactly(tmp_path / "m.gguf", [token for piece in pieces for token in piece])
     plain, answer = logits(runner, pieces), greedy(runner, 40)
     runner.compact(True)
     assert form(runner) == "packed"

@@ -22,6 +22,7 @@ from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Method, fitting, ngram_residual
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -33,6 +34,19 @@ def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every tensor as one on a device, whose numbers cannot be read without waiting."""
     for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
+
+
+def copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of pairs copy nothing, nor what an earlier one has said; so equal ones have equal rounds."""
+    monkeypatch.setattr(Pair, "asked", lambda self, **options: ASKED(self, **options).model_copy(update={"copying": False}))
+
+
+ASKED = Pair.asked
+
+
+def use_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer by the rule without a seed, p / q and a correction, but with numbers that a seed repeats."""
+    monkeypatch.setattr("omnidemo.pair.pair.randomness_of", lambda seed, *more: randomness.Sampler(seed))
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
