@@ -209,6 +209,7 @@ class GenerationConfig(BaseModel):
     reuse: go on from a conversation that begins like the prompt.
     copying: whether drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain (the method
         "copy" always does). The policy decides for each round; "cost" by measured times.
+    remember: whether later answers may copy from this one, as they may where `learn` is on too.
     probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
         estimated from them (0: none; "cost" has its own). The probes of `probes/` are something else.
 
@@ -237,6 +238,7 @@ class GenerationConfig(BaseModel):
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)
     copying: bool = True
+    remember: bool = True
 
     def seeded(self) -> GenerationConfig:
         """With a new seed where there is none, so that the answer can be repeated; as it is at temperature 0, where no number is drawn."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,7 +42,7 @@ def compare(
     from omnidemo.config import GREEDY, GenerationConfig
 
     texts = read_prompts(prompts, limit)
-    options = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
+    options: dict[str, Any] = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
     options |= {"temperature": temperature, "draft_policy": draft_policy, "copying": copying}
     GenerationConfig.of(**options)
     names = compare_methods.check_methods(names_in(methods))

@@ -168,6 +168,13 @@ class TrainerPool:
             self.measurer.forget(domain)
             self._pair.forget(domain)
 
+    def forget_copies(self, domain: str = "") -> None:
+        """Forget the earlier answers that a line copies from; of all lines without one."""
+        if domain:
+            self._pair.copies.forget(domain)
+        else:
+            self._pair.copies.clear()
+
     def forget(self, domain: str) -> bool:
         """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer. Files that cannot be removed
         stay, and the log says so."""

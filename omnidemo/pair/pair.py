@@ -155,7 +155,7 @@ class Pair:
                     mismatch = float(not state.drafter.spells(state.target.ids))
                     self.mismatches += int(mismatch)
                     ngrams.clock += int(learn)
-                    if learn and reason != "cancelled":
+                    if learn and asked.remember and reason != "cancelled":
                         self.copies.add(domain, ids, [token.id for done in rounds for token in done.tokens])
             for learner in self.learners:
                 if trace is not None:

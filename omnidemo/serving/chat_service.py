@@ -112,10 +112,11 @@ class ChatService:
             self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
                 window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
+                remember = keep and self._pool.settings.keep_text
                 rounds = pair.stream(
                     pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages,
                     cancelled=cancelled,
-                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY},
+                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember},
                 )
                 yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
                 if learn:

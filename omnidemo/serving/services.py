@@ -84,7 +84,7 @@ class Services:
         self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter, self.on_disk = learning.export_adapter, learning.import_adapter, learning.on_disk
-        self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
+        self.forget_exports, self.forget_asked, self.forget_copies = learning.forget_exports, chats.forget, learning.forget_copies
 
     @property
     def settings(self) -> Settings:

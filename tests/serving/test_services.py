@@ -324,6 +324,22 @@ def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[s
     assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
 
 
+def test_what_is_copied_from_goes_with_a_reset_and_with_the_history(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    copies = services.pair(*models).copies
+    for options in ({"learn": False}, {"keep": False}):
+        chat(services, models, "duck", **options)
+        assert not copies.nbytes, "of an answer that is not learned from, or not stored, nothing is remembered"
+    for forget in (lambda: services.reset(*models), services.forget_copies, lambda: services.forget_copies("default")):
+        chat(services, models, "duck")
+        assert copies.nbytes
+        forget()
+        assert not copies.nbytes
+    chat(services, models, "duck")
+    services.forget_copies("~visitor-somebody")
+    assert copies.nbytes, "those of another line stay"
+
+
 def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
     options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]

@@ -85,6 +85,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if gone:
+        services.forget_copies(services.own)
         downloads.forget_files(services.own)
     if not gone and not store.status.ok:
         return f"Not deleted yet: {without_folders(store.status.message)}"
