@@ -28,7 +28,10 @@ def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
         tensor = header.tensors[name]
         if tensor.kind.parts is None or len(tensor.shape) != 2 or (tensor.shape[0] % ROWS and weight not in WHOLE):
             continue
-        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(weight.split(".")[-2], 0)
+        part = weight.split(".")[-2]
+        if part in ("q_proj", "k_proj", "v_proj") and config.head_dim % ROWS:  # a task is those of a head
+            continue
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(part, 0)
         found[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
     return found
 
