@@ -44,7 +44,7 @@ class GenerateArguments(Arguments):
     )
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer as long as system_fingerprint is the same.")
+    seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
     copying: bool | None = Field(None, description="Whether drafts may also be copied from the text. Left out: as the server has it.")
     token_sources: bool = Field(False, description="List each token with its source.")
@@ -98,7 +98,7 @@ class GenerateResult(Figures):
 
 class Compared(Figures):
     speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
-    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0.")
+    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by a lossy method.")
 
 
 class CompareResult(BaseModel):
