@@ -55,7 +55,7 @@ class GenerateArguments(Arguments):
     repetition_penalty: RepetitionPenalty | None = Field(None, description=f"Above 1: words of the text so far become less likely. {OWN}")
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
-    seed: Seed = Field(None, description="Repeats an answer as long as system_fingerprint is the same.")
+    seed: Seed = Field(None, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
     copying: StrictBool | None = Field(None, description="Whether drafts may also be copied from the text. Left out: as the server has it.")
     token_sources: StrictBool = Field(False, description="List each token with its source.")
@@ -109,7 +109,7 @@ class GenerateResult(Figures):
 
 class Compared(Figures):
     speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
-    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0.")
+    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by a lossy method.")
 
 
 class CompareResult(BaseModel):

@@ -117,7 +117,7 @@ HELP: dict[str, str] = {
     "method": "How guesses are made and judged.",
     "line": "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a new name to start one.",
     "max_new_tokens": "Longest answer, in target tokens.",
-    "seed": "Repeats a sampled answer until something new is learned; empty draws a new one.",
+    "seed": "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a new one.",
     "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",

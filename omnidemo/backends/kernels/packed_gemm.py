@@ -182,14 +182,10 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
-            for row in sums if layout.scales else ():
-                for one in row:
-                    builder.store(zero, one)
-            first = half * columns // layout.each
-            with cgutils.for_range_slice(builder, INDEX(first), INDEX(first + columns // layout.each), INDEX(1), intp=INDEX, inc=True) as (
-                word,
-                _,
-            ):
+            for one in sum(sums, []) if layout.scales else ():
+                builder.store(zero, one)
+            first, last = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
+            with cgutils.for_range_slice(builder, first, last, INDEX(1), intp=INDEX, inc=True) as (word, _):
                 place = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
                 decoded = [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
                 for column in range(layout.each):
@@ -259,9 +255,8 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         upper = builder.lshr(upper, _all(builder, shift, WORDS))
         low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
         even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
-        odd = builder.or_(
-            builder.and_(builder.lshr(words, constant(4)), low), builder.and_(builder.shl(upper, constant(4 - layout.upper)), high)
-        )
+        upper = builder.shl(upper, constant(4 - layout.upper))
+        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
         places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
     else:
         places = [(words, column * bits) for column in range(layout.each)]
