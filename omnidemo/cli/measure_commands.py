@@ -60,7 +60,7 @@ def compare_peer(
     csv: Out,
     methods: Annotated[str, typer.Option(help="Ours, with commas between; autoregressive always runs.")] = "auto",
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
+    samples: Annotated[int, typer.Option(min=0, help="Test what is sampled by χ², with so many draws (2000, say); takes long.")] = 0,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     seed: int = 0,
@@ -74,7 +74,10 @@ def compare_peer(
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
-    events = peer.compare_with_peer(settings, texts, names_in(methods), csv, samples, seed)
+    ours = names_in(methods)
+    if samples:
+        typer.echo(peer.price(samples, len(texts), len([name for name in ours if name != "autoregressive"])), err=True)
+    events = peer.compare_with_peer(settings, texts, ours, csv, samples, seed)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
     show(("method", *peer.HEADINGS), peer.summary(collect(events)), f"{note} Rows: {csv}")
 

@@ -241,8 +241,8 @@ class _Torture:
             self.report.note(f"answers at temperature {temperature:g}, decoded again plainly by one process", told == {text}, prompt)
 
     def _strangers(self) -> None:
-        """A public app and two visitors."""
-        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "TRAINING": "off"}) as public:
+        """A public app and two visitors, whose answers are counted as learned from; no update changes what they compare."""
+        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
         self._log(public)
 
