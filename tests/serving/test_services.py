@@ -427,7 +427,7 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     rows = services.store.requests()[::-1]
     assert [row["topic"] for row in rows] == ["code", "other", "howto"] and {row["slower"] for row in rows} <= {True, False}
     assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
-    assert all(row["policy"] == "cost" and row["temperature"] == 0.0 for row in services.store.curve(*models))
+    assert all(row["policy"].startswith("cost") and row["temperature"] == 0.0 for row in services.store.curve(*models))
     assert services.hero(*models, "howto")["topic"] == "howto" and services.pace_of(*models, "nothing").speedup is None
 
 
