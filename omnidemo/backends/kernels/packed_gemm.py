@@ -182,7 +182,7 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
-            for one in sum(sums, []) if layout.scales else ():
+            for one in (one for of_row in sums for one in of_row if layout.scales):
                 builder.store(zero, one)
             first, last = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
             with cgutils.for_range_slice(builder, first, last, INDEX(1), intp=INDEX, inc=True) as (word, _):
