@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import pytest
 import torch
@@ -96,8 +96,8 @@ class TableCache:
         return length
 
 
-@dataclass
-class World:
+@dataclass(frozen=True)
+class World:  # worlds are shared by modules: one that is changed would change the others' tests
     """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text."""
 
     target: Vocabulary
@@ -106,8 +106,9 @@ class World:
     seed: int = 1
     copying: bool = False
 
-    def __post_init__(self) -> None:
-        self.map = VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
+    @cached_property
+    def map(self) -> VocabularyMap:
+        return VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
 
     def cache(self) -> NgramCache:
         cache = NgramCache(len(self.drafter) + 2)
