@@ -19,7 +19,7 @@ from gradio.exceptions import ComponentProcessingError
 from omnidemo.private_folders import without_folders
 
 log = logging.getLogger(__name__)
-PROSE = re.compile(r"[a-z]+ ")  # an error of Python's libraries, or of ours where a colon stands before it, begins like this
+PROSE = re.compile(r"[a-z]+ [a-z]")  # such as Python's libraries write them
 ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
 REMEMBERED = 256  # browsers with a queue of messages: more than ask within the time in which one reads its answer

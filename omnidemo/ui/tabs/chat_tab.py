@@ -234,7 +234,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
-            widget("prompts", json.dumps(services.examples()), visible="hidden")
+            prompts = widget("prompts", visible="hidden")
             notice = widget("notice")
             privacy = _privacy(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
@@ -267,6 +267,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
+    shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(
