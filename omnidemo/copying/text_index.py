@@ -36,6 +36,10 @@ class TextIndex:
         self.firsts = [0]  # position from which on a table holds the ids
         self.begin = 0  # position of the oldest id
 
+    def become(self, other: TextIndex) -> None:
+        """Hold what `other` does, which is not used any more."""
+        self.ids, self.previous, self.heads, self.begin = other.ids, other.previous, other.heads, other.begin
+
     def __len__(self) -> int:
         return len(self.ids)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from omnidemo.copying.text_index import BREAK, TextIndex
 
@@ -18,29 +18,51 @@ class CopyMemory:
         self._most, self._lock = most, lock
         self._texts: dict[str, TextIndex] = {}
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
+        self._asked: dict[str, object] = {}  # for the stored answers of each domain
+        self.restore: Callable[[str, object], object] = lambda domain, asked: None  # has `put_before` called; returns at once
 
     def of(self, domain: str) -> TextIndex | None:
         """The answers of a domain; None where there are none. It grows with every answer, between two rounds of others. The caller holds
-        the lock."""
+        the lock. The first time, and the first time after some were forgotten, it asks for those that are stored."""
+        if domain not in self._asked and self._most:
+            self._asked[domain] = asked = object()
+            self.restore(domain, asked)
         return self._texts.get(domain)
+
+    @property
+    def room(self) -> int:
+        """Ids that a domain may have."""
+        return self._most // TextIndex.BYTES
+
+    def put_before(self, domain: str, asked: object, texts: Sequence[Sequence[int]]) -> None:
+        """Put texts, the oldest first, before what a domain has, as far as there is room. Nothing happens where the domain was forgotten
+        after they were `asked` for. The caller does not hold the lock, which is not held while the texts are entered."""
+        whole, lengths = TextIndex(), deque[int]()
+        for text in texts:
+            whole.extend([*text, BREAK])
+            lengths.append(len(text) + 1)
+        with self._lock:
+            if self._asked.get(domain) is not asked or not texts:
+                return
+            own = self._texts.get(domain)
+            if own is not None:
+                whole.extend(own.ids)
+            self._lengths[domain] = deque([*lengths, *self._lengths.get(domain, ())])
+            self._texts[domain] = whole if own is None else own
+            if own is not None:  # which answers that are being written hold
+                own.become(whole)
+            self._drop_oldest(domain)
 
     def add(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
         """Keep a finished answer (target ids), with the end of its prompt; the oldest go where there is no room. The caller
         holds the lock."""
         ids = [*prompt[-TAIL:], *answer, BREAK]
-        room = self._most // TextIndex.BYTES
-        if not answer or len(ids) > room:
+        if not answer or len(ids) > self.room:
             return
         text, lengths = self._texts.setdefault(domain, TextIndex()), self._lengths.setdefault(domain, deque())
         text.extend(ids)
         lengths.append(len(ids))
-        while len(text) > room:
-            text.drop(lengths.popleft())
-
-    def keep(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
-        """`add` for a stored answer, by a caller that does not hold the lock."""
-        with self._lock:
-            self.add(domain, prompt, answer)
+        self._drop_oldest(domain)
 
     def forget(self, domain: str) -> None:
         """Drop the answers of a domain, also for an answer that is being written."""
@@ -50,10 +72,16 @@ class CopyMemory:
     def clear(self) -> None:
         """Drop all answers."""
         with self._lock:
-            for domain in list(self._texts):
+            for domain in [*self._texts, *self._asked]:
                 self._drop(domain)
 
+    def _drop_oldest(self, domain: str) -> None:
+        text, lengths = self._texts[domain], self._lengths[domain]
+        while len(text) > self.room:
+            text.drop(lengths.popleft())
+
     def _drop(self, domain: str) -> None:
+        self._asked.pop(domain, None)
         text = self._texts.pop(domain, None)
         self._lengths.pop(domain, None)
         if text is not None:

@@ -32,6 +32,7 @@ from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader
+from omnidemo.pair.stored_answers import StoredAnswers
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
 from omnidemo.store.store import Store
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -62,9 +63,8 @@ class Pair:
         copy_mb: int = 4,
     ) -> None:
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
-        device = target.device
-        self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, device)
-        self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, device)
+        self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device)
+        self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, target.device)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's, also for a character that it lacks
@@ -115,15 +115,13 @@ class Pair:
             ngrams, earlier = self._memory.of(domain), self.copies.of(domain)
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
-        version, entries, key = line.version, len(ngrams), token_hex(12)
+        version, entries, key, started = line.version, len(ngrams), token_hex(12), perf_counter()
         first: float | None = None
         reason: FinishReason = "cancelled"
-        started = perf_counter()
         try:
             with self._lock:
                 state.start(ids)
-            if state.target.free_positions < 1:  # `begun` fills the window
-                reason = "context"
+            reason = "context" if state.target.free_positions < 1 else reason  # where `begun` fills the window
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
@@ -264,8 +262,10 @@ class Pair:
         self._line(domain).published = (version, weights, head or {})
 
     def attach(self, store: Store) -> None:
-        """Take the n-gram cache from the store, and keep it there from now on."""
+        """Take the n-gram cache from the store, and keep it there from now on; answers may also copy from those that it has."""
         self._memory.attach(store)
+        names, busy = (self.target.name, self.drafter.name), lambda: self.in_flight > 0
+        self.copies.restore = StoredAnswers(self.copies, store, names, self.prompt_ids, self.target.vocabulary, busy).ask
 
     def remember(self, done: Round, domain: str = DOMAIN) -> None:
         """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""

@@ -76,6 +76,7 @@ class AdaptationService:
         pair, lines = self._pool.ready(target, drafter)
         domain = check_domain(domain)
         lines.reset(domain)
+        self._store.forget_copied(domain, pair.target.name, pair.drafter.name)
         pair.copies.forget(domain)
         self.slowdowns.forget(target, drafter, domain)
         if domain == DEFAULT:

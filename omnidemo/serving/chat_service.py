@@ -271,6 +271,7 @@ class ChatService:
                 cache_bytes=pair.ngrams.nbytes,
                 topic=route.topic,
                 slower=slower if asked.method != BASELINE else None,
+                remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
             ),
             agreed=True,
         )

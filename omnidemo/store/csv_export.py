@@ -33,7 +33,7 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
     request |= {name: REQUESTS.c[name] for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
-        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key")
+        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key", "remembered")
         query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
         columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, "request_id")

@@ -136,13 +136,42 @@ class LineStore(Database):
         self.submit(write)
 
     def forget_domain(self, domain: str) -> None:
-        """Delete the versions, steps and probes of the lines of that name, of all pairs."""
+        """Delete the versions, steps and probes of the lines of that name, of all pairs; from their answers nothing is copied again."""
 
         def write(connection: Connection) -> None:
             for table in LINE_TABLES:
                 connection.execute(delete(table).where(table.c.domain == domain))
+            connection.execute(update(REQUESTS).where(REQUESTS.c.domain == domain).values(remembered=False))
 
         self.submit(write)
+
+    def copied_from(self, target: str, drafter: str, domain: str, tokens: int) -> list[tuple[str, str]]:
+        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about so many tokens of them."""
+        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.tokens, REQUESTS.c.prompt, REQUESTS.c.answer)
+        query = query.where(REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None))
+
+        def read(connection: Connection) -> list[tuple[str, str]]:
+            found, room = list[tuple[str, str]](), tokens
+            for row in connection.execution_options(yield_per=100).execute(query.order_by(REQUESTS.c.id.desc())):
+                room -= row.tokens
+                if room < 0:
+                    break
+                found.append((row.prompt or "", row.answer))
+            return found
+
+        return self.read(read, [])
+
+    def forget_copied(self, domain: str, target: str | None = None, drafter: str | None = None) -> None:
+        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the answers stay. Waits for it."""
+
+        def write(connection: Connection) -> None:
+            which = [REQUESTS.c.domain == domain, REQUESTS.c.remembered]
+            if target is not None and drafter is not None:
+                which.append(REQUESTS.c.pair_id == pair_id(connection, target, drafter))
+            connection.execute(update(REQUESTS).where(*which).values(remembered=False))
+
+        self.submit(write)
+        self.flush(while_ok=True)
 
     def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None:
         """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went into."""

@@ -109,6 +109,7 @@ REQUESTS = _table(
     *_measured("agreement", "same_first"),  # later, and only where a trace was left
     sa.Column("slower", sa.Boolean),
     *_copies(),
+    sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),  # whether later answers may copy from this one
     sa.Index("ix_requests_pair", "pair_id", "id"),
     sa.Index("ix_requests_session", "session_id", "id"),
     sa.Index("ix_requests_key", "key"),
@@ -231,7 +232,7 @@ def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
     generation = record.generation
     metrics = {name: number(value) for name, value in generation.metrics.items()}
     row: dict[str, Any] = {name: value for name, value in metrics.items() if name in REQUESTS.c}
-    row |= {name: getattr(record, name) for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "slower")}
+    row |= {name: getattr(record, name) for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "slower", "remembered")}
     row |= {name: getattr(generation, name) for name in ("adapter_version", "prompt_tokens", "finish_reason")}
     return row | {
         "session_id": record.session,
@@ -261,7 +262,7 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
 
 def requests_query(**filters: str | None) -> sa.Select[Any]:
     """All columns of the requests, with `session`, `target` and `drafter` by name."""
-    columns = columns_of(REQUESTS, "session_id", "pair_id", "key")
+    columns = columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered")
     query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(PAIRS)
     return query.where(*conditions(FILTERS, filters))
 

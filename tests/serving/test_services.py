@@ -16,6 +16,7 @@ import pytest
 
 from omnidemo.bench.experiments.jobs import record
 from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
+from omnidemo.copying.text_index import BREAK, TextIndex
 from omnidemo.lines.router import Route, Router
 from omnidemo.pair.pair import Pair
 from omnidemo.probes.replayed_target import Replay, TargetRecords
@@ -338,6 +339,68 @@ def test_what_is_copied_from_goes_with_a_reset_and_with_the_history(services: Se
     chat(services, models, "duck")
     services.forget_copies("~visitor-somebody")
     assert copies.nbytes, "those of another line stay"
+
+
+def copied_from(services: Services, models: tuple[str, str], domain: str = "default") -> list[str]:
+    """The texts that a line copies from, when those that are stored have been brought back."""
+    pair = services.pair(*models)
+    with pair._lock:
+        pair.copies.of(domain)
+    for _ in range(200):
+        if not any(thread.name == "stored answers" for thread in threading.enumerate()):
+            break
+        time.sleep(0.02)
+    with pair._lock:
+        text = pair.copies.of(domain)
+        ids = [] if text is None else list(text.ids)
+    texts, at = list[str](), 0
+    while BREAK in ids[at:]:
+        end = ids.index(BREAK, at)
+        texts.append(pair.map.target.text_bytes(ids[at:end]).decode(errors="replace"))
+        at = end + 1
+    return texts
+
+
+def test_stored_answers_are_copied_from_after_a_restart(services: Services, models: tuple[str, str]) -> None:
+    """Newest first as far as there is room, of its own line alone, and nothing that was not to be remembered, or was reset or deleted."""
+    ready(services, models)
+    answers = [chat(services, models, f"duck {number}")[1].text for number in range(3)]
+    chat(services, models, "not learned", learn=False)
+    chat(services, models, "not stored", keep=False)
+    other = chat(services, models, "of another line", domain="~visitor-somebody")[1].text
+    live = copied_from(services, models)
+    services.close()
+    again = Services(services.settings)
+    try:
+        ready(again, models)
+        found = copied_from(again, models)
+        assert len(found) == 3 and all(text.endswith(answer) for text, answer in zip(found, answers, strict=True))
+        assert [text[-60:] for text in found] == [text[-60:] for text in live], "as they were before"
+        theirs = copied_from(again, models, "~visitor-somebody")
+        assert len(theirs) == 1 and theirs[0].endswith(other)
+        newest = again.store.requests(limit=None)
+        again.store.delete_requests([row["id"] for row in newest if row["prompt"] == "duck 1"])
+        again.forget_copies()
+        assert len(copied_from(again, models)) == 2, "those that were not deleted come back"
+        again.reset(*models)
+        assert copied_from(again, models) == [] and len(again.store.requests()) == 4, "after a reset none does, and the history stays"
+        assert len(copied_from(again, models, "~visitor-somebody")) == 1
+    finally:
+        again.close()
+
+
+def test_little_room_for_copies_is_of_the_newest_answers(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
+    services = Services(Settings(storage=tmp_path / "storage", training="off"))
+    try:
+        ready(services, models)
+        answers = [chat(services, models, f"duck {number}")[1].text for number in range(6)]
+        pair = services.pair(*models)
+        pair.copies._most = 3 * 60 * TextIndex.BYTES
+        pair.copies.forget("default")
+        found = copied_from(services, models)
+        assert 1 <= len(found) < 6 and [text[-10:] for text in found] == [answer[-10:] for answer in answers[-len(found) :]]
+    finally:
+        services.close()
 
 
 def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:

@@ -132,18 +132,44 @@ def test_long_prompts_are_entered_in_one_go(ids: list[int]) -> None:
 def test_memory_is_bounded_and_of_its_domain() -> None:
     memory = CopyMemory(1 << 16, threading.Lock())
     for answer in range(400):
-        memory.keep("a", [1, 2, 3], [answer, 5, 6, 7, 8, 9, 10, 11, 12, 13])
+        memory.add("a", [1, 2, 3], [answer, 5, 6, 7, 8, 9, 10, 11, 12, 13])
     text = memory.of("a")
     assert text is not None and memory.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
     assert [at for _, at in text.places([399, 5, 6], False)] and not text.places([0, 5], False)
-    memory.keep("b", [], [1, 2])
+    memory.add("b", [], [1, 2])
     memory.forget("a")
     assert memory.of("a") is None and len(text) == 0 and memory.of("b") is not None
     memory.clear()
     assert memory.nbytes == 0
     nothing = CopyMemory(0, threading.Lock())
-    nothing.keep("a", [1], [2, 3])
+    nothing.add("a", [1], [2, 3])
     assert nothing.of("a") is None
+
+
+def test_stored_answers_come_before_those_of_today() -> None:
+    memory, asked = CopyMemory(18 * 12, threading.Lock()), list[tuple[str, object]]()
+    memory.restore = lambda domain, mark: asked.append((domain, mark))
+    assert memory.of("a") is None and memory.of("a") is None and [domain for domain, _ in asked] == ["a"], "they are asked for once"
+    memory.add("a", [], [7, 8, 9])
+    text = memory.of("a")
+    assert text is not None
+    memory.put_before(*asked[0], [[1, 2, 3], [4, 5, 6], [1, 2, 9]])
+    assert list(text.ids) == [4, 5, 6, BREAK, 1, 2, 9, BREAK, 7, 8, 9, BREAK], "the oldest goes where there is no room"
+    assert text.places([0, 8, 9], False) == [(2, 11)] and text.places([1, 2], False) == [(2, 6)], "and an answer under way finds them"
+    memory.add("a", [], [3, 3, 3])
+    assert list(text.ids)[:4] == [1, 2, 9, BREAK]
+
+
+def test_what_was_forgotten_meanwhile_does_not_come_back() -> None:
+    memory, asked = CopyMemory(1 << 16, threading.Lock()), list[tuple[str, object]]()
+    memory.restore = lambda domain, mark: asked.append((domain, mark))
+    memory.of("a")
+    memory.forget("a")
+    memory.put_before(*asked[0], [[1, 2, 3]])
+    assert memory.of("a") is None and len(asked) == 2, "what is left of them is asked for anew"
+    memory.clear()
+    memory.put_before(*asked[1], [[1, 2, 3]])
+    assert memory.of("a") is None and not memory.nbytes
 
 
 def test_measured_rows_decide_how_much_is_copied() -> None:
