@@ -9,21 +9,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
 
 from omnidemo.backends.kernels import gemm
 from omnidemo.backends.kernels.gemm import LANES, Array, intrinsic
+from omnidemo.backends.kernels.packed_codes import BYTE, INDEX, REALS, codes_of, number_of, spread
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
+PAIRED = 4 if gemm.WIDE else 0  # rows of a strip up to which two records are taken in at once
 FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
 PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
-HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
 SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
 SCALES = tuple(LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1))  # that have minima
 # Weights are made and added up as written, so the compiler may not turn sums and products around, as in other kernels.
@@ -146,8 +147,6 @@ def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
     return types.void(form, address, blocks, out), code
 
 
-BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
-WORDS, REALS = (ir.VectorType(kind, LANES) for kind in (ir.IntType(32), ir.FloatType()))
 PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
 
@@ -169,7 +168,9 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
     records, blocks, *arrays = function.args
     rows = [[builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)] for which in range(3)]
     zero = ir.Constant(REALS, None)
-    totals, sums = ([[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)] for _ in range(2))
+    # Two records at once where the rows are so few that sums, of which each waits for the one before, would take longer than all else.
+    together = 2 if layout.scales == 1 and count <= PAIRED else 1
+    totals, *sums = ([[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)] for _ in range(1 + together))
 
     def add(into: list[list[Any]], values: list[Any], numbers: list[Any]) -> None:
         """into[row][part] += value of the part · number of the row."""
@@ -177,35 +178,46 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
             for part, value in enumerate(values):
                 builder.store(gemm._multiply_add(builder, value, number, builder.load(into[row][part])), into[row][part])
 
-    with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
-        record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+    def multiply(first: Any, which: int) -> None:
+        """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
+        blocks = [builder.add(first, INDEX(one)) for one in range(which)]
+        each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
+        for record in each:
+            gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
-            for one in [one for own in sums for one in own] if layout.scales else ():
+            for one in [one for into in sums[:which] for own in into for one in own] if layout.scales else ():
                 builder.store(zero, one)
-            first, last = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
-            with cgutils.for_range_slice(builder, first, last, INDEX(1), intp=INDEX, inc=True) as (word, _):
-                place = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
-                decoded = [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
+            begin, end = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
+            with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
+                words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
+                places = [builder.mul(one, INDEX(4 * layout.each)) for one in words]
+                decoded = [[codes_of(builder, layout, record, word, part, layout.centre) for part in PARTS] for record in each]
                 for column in range(layout.each):
-                    at = builder.add(place, INDEX(4 * column))
-                    add(sums, [codes[column] for codes in decoded], [_spread(builder, builder.gep(row, [at])) for row in rows[0]])
-            if not layout.scales:
-                continue
-            scales = [_number(builder, layout, record, half, part) for part in PARTS]
-            for row in range(count):
-                for part, scale in enumerate(scales):
-                    total = gemm._multiply_add(builder, builder.load(sums[row][part]), scale, builder.load(totals[row][part]))
-                    builder.store(total, totals[row][part])
-            if layout.minima:
-                minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
-                centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
-                minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
-                at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
-                add(totals, minima, [_spread(builder, builder.gep(row, [at])) for row in rows[1]])
+                    for into, codes, place in zip(sums, decoded, places, strict=False):
+                        at = builder.add(place, INDEX(4 * column))
+                        add(into, [of_part[column] for of_part in codes], [spread(builder, builder.gep(row, [at])) for row in rows[0]])
+            for into, block, record in zip(sums, blocks, each, strict=False) if layout.scales else ():
+                scales = [number_of(builder, layout, record, half, part) for part in PARTS]
+                for row in range(count):
+                    for part, scale in enumerate(scales):
+                        total = gemm._multiply_add(builder, builder.load(into[row][part]), scale, builder.load(totals[row][part]))
+                        builder.store(total, totals[row][part])
+                if layout.minima:
+                    minima = [number_of(builder, layout, record, layout.scales + half, part) for part in PARTS]
+                    centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
+                    minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
+                    at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
+                    add(totals, minima, [spread(builder, builder.gep(row, [at])) for row in rows[1]])
+
+    paired = builder.sub(blocks, builder.urem(blocks, INDEX(together)))
+    with cgutils.for_range_slice(builder, INDEX(0), paired, INDEX(together), intp=INDEX, inc=True) as (block, _):
+        multiply(block, together)
+    if together > 1:
+        with cgutils.for_range_slice(builder, paired, blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
+            multiply(block, 1)
     for row in range(count):
-        for part, total in zip(PARTS, (totals if layout.scales else sums)[row], strict=True):
+        for part, total in zip(PARTS, (totals if layout.scales else sums[0])[row], strict=True):
             place = builder.bitcast(builder.gep(rows[2][row], [INDEX(4 * part)]), REALS.as_pointer())
             builder.store(builder.load(total), place, align=4)
     builder.ret_void()
@@ -225,76 +237,12 @@ def _unpacked(module: Any, name: str, layout: Layout) -> Any:
             at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
-                scale = _number(builder, layout, record, half, part)
-                low = _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
-                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
+                scale = number_of(builder, layout, record, half, part)
+                low = number_of(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
+                for column, codes in enumerate(codes_of(builder, layout, record, word, part, layout.zero)):
                     values = builder.fmul(codes, scale)
                     values = builder.fadd(values, low) if layout.minima else values
                     place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
                     builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
     builder.ret_void()
     return function
-
-
-def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
-    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the rows from `part` on."""
-
-    def constant(value: int) -> Any:
-        return ir.Constant(WORDS, [value] * LANES)
-
-    def loaded(which: Any) -> Any:
-        place = builder.add(builder.mul(which, INDEX(4 * ROWS)), INDEX(4 * part))
-        return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
-
-    words, bits = loaded(word), layout.bits
-    if bits == 32:
-        return [builder.bitcast(words, REALS)]
-    if layout.upper:  # two words of bytes, which hold every other column
-        upper = loaded(builder.add(INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))))
-        shift = builder.trunc(builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32))
-        upper = builder.lshr(upper, _all(builder, shift, WORDS))
-        low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
-        even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
-        upper = builder.shl(upper, constant(4 - layout.upper))
-        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
-        places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
-    else:
-        places = [(words, column * bits) for column in range(layout.each)]
-
-    def decoded(words: Any, at: int) -> Any:
-        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in most places."""
-        if at + bits > 23:
-            words, at = builder.lshr(words, constant(16)), at - 16
-        words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
-        return builder.fsub(builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES))
-
-    return [decoded(*place) for place in places]
-
-
-def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) -> Any:
-    """A scale or minimum of as many rows as a vector has lanes, in float32."""
-    which = INDEX(which) if isinstance(which, int) else which
-    size = 2 if layout.number is np.float16 else 4
-    place = builder.add(builder.mul(which, INDEX(size * ROWS)), INDEX(layout.size - layout.record["numbers"].itemsize + size * part))
-    place = builder.gep(record, [place])
-    if size == 4:
-        return gemm._load(builder, place, REAL, 4)
-    bits = gemm._load(builder, place, ir.IntType(16), 2)
-    if HALF:
-        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
-    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is no number.
-    wide = builder.zext(bits, WORDS)
-    sign = builder.and_(builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES))
-    rest = builder.and_(builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES))
-    rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
-    return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
-
-
-def _spread(builder: Any, place: Any) -> Any:
-    """A float32 in all lanes."""
-    return _all(builder, builder.load(builder.bitcast(place, REAL.as_pointer()), align=4), REALS)
-
-
-def _all(builder: Any, value: Any, kind: Any) -> Any:
-    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
-    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(WORDS, [0] * LANES))
