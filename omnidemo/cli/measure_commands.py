@@ -21,6 +21,7 @@ def compare(
     methods: Annotated[str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")] = "ngram-exact",
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
     temperature: Temperature = 0.0,
+    own_manner: Annotated[bool, typer.Option("--own-manner", help="Sample as the target's card says, whatever the temperature.")] = False,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head.")] = "fixed",
@@ -42,8 +43,9 @@ def compare(
     from omnidemo.config import GREEDY, GenerationConfig
 
     texts = read_prompts(prompts, limit)
-    options: dict[str, Any] = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    options |= {"temperature": temperature, "draft_policy": draft_policy, "copying": copying}
+    options: dict[str, Any] = {} if own_manner else GREEDY.options
+    options |= {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
+    options |= {"temperature": None if own_manner else temperature, "draft_policy": draft_policy, "copying": copying}
     GenerationConfig.of(**options)
     names = compare_methods.check_methods(names_in(methods))
     check_writable(csv)

@@ -13,6 +13,7 @@ from omnidemo.config import DEFAULT_TARGET, Settings
 
 if TYPE_CHECKING:
     from omnidemo.bench.speed import rows_race
+    from omnidemo.bench.speed.copy_ceiling import CeilingRequest
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
@@ -32,10 +33,11 @@ def bench(
     seed: int = 0,
     out: Folder = None,
     storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
-    only: Annotated[str, typer.Option(help="rows: the first table alone; answers: the second one.")] = "",
+    only: Annotated[str, typer.Option(help="rows: the first table; answers: the second; copies: the most that copying can gain.")] = "",
     peers: Annotated[str, typer.Option(help="Whom the rows race, with commas between, or none.")] = "llama.cpp,transformers",
     peer_file: Annotated[list[str] | None, typer.Option(help="GGUF files of the same model that llama.cpp reads too, by any name.")] = None,
     passes: Annotated[int, typer.Option(min=1, help="Timed passes of each number of rows.")] = 25,
+    own_manner: Annotated[bool, typer.Option("--own-manner", help="Copies: of answers in the target's own manner, not greedy.")] = False,
     quick: Quick = False,
 ) -> None:
     """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and its assisted generation
@@ -45,12 +47,13 @@ def bench(
     OMNIDEMO_STORAGE.
     """
     settings = read_settings(drafter=drafter, threads=threads, training="off")
-    if only not in ("", "rows", "answers"):
-        raise ValueError(f"--only is rows or answers, not {only!r}")
+    if only not in ("", "rows", "answers", "copies"):
+        raise ValueError(f"--only is rows, answers or copies, not {only!r}")
     from omnidemo.bench import prompt_files
     from omnidemo.bench.report_tables import group_by
     from omnidemo.bench.speed import rows_race, speed_report
     from omnidemo.bench.speed.contest import BenchRequest
+    from omnidemo.bench.speed.copy_ceiling import CeilingRequest
     from omnidemo.bench.speed.run_bench import run
     from omnidemo.lines.sample_prompts import TOPICS
     from omnidemo.models.names import known_targets
@@ -61,6 +64,12 @@ def bench(
         requests = min(requests, settings.update_interval)
     folder = out or settings.storage / "bench"
     targets, settings = known_targets(target or [settings.target], settings)
+    if only == "copies":
+        sources = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()} or prompt_files.bundled(topics, limit)[1]
+        for one in targets:
+            own = folder if len(targets) == 1 else folder / Path(one).name
+            _ceiling(CeilingRequest(one, sources, own, own_manner, max_new_tokens, passes, seed, command_line()), settings)
+        return
     if only != "answers":
         named = [] if peers == "none" else names_in(peers)
         for one in targets:
@@ -83,6 +92,13 @@ def bench(
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:
             typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def _ceiling(order: CeilingRequest, settings: Settings) -> None:
+    from omnidemo.bench.speed import copy_ceiling
+
+    with collected(copy_ceiling.run(order, settings)) as found:
+        show(copy_ceiling.HEADINGS, copy_ceiling.table(found), f"{copy_ceiling.NOTE} Figures: {order.out / 'ceiling.json'}", order.target)
 
 
 def _race(order: rows_race.RaceRequest, settings: Settings) -> None:

@@ -36,7 +36,7 @@ def compare(
     methods: Sequence[str],
     *,
     max_new_tokens: int = 128,
-    temperature: float = 0.0,
+    temperature: float | None = 0.0,
     domain: str = "default",
     seed: int | None = 0,
     warm: bool = False,
@@ -46,7 +46,8 @@ def compare(
     """Yield one `Comparison` for each prompt and method. Nothing is learned from them; earlier answers may still bring a version or n-grams
     meanwhile (`adapter_version` says so). Each reads the whole prompt; the order of the methods rotates from prompt to prompt. The
     baseline, where it is among the methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in
-    the cache as they would be in a longer chat. The `options` are those of `Pair.stream`. The name FRESH
+    the cache as they would be in a longer chat. The `options` are those of `Pair.stream`; sampling that is
+    None or left out is as the target's manner has it. The name FRESH
     stands for TODAY with the base drafter and, for a visitor of a public app, with the n-grams that all share instead of the visitor's own.
     ValueError, before anything runs, for no method, an unknown one, or one that this pair cannot use."""
     names = list(dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods))

@@ -111,6 +111,20 @@ def test_compare_above_temperature_0_has_one_text_for_one_seed(cli: Cli, names: 
     assert pd.read_csv(out)["identical"].all()
 
 
+def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(names[1], tmp_path / "sampling")
+    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    own = ["--target", folder, *names[2:]]
+    answers = []
+    for more in (["--own-manner"], ["--temperature", 0.9], []):
+        out = tmp_path / "own.csv"
+        result = cli("compare", "--prompts", prompts, "--limit", 1, "--seed", 1, "--max-new-tokens", 16, "--csv", out, *own, *more)
+        assert result.code == 0 and pd.read_csv(out)["identical"].all(), result.err
+        answers.append(pd.read_csv(out)["answer"][0])
+    expected = load_pair(folder, names[3]).generate(TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive")
+    assert answers[0] == expected.text and len(set(answers)) == 3, "without it nothing but the temperature is of the manner"
+
+
 def adaptation(cli: Cli, names: list[str], prompts: Path, out: Path, *more: object) -> tuple[Result, pd.DataFrame]:
     options = ["--requests", 5, "--update-interval", 2, "--steps", 3, "--eval-at", "0,2,99", "--eval-limit", 1, "--max-new-tokens", 10]
     result = cli("adapt", "--prompts", prompts, "--csv", out, *options, *names, *more)
