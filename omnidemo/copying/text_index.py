@@ -38,7 +38,7 @@ class TextIndex:
 
     def become(self, other: TextIndex) -> None:
         """Hold what `other` does, which is not used any more."""
-        self.ids, self.previous, self.heads, self.begin = other.ids, other.previous, other.heads, other.begin
+        self.__dict__.update(other.__dict__)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -147,7 +147,7 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
 
 
 def test_stored_answers_come_before_those_of_today() -> None:
-    memory, asked = CopyMemory(18 * 12, threading.Lock()), list[tuple[str, object]]()
+    memory, asked = CopyMemory(TextIndex.BYTES * 12, threading.Lock()), list[tuple[str, object]]()
     memory.restore = lambda domain, mark: asked.append((domain, mark))
     assert memory.of("a") is None and memory.of("a") is None and [domain for domain, _ in asked] == ["a"], "they are asked for once"
     memory.add("a", [], [7, 8, 9])
