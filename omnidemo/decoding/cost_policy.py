@@ -35,12 +35,12 @@ class CostPolicy(AdaptivePolicy):
         known, plain = self.cost_model, self.cost_model.plain_seconds
         if plain is None:
             return sum(chance > UNTIMED for chance in copied.chances)
-        worth, (first, row) = known.token_seconds, known.copy_times.line(plain)
-        count, most, gain = 0, max(known.draft_gain if drafts else 0.0, WORTH * plain), -first
+        worth, costs = known.token_seconds, known.copy_times.costs(plain)
+        count, most, gain = 0, max(known.draft_gain if drafts else 0.0, WORTH * plain), 0.0
         for place, chance in enumerate(copied.chances, 1):
-            gain += chance * worth - row
-            if gain > most:
-                count, most = place, gain
+            gain += chance * worth
+            if gain - costs[place] > most:
+                count, most = place, gain - costs[place]
         return count
 
     def budget(self, index: int, look: Look) -> int:

@@ -177,14 +177,19 @@ def test_measured_rows_decide_how_much_is_copied() -> None:
     for count in (2, 4, 8):
         for _ in range(10):
             times.note(count, 1.0 + 0.3 * count)
-    first, row = times.line(1.0)
-    assert first == pytest.approx(0.0, abs=0.1) and row == pytest.approx(0.3, abs=0.03)
+    costs = times.costs(1.0)
+    assert costs[0] == 0.0 and [costs[count] for count in (2, 3, 8, 12)] == pytest.approx([0.6, 0.9, 2.4, 3.6], abs=0.2)
+    for count, more in ((2, 0.1), (4, 0.2), (8, 2.4)):  # the first rows cost next to nothing
+        for _ in range(15):
+            times.note(count, 1.0 + more)
+    bent = times.costs(1.0)
+    assert [bent[count] for count in (2, 4, 8)] == pytest.approx([0.1, 0.2, 2.4], abs=0.2) and bent[4] < bent[6] < bent[8]
     slow = CopyTimes()
     slow.note(1, 60.0)
-    assert slow.line(1.0)[1] < 0.5  # one slow round does not end copying
+    assert slow.costs(1.0)[1] < 0.8  # one slow round does not end copying
     for _ in range(64):
         slow.note(0, 1.0)
-    assert slow.line(1.0) == CopyTimes().line(1.0)
+    assert slow.costs(1.0) == CopyTimes().costs(1.0)
 
 
 def test_the_policy_copies_while_an_id_saves_more_than_it_costs() -> None:
