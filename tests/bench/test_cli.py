@@ -121,7 +121,7 @@ def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: 
         result = cli("compare", "--prompts", prompts, "--limit", 1, "--seed", 1, "--max-new-tokens", 16, "--csv", out, *own, *more)
         assert result.code == 0 and pd.read_csv(out)["identical"].all(), result.err
         answers.append(pd.read_csv(out)["answer"][0])
-    expected = load_pair(folder, names[3]).generate(TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive")
+    expected = load_pair(str(folder), names[3]).generate(TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive")
     assert answers[0] == expected.text and len(set(answers)) == 3, "without it nothing but the temperature is of the manner"
 
 
