@@ -1,0 +1,117 @@
+"""Answers of a target to the training prompts, in shards that a later run goes on from: `python -m lab answers`.
+
+A shard is `TARGET-NUMBER.jsonl`, one answer a line, and `TARGET-NUMBER.npz`: the most probable tokens at each of its answers' tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.batched import Answer, BatchedWriter, Order
+from lab.prompt_sets import Prompt, in_turns
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.models.chat_template import Speller
+from omnidemo.models.load import LanguageModel
+from omnidemo.private_folders import replacing
+
+FREE = "free"  # the set of texts that a model writes of itself, from its start token on
+SAMPLED = 0.8  # temperature of the answers that are drawn
+SHARD = 128  # answers
+LONGEST = {FREE: 256}
+LENGTH = 192  # tokens of other answers
+START = ("<|endoftext|>", "<|begin|>")  # what texts begin with, in models whose own begin token begins a turn of a chat
+
+
+def seed_of(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+def done(folder: Path) -> set[str]:
+    """The orders that finished shards hold."""
+    return {json.loads(line)["order"] for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()}
+
+
+def work(
+    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
+    rounds: int = 1, free: int = 1,
+) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
+    """What is to be written: to each prompt a greedy answer and `rounds` drawn ones, the sets in turns; and after every one of each set
+    `free` texts without a prompt."""
+
+    def orders(name: str, temperatures: Sequence[float], length: int) -> list[Order]:
+        wanted = [(f"{target}/{name}/{number}", heat) for number, heat in enumerate(temperatures)]
+        return [Order(order, heat, seed_of(order), length) for order, heat in wanted if order not in finished]
+
+    written, since = 0, 0
+    for name, prompt in in_turns(sets):
+        if since == 0:
+            for _ in range(free if start else 0):
+                if texts := orders(f"{FREE}/{written}", [SAMPLED], LONGEST[FREE]):
+                    yield start, texts
+                written += 1
+        since = (since + 1) % len(sets)
+        if answers := orders(f"{name}/{prompt.id}", [0.0, *[SAMPLED] * rounds], LENGTH):
+            yield spell(prompt.text), answers
+
+
+def start_of(model: LanguageModel) -> list[int]:
+    names = model.tokenizer.get_vocab()
+    return [names[name] for name in START if name in names][:1]
+
+
+def write_answers(
+    model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, rounds: int, free: int,
+    report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+) -> int:  # fmt: skip
+    """Write shards of a target's answers until there are so many tokens of them here, and return how many were written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    runner = model.runner
+    if not isinstance(runner, FusedLlama):
+        raise ValueError(f"{model.name} has no Llama or Qwen shape; answers are written by models that have")
+    speller = Speller(model.tokenizer, model.vocabulary)
+
+    def spell(text: str) -> list[int]:
+        return speller.messages([{"role": "user", "content": text}])
+
+    writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows)
+    pending: list[Answer] = []
+    total, began = 0, clock()
+    for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), rounds, free)):
+        pending.append(answer)
+        total += len(answer.ids)
+        if len(pending) == SHARD:
+            save(folder, name, pending)
+            pending = []
+            report(f"{total:,} tokens, {total / (clock() - began):.0f} a second")
+            if total >= tokens:
+                return total
+    if pending:
+        save(folder, name, pending)
+    return total
+
+
+def save(folder: Path, target: str, answers: Sequence[Answer]) -> None:
+    """A new shard; its arrays first, for the lines say that it is whole."""
+    number = len(list(folder.glob(f"{target}-*.jsonl")))
+    stem = folder / f"{target}-{number:05d}"
+    with replacing(stem.with_suffix(".npz")) as partial, partial.open("wb") as file:
+        top, logprobs = np.concatenate([one.top for one in answers]), np.concatenate([one.logprobs for one in answers])
+        np.savez_compressed(file, top=top, logprobs=logprobs)
+    with replacing(stem.with_suffix(".jsonl")) as partial:
+        partial.write_text("".join(json.dumps(line_of(target, answer)) + "\n" for answer in answers))
+
+
+def line_of(target: str, answer: Answer) -> dict[str, Any]:
+    order = answer.order
+    source = order.id.split("/")[1]
+    return {
+        "order": order.id, "set": source, "target": target, "temperature": order.temperature, "seed": order.seed,
+        "reason": answer.reason, "prompt": answer.prompt, "answer": answer.ids,
+    }  # fmt: skip
