@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -31,6 +33,7 @@ def answers(
     most: Annotated[int, typer.Option(help="prompts of a set at most")] = 1_000_000,
     tokens: Annotated[int, typer.Option(help="stop after so many, to the end of a shard")] = 2_000_000,
     rows: Annotated[int, typer.Option(help="answers at once")] = 48,
+    part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
     rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
     free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 1,
 ) -> None:
@@ -43,10 +46,12 @@ def answers(
     chosen = [one for one in sets.split(",") if one] or list(found)
     if unknown := sorted(set(chosen) - set(found)):
         raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets")
-    asked = {one: found[one][:most] for one in chosen}
+    number, count = map(int, part.split("/"))
+    asked = {one: found[one][:most][number::count] for one in chosen}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
     model = load_model(target, device="cpu", fast=False)
-    write_answers(model, name, asked, out, rows, tokens, rounds, free, lambda text: typer.echo(text))
+    write_answers(model, name, asked, out, rows, tokens, rounds, free, (number, count), lambda text: typer.echo(text))
 
 
 @app.command()

@@ -23,7 +23,7 @@ from omnidemo.private_folders import replacing
 
 FREE = "free"  # the set of texts that a model writes of itself, from its start token on
 SAMPLED = 0.8  # temperature of the answers that are drawn
-SHARD = 128  # answers
+SHARD = 64  # answers
 LONGEST = {FREE: 256}
 LENGTH = 192  # tokens of other answers
 START = ("<|endoftext|>", "<|begin|>")  # what texts begin with, in models whose own begin token begins a turn of a chat
@@ -40,22 +40,22 @@ def done(folder: Path) -> set[str]:
 
 def work(
     sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
-    rounds: int = 1, free: int = 1,
+    rounds: int = 1, free: int = 1, part: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
     """What is to be written: to each prompt a greedy answer and `rounds` drawn ones, the sets in turns; and after every one of each set
-    `free` texts without a prompt."""
+    `free` texts without a prompt, numbered from `part[0]` in steps of `part[1]`."""
 
     def orders(name: str, temperatures: Sequence[float], length: int) -> list[Order]:
-        wanted = [(f"{target}/{name}/{number}", heat) for number, heat in enumerate(temperatures)]
+        wanted = [(f"{target}/{name}/{turn}", heat) for turn, heat in enumerate(temperatures)]
         return [Order(order, heat, seed_of(order), length) for order, heat in wanted if order not in finished]
 
-    written, since = 0, 0
+    number, since = part[0], 0
     for name, prompt in in_turns(sets):
         if since == 0:
             for _ in range(free if start else 0):
-                if texts := orders(f"{FREE}/{written}", [SAMPLED], LONGEST[FREE]):
+                if texts := orders(f"{FREE}/{number}", [SAMPLED], LONGEST[FREE]):
                     yield start, texts
-                written += 1
+                number += part[1]
         since = (since + 1) % len(sets)
         if answers := orders(f"{name}/{prompt.id}", [0.0, *[SAMPLED] * rounds], LENGTH):
             yield spell(prompt.text), answers
@@ -68,7 +68,7 @@ def start_of(model: LanguageModel) -> list[int]:
 
 def write_answers(
     model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, rounds: int, free: int,
-    report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+    part: tuple[int, int], report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
 ) -> int:  # fmt: skip
     """Write shards of a target's answers until there are so many tokens of them here, and return how many were written."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,17 +83,19 @@ def write_answers(
     writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows)
     pending: list[Answer] = []
     total, began = 0, clock()
-    for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), rounds, free)):
-        pending.append(answer)
-        total += len(answer.ids)
-        if len(pending) == SHARD:
+    try:
+        for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), rounds, free, part)):
+            pending.append(answer)
+            total += len(answer.ids)
+            if len(pending) == SHARD:
+                save(folder, name, pending)
+                pending = []
+                report(f"{total:,} tokens, {total / (clock() - began):.0f} a second")
+                if total >= tokens:
+                    break
+    finally:  # stopped by the user, too
+        if pending:
             save(folder, name, pending)
-            pending = []
-            report(f"{total:,} tokens, {total / (clock() - began):.0f} a second")
-            if total >= tokens:
-                return total
-    if pending:
-        save(folder, name, pending)
     return total
 
 

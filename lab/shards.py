@@ -28,8 +28,8 @@ class Recorded:
 
 
 def read_shards(folder: Path, target: str | None = None) -> Iterator[Recorded]:
-    """The answers of all shards in their order, or of one target's."""
-    for path in sorted(folder.glob(f"{target or '*'}-*.jsonl")):
+    """The answers of all shards in a folder and those below it, or of one target's."""
+    for path in sorted(folder.rglob(f"{target or '*'}-*.jsonl")):
         with np.load(path.with_suffix(".npz")) as arrays:
             top, logprobs = arrays["top"], arrays["logprobs"]
         at = 0
