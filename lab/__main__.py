@@ -35,7 +35,7 @@ def answers(
     rows: Annotated[int, typer.Option(help="answers at once")] = 48,
     part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
     rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
-    free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 1,
+    free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
 ) -> None:
     """Write a target's answers to the training prompts, from where the last run stopped."""
     from lab import prompt_sets

@@ -40,7 +40,7 @@ def done(folder: Path) -> set[str]:
 
 def work(
     sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
-    rounds: int = 1, free: int = 1, part: tuple[int, int] = (0, 1),
+    rounds: int = 1, free: int = 0, part: tuple[int, int] = (0, 1),
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
     """What is to be written: to each prompt a greedy answer and `rounds` drawn ones, the sets in turns; and after every one of each set
     `free` texts without a prompt, numbered from `part[0]` in steps of `part[1]`."""

@@ -20,7 +20,7 @@ from lab import batched_attention
 from omnidemo.backends.fused_llama import FusedLlama
 
 TOP = 16  # most probable tokens of each row that are kept
-GROUP, LOOPS = 4, 5  # an answer ends when it writes a group of so many tokens for the so-manieth time
+GROUP, LOOPS = 8, 4  # an answer ends when it writes a group of so many tokens for the so-manieth time
 
 
 @dataclass(slots=True)

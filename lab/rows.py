@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -62,24 +63,16 @@ def write_rows(chats: Sequence[Chat], folder: Path, length: int, pad: int, epoch
     """Write so many epochs, and return how many rows there are. What does not fill a file is filled up from a further epoch."""
     folder.mkdir(parents=True, exist_ok=True)
     each = SHARD_TOKENS // length
-    rows: list[NDArray[np.uint16]] = []
-    written = 0
-    for epoch in range(epochs + 1):
-        for row in pack(chats, length, pad, seed + epoch):
-            rows.append(row)
-            if len(rows) == each:
-                with replacing(shard_path(folder, length, written)) as partial, partial.open("wb") as file:
-                    np.save(file, np.stack(rows))
-                rows = []
-                written += 1
-                if epoch == epochs:
-                    break
-        if epoch == epochs - 1 and not rows:
-            break
+    stream = (row for epoch in itertools.count() for row in pack(chats, length, pad, seed + epoch))
+    wanted = epochs * sum(1 for _ in pack(chats, length, pad, seed))
+    files = -(-wanted // each)
+    for number in range(files):
+        with replacing(shard_path(folder, length, number)) as partial, partial.open("wb") as file:
+            np.save(file, np.stack(list(itertools.islice(stream, each))))
     counts, learned = Counter(chat.set for chat in chats), Counter[str]()
     for chat in chats:
         learned[chat.set] += int(chat.block[1].sum())
-    stats = {"chats": dict(counts), "learned_tokens": dict(learned), "rows": written * each, "length": length, "epochs": epochs}
+    stats = {"chats": dict(counts), "learned_tokens": dict(learned), "rows": files * each, "length": length, "epochs": epochs}
     with replacing(folder / "stats.json") as partial:
         partial.write_text(json.dumps(stats))
-    return written * each
+    return files * each
