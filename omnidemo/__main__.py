@@ -16,7 +16,7 @@ import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
 from omnidemo.cli.common import Commands, check_folder, read_settings, show
-from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
+from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def generate(
     stop: Annotated[list[str] | None, typer.Option(help="End after this text; may be given several times.")] = None,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
+    copying: Copying = None,
     seed: Annotated[int | None, typer.Option(help="Repeats a run above temperature 0.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")] = False,
     storage: KeptIn = None,
@@ -51,15 +52,17 @@ def generate(
     With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains nothing.
     """
     settings = read_settings(
-        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off"
-    )
+        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length, copying=copying,
+        training="off",
+    )  # fmt: skip
     from omnidemo.api import load_pair
     from omnidemo.methods import check_method
 
     check_method(settings.method)  # what is wrong is told before a model loads
     asked = GenerationConfig.of(
         method=settings.method, max_new_tokens=settings.max_new_tokens, temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p,
-        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, seed=seed, stop=stop or (),
+        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, copying=settings.copying, seed=seed,
+        stop=stop or (),
     )  # fmt: skip
     if storage is not None:
         check_folder(storage)
@@ -262,7 +265,8 @@ def figures(generation: Generation) -> str:
     known = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
     return (
         f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({known['block_efficiency']} a round) · "
-        f"acceptance {known['acceptance_rate']} · {known['tokens_per_second']} tokens/s · first after {known['time_to_first_token']} s · "
+        f"acceptance {known['acceptance_rate']} · copied {known['copied_share']} · {known['tokens_per_second']} tokens/s · "
+        f"first after {known['time_to_first_token']} s · "
         f"{generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
     )
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from secrets import randbelow
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -64,6 +65,8 @@ class Settings(BaseSettings):
     longest_draft: int = Field(14, ge=1, le=32, description="Most drafter tokens per round of the other policies.")
     confidence: float = Field(0.4, ge=0, le=1, description="Policy `confidence`: least probability that lets a draft go on.")
     gamma: float = Field(0.7, gt=0, lt=1, description="Policy `head`: a draft ends when a rejection becomes likelier than this.")
+    copying: bool = Field(True, description="Whether drafts may also be copied from the chat and from earlier answers.")
+    copy_mb: int = Field(4, ge=0, le=1024, description="Most memory of the earlier answers that a line, or a visitor, copies from.")
     max_new_tokens: int = Field(256, ge=1, le=1_000_000, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
@@ -147,7 +150,7 @@ class Settings(BaseSettings):
     def limits(self) -> dict[str, Any]:
         """What a `Pair` takes of the settings."""
         taken = {"cache_size": self.cache_size, "cache_policy": self.cache_policy, "top_k": self.top_k_traces}
-        return taken | {"conversations_mb": self.conversations_mb}
+        return taken | {"conversations_mb": self.conversations_mb, "copy_mb": self.copy_mb}
 
 
 COOLEST = 1e-3  # least temperature but 0: far below it a division leaves float32
@@ -198,13 +201,17 @@ class GenerationConfig(BaseModel):
         drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no likelier than `gamma`,
         "cost" while it pays, and not at all where plain decoding is faster.
     domain: the adapter line that drafts, and that the answer may teach.
-    seed: repeats a run above temperature 0 while adapter and n-gram cache stay the same (not with "cost", which goes by measured times).
+    seed: fixes the text above temperature 0: the same by every lossless method, draft policy and adapter version as by plain decoding, and
+        after any learning, but for near-ties of rounding (`SharedNoise` in `decoding/randomness.py`). None: numbers that never come again.
+        By the lossy `ngram-merge` it repeats a run only while adapter and n-grams stay the same, and not with "cost".
     stop: strings after which the answer ends; they stay in it.
     learn: whether the answer may feed the n-gram cache and the learners.
     reuse: go on from a conversation that begins like the prompt.
+    copying: whether drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain (the method
+        "copy" always does). The policy decides for each round; "cost" by measured times.
+    remember: whether later answers may copy from this one, as they may where `learn` is on too.
     probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
-        estimated from them (0: none; "cost" has its own). Above temperature 0 it changes what a seed gives. The probes of `probes/` are
-        something else.
+        estimated from them (0: none; "cost" has its own). The probes of `probes/` are something else.
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
     """
@@ -230,6 +237,12 @@ class GenerationConfig(BaseModel):
     learn: bool = True
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)
+    copying: bool = True
+    remember: bool = True
+
+    def seeded(self) -> GenerationConfig:
+        """With a new seed where there is none, so that the answer can be repeated; as it is at temperature 0, where no number is drawn."""
+        return self if self.seed is not None or self.temperature == 0.0 else self.model_copy(update={"seed": randbelow(2**31)})
 
     @classmethod
     def of(cls, **options: Any) -> GenerationConfig:

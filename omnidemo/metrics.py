@@ -18,9 +18,13 @@ def measure(
     measure it the answer would have to be written twice; Compare does that.)
     Values are None where they are undefined.
 
-    acceptance_rate: accepted / proposed target tokens, averaged over the rounds with a proposal.
-    guesses_right: accepted / proposed target tokens over the whole answer.
-    alpha: mean acceptance over the judged slots (those after a rejection are not judged).
+    `proposed` and `accepted` count all proposals, also those that were copied. How good the drafter guesses is computed without these:
+
+    acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over the rounds where it proposed one.
+    guesses_right: accepted / proposed of the drafter's target tokens over the whole answer.
+    alpha: mean acceptance over the drafter's judged slots (those after a rejection are not judged).
+    copied: target tokens that were copied, which are the accepted copies. copied_share: their share of the answer's tokens.
+    copies_proposed: copied tokens that were proposed. copies_right: copied / copies_proposed.
     block_efficiency: target tokens emitted per target forward pass.
     ngram_hits: accepted n-grams per round.
     draft_length: drafter tokens drawn per round, rounds without a draft included.
@@ -30,8 +34,11 @@ def measure(
     newest plain rounds would otherwise be taken for a gain of drafting.
     """
     tokens = sum(len(r.tokens) for r in rounds)
-    proposing = [r for r in rounds if r.proposed]
-    judged = sum(r.judged for r in rounds)
+    copies = [r.copies for r in rounds]
+    copied, copies_proposed = sum(c.accepted for c in copies), sum(c.proposed for c in copies)
+    own = [(r.accepted - c.accepted, r.proposed - c.proposed) for r, c in zip(rounds, copies, strict=True) if r.proposed > c.proposed]
+    own_accepted, own_proposed = sum(right for right, _ in own), sum(made for _, made in own)
+    own_judged = sum(r.judged - c.judged for r, c in zip(rounds, copies, strict=True))
     accepted = sum(r.accepted for r in rounds)
     drafted = sum(r.drafted for r in rounds)
     proposed = sum(r.proposed for r in rounds)
@@ -46,15 +53,19 @@ def measure(
         "seconds": seconds,
         "tokens_per_second": rate,
         "time_to_first_token": first_token_seconds,
-        "acceptance_rate": sum(r.accepted / r.proposed for r in proposing) / len(proposing) if proposing else None,
-        "guesses_right": accepted / proposed if proposed else None,
-        "alpha": accepted / judged if judged else None,
+        "acceptance_rate": sum(right / made for right, made in own) / len(own) if own else None,
+        "guesses_right": own_accepted / own_proposed if own_proposed else None,
+        "alpha": own_accepted / own_judged if own_judged else None,
         "block_efficiency": efficiency,
         "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,
         "draft_length": drafted / len(rounds) if rounds else None,
         "proposed": float(proposed),
         "accepted": float(accepted),
         "drafted": float(drafted),
+        "copied": float(copied),
+        "copied_share": copied / tokens if tokens else None,
+        "copies_proposed": float(copies_proposed),
+        "copies_right": copied / copies_proposed if copies_proposed else None,
         "draft_seconds": split["draft"],
         "verify_seconds": split["verify"],
         "settle_seconds": split["settle"],

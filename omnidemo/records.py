@@ -21,6 +21,7 @@ T = TypeVar("T")
 #   bonus      written by the target after it accepted everything that was proposed
 #   plain      written by the target without any draft (the method `autoregressive`, or a round with draft length 0)
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
+PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
 
 
@@ -30,6 +31,14 @@ class Match(NamedTuple):
 
     length: int
     origin: Literal["prompt", "answer", "earlier"]
+
+
+class Copies(NamedTuple):
+    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The drafter drew none of them."""
+
+    proposed: int
+    accepted: int
+    judged: int
 
 
 @dataclass(slots=True)  # not frozen: see above
@@ -66,7 +75,8 @@ class Round:
     that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
     those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft (with
     planning, draws and translation), verify (the target's pass), settle (accepting and committing), other; `total` is their sum.
-    `inserts` are the n-grams this round adds to the cache: (target id, drafter ids).
+    `inserts` are the n-grams this round adds to the cache: (target id, drafter ids). `proposed`, `accepted` and `judged` count what was
+    copied with the drafter's own; `copies` has the copied ones alone.
     """
 
     index: int
@@ -85,6 +95,12 @@ class Round:
     @property
     def text(self) -> str:
         return "".join(token.text for token in self.tokens)
+
+    @property
+    def copies(self) -> Copies:
+        accepted = sum(token.source == "copied" for token in self.tokens)
+        lost = [token.source == "copied" for token in self.discarded]
+        return Copies(accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +149,8 @@ class Trace:
     `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable). `accepted[i]`
     says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and raw target probabilities
     (before temperature and top-p) of the K most probable directly mapped tokens; 1 − Σ top_p is the rest bucket.
-    `p` [n] is the raw probability of the emitted token itself.
+    `p` [n] is the raw probability of the emitted token itself. `copied` [n] says which of the accepted were copied, so that nobody asked
+    the drafter; None: none of them.
     """
 
     drafter_ids: np.ndarray
@@ -147,11 +164,22 @@ class Trace:
     domain: str = "default"  # the adapter line that drafted, and that learns from it
     version: int = 0  # of that line, when the answer began
     key: str = ""  # of the answer's `Generation`
+    copied: np.ndarray | None = None
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.drafter_ids, self.starts, self.lengths, self.accepted, self.p, self.top_ids, self.top_p)
-        return sum(array.nbytes for array in arrays)
+        arrays = (self.drafter_ids, self.starts, self.lengths, self.accepted, self.p, self.top_ids, self.top_p, self.copied)
+        return sum(array.nbytes for array in arrays if array is not None)
+
+    @property
+    def own(self) -> np.ndarray:
+        """[n]: which positions were the drafter's to guess."""
+        return np.ones(len(self.accepted), dtype=bool) if self.copied is None else ~self.copied
+
+    @property
+    def acceptance(self) -> float:
+        """The share of accepted proposals among the `own` positions; 0 where there are none."""
+        return float(np.mean(self.accepted[self.own])) if self.own.any() else 0.0
 
 
 @dataclass(frozen=True, slots=True)

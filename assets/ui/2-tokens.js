@@ -56,6 +56,10 @@
     return line === last && answer.end?.finish === "end" ? "(the end of the answer)" : "(part of a character)";
   };
 
+  // Where the text went on like this before.
+  const origins = (answer) => ({ prompt: answer.first === false ? "the chat before" : "your message", answer: "this answer", earlier: "an earlier answer" });
+  omni.matched = ([length, origin], answer) => `matches ${omni.plural(length, "token")} of ${origins(answer)[origin]}`;
+
   omni.showTip = (span, answer) => {
     const line = answer.tokens[+span.dataset.i];
     if (!line) return;
@@ -69,9 +73,11 @@
     if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
     const greedy = temperature === 0; // then p and q decide nothing
     if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));
-    if (percent(line.a) && !greedy) rows.push(row(plain && answer.meta.method !== "string-exact-match" ? "chance to be kept, min(1, p/q)" : "chance to be kept", percent(line.a)));
+    if (line.m) rows.push(row("copied", omni.matched(line.m, answer)));
+    if (percent(line.a) && !greedy) rows.push(row(plain && answer.meta.method !== "string-exact-match" ? (line.m ? "chance to be kept, p" : "chance to be kept, min(1, p/q)") : "chance to be kept", percent(line.a)));
     if (line.g?.length) rows.push(row("the small model's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
-    const help = discarded ? (line.j ? "The small model guessed it, and the big one wrote something else (“rejected”)." : "Guessed behind a wrong guess, so the big model never judged it.") : names[line.s].help;
+    const by = line.s === "copied" ? "Copied from the text before" : "The small model guessed it";
+    const help = discarded ? (line.j ? `${by}, and the big one wrote something else (“rejected”).` : `${line.s === "copied" ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`) : names[line.s].help;
     tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));
     if (!tip.isConnected) document.body.append(tip);
     tip.hidden = false;

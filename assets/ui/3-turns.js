@@ -13,6 +13,7 @@
       el("div", { class: "answer" }, el("span", { class: "who" }, "Model"), turn.parts.text, tokens, turn.parts.status, turn.parts.foot));
     omni.watchTokens(tokens, turn.answer, chat.announce);
     chat.parts.log.append(turn.node);
+    turn.answer.first = !chat.before(turn).length && !turn.system; // its prompt is this message alone
     turn.drawn = 0;
     chat.append(turn, turn.answer.tokens);
     chat.status(turn);
@@ -46,7 +47,7 @@
     const facts = el("span", { class: "facts" });
     if (figures) {
       const pace = omni.figure(figures, "estimated_speedup"), right = figures.guesses_right, step = figures.block_efficiency;
-      const pieces = [omni.plural(figures.tokens ?? 0, "token"), omni.faster(pace), step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`];
+      const pieces = [omni.plural(figures.tokens ?? 0, "token"), omni.faster(pace), step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`, omni.copied(figures)];
       const technical = [figures.tokens_per_second == null ? null : `${omni.format(figures.tokens_per_second, "number")} tok/s`, meta.method ? omni.methodTitle(meta.method) : null, meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter"];
       const joined = (list) => list.filter(Boolean).join(" · ");
       facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));

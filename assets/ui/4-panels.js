@@ -25,12 +25,15 @@
   const size = (n) => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : million(n));
   const article = (text) => (/^(8|11\b|11\.|18)/.test(text) ? "an" : "a");
   const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) => (big && small ? `Ready. ${article(size(small)) === "an" ? "An" : "A"} ${size(small)} model guesses for ${name ? `${name}, ${size(big)}` : `${article(size(big))} ${size(big)} one`}` : "Ready");
+  const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
+  const form = (info, role) => `${forms[info[`${role}_form`]]} (${omni.format(Math.max(1, Math.round(info[`${role}_form_bytes`] / 1e6)), "count")} MB)`;
   const details = (info) => [
     info.target_title && info.target_author ? `${info.target_title} is by ${info.target_author}${info.target_licence ? `, licence ${info.target_licence}` : ""}.` : null,
     info.target_parameters && info.drafter_parameters ? `Target ${omni.format(info.target_parameters, "count")} parameters, drafter ${omni.format(info.drafter_parameters, "count")}.` : null,
     info.mapped && info.target_tokens ? `${omni.format(info.mapped, "count")} of the target's ${omni.format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${omni.format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.` : null,
     info.context ? `Window ${omni.format(info.context, "count")} tokens.` : null,
     info.device ? `Runs on ${info.device}${info.dtype ? ` in ${info.dtype}` : ""}.` : null,
+    info.target_form ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.` : null,
   ].filter(Boolean).join(" ");
 
   // Looks again and again whether there is news of what the page shows, and whether the server is there, which nothing else says.

@@ -14,7 +14,7 @@
       if (line.k === "x") round.guesses.push({ ...line, state: line.j ? "wrong" : "unseen" });
       else {
         round.tokens.push(line);
-        if (line.s === "direct" || line.s === "ngram") round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" }); else round.wrote = line;
+        if (line.s === "direct" || line.s === "ngram" || line.s === "copied") round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" }); else round.wrote = line;
       }
     }
     for (const line of answer.rounds ?? []) if (found.has(line.r)) Object.assign(of(line.r), { drafted: line.d, times: line.s ? [line.s[0], line.s[1], line.s[2] + line.s[3]] : null });

@@ -49,9 +49,10 @@
   const words = { faster: "faster with guessing", slower: "slower with guessing: its guesses cost more time than they saved", same: "as fast with guessing as without", leading: "with guessing" };
   const lead = "Both lanes write with the same big model. Above it writes alone, below a small model guesses ahead for it. The times are real.";
   const alone = (measured) => replay.lane("without guessing", measured.rounds, { note: `Measured ${replay.age(measured.at)}: the big model alone answered this prompt again${runs(measured)}.` });
-  const differ = (lanes, temperature) => {
+  const differ = (lanes, answer) => {
+    const free = (answer.meta.temperature ?? 0) > 0 && (answer.end?.seed ?? null) === null; // no number fixes such a text
     const [one, other] = lanes.map((lane) => lane.tokens.map((token) => token.t).join(""));
-    return one === other ? null : `${temperature > 0 ? "Above temperature 0 every run draws its own text" : "The two texts are not the same"}, so the figure compares tokens per second.`;
+    return one === other ? null : `${free ? "Above temperature 0 and without a seed every run draws its own text" : "The two texts are not the same"}, so the figure compares tokens per second.`;
   };
   // Nothing was guessed in this answer, for guessing had not paid lately: it may be tried all the same, as a run of its own.
   const anyway = async (turn) => {
@@ -60,7 +61,7 @@
       const measured = await replay.plain(turn), [, today] = await replay.fresh(turn);
       if (!replay.current("race", turn)) return;
       const lanes = [alone(measured), replay.lane("with guessing", today.rounds, { note: `Measured ${replay.age(today.at)}: temperature 0, four guesses a step${runs(today)}.` })];
-      show(lanes, { lead, words, notes: [differ(lanes, turn.answer.meta.temperature ?? 0)] });
+      show(lanes, { lead, words, notes: [differ(lanes, turn.answer)] });
     } catch (error) { if (replay.current("race", turn)) refuse(error.message, button("Try again", () => anyway(turn))); }
   };
   replay.views.race = async (turn) => {
@@ -77,7 +78,7 @@
     const again = button("Measure a run of its own", () => replay.open("race", turn));
     if (!measured && !pace) { refuse(`There is nothing to race against yet.${why || " The pace of the big model alone is not known."}`, turn.recalled ? "" : again); return; }
     const plain = measured ? alone(measured) : replay.paceLane("without guessing", own.tokens, pace[0], { note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}` });
-    show([plain, own], { lead, words, notes: [differ([plain, own], answer.meta.temperature ?? 0), turn.cut], again: measured || turn.recalled ? null : again });
+    show([plain, own], { lead, words, notes: [differ([plain, own], answer), turn.cut], again: measured || turn.recalled ? null : again });
   };
 
   // ── before and after ────────────────────────────────────────────────────────────────────────────────────────

@@ -12,6 +12,13 @@
   const count = (n, word) => omni.plural(n, word);
   const ordinal = (n) => `${n}${n % 10 === 1 && n % 100 !== 11 ? "st" : n % 10 === 2 && n % 100 !== 12 ? "nd" : n % 10 === 3 && n % 100 !== 13 ? "rd" : "th"}`;
 
+  // Who proposed a round's tokens, in one sentence: the small model, or nobody, where they stand in the text already.
+  const proposed = (round) => {
+    const copied = round.guesses.filter((one) => one.s === "copied"), own = round.guesses.length - copied.length, match = copied[0]?.m;
+    const where = { prompt: "the question or the chat before", answer: "this answer", earlier: "an earlier answer" }[match?.[1]];
+    const why = match ? `${count(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.` : "";
+    return [why, own ? `The small model guesses ${count(own, "token")} ${copied.length ? "more" : "ahead"}.` : ""].filter(Boolean).join(" ");
+  };
   // What became of a round, in one sentence.
   const verdict = (round, word) => {
     const kept = round.guesses.filter((one) => one.state === "kept").length, wrong = round.guesses.find((one) => one.state === "wrong"), unseen = round.guesses.length - kept - (wrong ? 1 : 0);
@@ -27,7 +34,7 @@
     const end = turn.answer.end?.finish === "end" ? lane.tokens.at(-1)?.i : null, word = (one) => (one.i === end && !one.t.trim() ? "(end)" : replay.word(one.t));
     if (!rounds.length) { replay.wait(el("p", { class: "replay-wait" }, "Nothing was recorded of this answer.")); return; }
     const line = (name, what) => { const row = { chips: el("div", { class: "chips-line" }), fact: el("span", { class: "fact" }) }; row.node = el("div", { class: `slow-row ${name}` }, el("b", {}, what), row.chips, row.fact); return row; };
-    const rows = { draft: line("draft", "the small one guesses"), check: line("check", "the big one checks"), keep: line("keep", "kept"), plain: line("plain", "without guessing") };
+    const rows = { draft: line("draft", "guessed or copied"), check: line("check", "the big one checks"), keep: line("keep", "kept"), plain: line("plain", "without guessing") };
     rows.plain.node.hidden = !pace || !lane.timed;
     const steps = el("ol", { class: "stages" }, ...stages.map(card)), text = el("div", { class: "replay-text toks", tabindex: 0, role: "group", "aria-label": "The answer so far" }), where = el("b", { class: "round-of" }), caption = el("p", { class: "caption" });
     const asked = el("p", { class: "asked" }, turn.user);
@@ -39,7 +46,7 @@
     spans.forEach((span) => span.removeAttribute("data-i"));
     const fresh = (one) => one.startsWith("\n");
     const guess = (one, state) => { const span = el("span", { class: `guess ${state}` }, one.t || "▫"); if (fresh(one.t)) span.classList.add("breaks"); return span; };
-    const chip = (one, state, mark = "", instead = "") => el("span", { class: `chip-token ${state}` }, word(one), mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null, instead ? el("span", { class: "instead" }, ` → ${instead}`) : null);
+    const chip = (one, state, mark = "", instead = "") => el("span", { class: `chip-token ${state}${one.s === "copied" ? " copied" : ""}` }, word(one), mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null, instead ? el("span", { class: "instead" }, ` → ${instead}`) : null);
     // Where the clock may rest: all guessed, all checked, what became of it.
     const stops = [], ends = [];
     rounds.forEach((round, k) => {
@@ -61,7 +68,7 @@
       const before = k ? lane.written[k - 1] : 0, until = over ? lane.written[k] : before;
       const wrong = round.guesses.find((one) => one.state === "wrong");
       where.textContent = `round ${k + 1} of ${rounds.length}`;
-      const words = stage === 2 ? verdict(round, word) : stage === 1 ? (round.guesses.length ? `One step of the big model checks ${round.guesses.length === 1 ? "the guess" : `${round.guesses.length === 2 ? "both" : `all ${round.guesses.length}`} guesses at once`}.` : "The big model writes by itself.") : `The small model guesses ${count(round.guesses.length, "token")} ahead.`;
+      const words = stage === 2 ? verdict(round, word) : stage === 1 ? (round.guesses.length ? `One step of the big model checks ${round.guesses.length === 1 ? "the guess" : `${round.guesses.length === 2 ? "both" : `all ${round.guesses.length}`} guesses at once`}.` : "The big model writes by itself.") : proposed(round);
       caption.textContent = words;
       [...steps.children].forEach((one, index) => {
         const active = stage === 0 ? index === 0 : stage === 1 ? index === 1 : index === 2 ? round.guesses.some((guess) => guess.state === "kept") : index === 3 && Boolean(wrong);

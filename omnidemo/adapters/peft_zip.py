@@ -31,9 +31,16 @@ MOST_HEADER = 1 << 20  # bytes of the safetensors header
 MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
 PARTS = (".lora_A.weight", ".lora_B.weight")
-# Settings of PEFT whose adapters are more than W + (alpha/r)·B·A on linear layers.
-EXTRAS = ["use_dora", "use_rslora", "modules_to_save", "rank_pattern", "alpha_pattern", "lora_bias", "layer_replication"]
-EXTRAS += ["target_parameters", "trainable_token_indices", "use_qalora", "use_bdlora", "alora_invocation_tokens", "arrow_config"]
+# Settings of PEFT that say nothing about finished weights. With any other, one of tomorrow too, an adapter may be more than
+# W + (alpha/r)·B·A on linear layers.
+HARMLESS = {
+    "peft_type", "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode", "r", "lora_alpha",
+    "lora_dropout", "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "fan_in_fan_out", "bias",
+    "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core", "qalora_group_size",
+    "runtime_config", "ensure_weight_tying",
+}  # fmt: skip
+# Initialisations that leave the base weights as they are. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …) take something out of them.
+PLAIN_INITS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
 
 
 def export_peft(folder: Path, file: Path) -> Path:
@@ -199,9 +206,16 @@ def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
     kind = config.get("peft_type")
     if kind != "LORA":
         raise ValueError(f"The adapter is of the kind {kind!r}, and only LoRA can be imported.")
-    extra = next((name for name in EXTRAS if config.get(name)), None)
+    extra = next((name for name, value in config.items() if value and name not in HARMLESS), None)
     if extra:
+        extra = extra[:40]
         raise ValueError(f"The adapter uses {extra}, which cannot be merged into the drafter here: train it as plain LoRA.")
+    init = config.get("init_lora_weights")
+    if (init.lower() if isinstance(init, str) else init) not in PLAIN_INITS:
+        raise ValueError(
+            f"The adapter was begun as {str(init)[:40]!r}, which changes the drafter's own weights too: save it with PEFT's "
+            "path_initial_model_for_weight_conversion, or train it as plain LoRA."
+        )
     if config.get("bias", "none") != "none":
         raise ValueError(f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain LoRA.")
     rank, alpha = config.get("r"), config.get("lora_alpha")

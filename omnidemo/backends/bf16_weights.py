@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.weight_arena import WeightArena
 
 if TYPE_CHECKING:
@@ -60,10 +61,17 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
     return found
 
 
-def described(runner: object) -> dict[str, str | int]:
-    """The form of the weights that a runner's passes read, and its bytes, for people; nothing where passes are not compiled."""
-    passes = getattr(runner, "passes", None)
-    return {"target_form": passes.form, "target_form_bytes": passes.nbytes} if passes is not None else {}
+def described(**runners: object) -> dict[str, str | int]:
+    """The form of the weights that a pass of each runner reads now, and its bytes, for people, as `<role>_form` and `<role>_form_bytes`;
+    nothing of one whose passes are never compiled. Until there is compiled code torch reads float32."""
+    found: dict[str, str | int] = {}
+    for role, runner in runners.items():
+        passes = getattr(runner, "passes", None)
+        if passes is not None:
+            compiled = compile_kernels.kernels() is not None
+            found |= {f"{role}_form": passes.form if compiled else "float32"}
+            found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
+    return found
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:

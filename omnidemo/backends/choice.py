@@ -55,6 +55,14 @@ def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
     return setting
 
 
+def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
+    """By what a runner's passes are computed now. Another kind rounds differently; the form of weights and the threads change nothing."""
+    able = _able(runner)
+    if able == "cpu":
+        return "compiled" if compile_kernels.kernels() is not None else "torch"
+    return "recorded" if able == "cuda" else "torch"
+
+
 def _able(runner: Runner) -> Name:
     """The fastest backend that this runner supports."""
     if isinstance(runner, FusedLlama) and runner.fast:

@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
+from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.decoding.draft_policy import NEVER
+from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
-from omnidemo.decoding.row_ops import RowStats
+from omnidemo.decoding.row_ops import BLOCK, RowStats
 from omnidemo.decoding.sampling import Logits, Seen, as_array
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ LARGE = 4_000_000  # the same, from which on a product has several tasks per thr
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 EMBEDDING = "model.embed_tokens.weight"
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
+OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
 NOBODY = np.zeros(0, np.bool_), np.zeros(1, np.int64)  # in place of what is seen, where no penalty asks
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
@@ -46,6 +49,7 @@ class CompiledPasses:
         norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
         self._given = table, norms, runner.norm.array, np.array(biases), of_heads
         self.width = int(runner.embed.shape[1])
+        self.weights = sum(one.size for one in arrays)  # that a pass reads
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()
@@ -101,7 +105,8 @@ class CompiledPasses:
         slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
         count, read, _, read_in_all = self.call(
             kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, *rule_numbers, notes, draft_probs, distributions, slots,
+            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, noise_of(order.noise, order.position, 1),
+            order.names if order.names is not None else OWN, rule.trie.kin, *rule_numbers, notes, draft_probs, distributions, slots,
             bounds,
         )  # fmt: skip
         places, drawn, tokens = notes[:, : max(count, read)].tolist()
@@ -145,7 +150,8 @@ class CompiledPasses:
 def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[NDArray[np.int64], list[Any], int]:
     """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of the matrices in it that a pass
     reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or as bfloat16's bits."""
-    kept: list[Any] = [arrays]
+    kept: list[Any] = []
+    copies: dict[int, NDArray[np.float32]] = {}
     table: list[tuple[int, int, int]] = []
     packed = runner.packed if form == "packed" else {}
     read = 0
@@ -156,10 +162,16 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
         own = packed.get(name)
         if own is not None:
             table.append((own.form, own.records.ctypes.data, rows))
+            kept.append(own)
         else:
             part = whole[first : first + rows]
+            if packed:  # the others are given up, and lie in one block with it
+                if part.ctypes.data not in copies:
+                    copies[part.ctypes.data] = copy = WeightArena(part.size, 1, np.float32).take(*part.shape)
+                    copy[:] = part
+                part = copies[part.ctypes.data]
             table.append((FLOAT32 if whole.itemsize == 4 else BFLOAT16, part.ctypes.data, rows))
-        kept.append(own)
+            kept.append(part)
         read += own.nbytes if own is not None else rows * whole.strides[0]
 
     queries, keys, inner = runner.heads * runner.head_dim, runner.kv_heads * runner.head_dim, runner.inner
@@ -176,9 +188,16 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
     tied = runner.embed.data_ptr() == runner.head.weight.data_ptr()
     add(EMBEDDING if tied else "lm_head.weight", arrays[-1], 0, len(arrays[-1]))
     passed, embedding = read, runner.embed.numpy()
-    kept.append(embedding)
     add(EMBEDDING, embedding, 0, len(embedding))
     return np.array(table), kept, passed
+
+
+def noise_of(noise: SharedNoise | None, position: int, rows: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """Shared noise from a position of the answer on as a kernel's argument, with room for `rows` positions at once."""
+    if noise is None:
+        return np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64)
+    width = -(-noise.tokens // BLOCK) * BLOCK
+    return np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position])
 
 
 def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:

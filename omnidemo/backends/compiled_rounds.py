@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES, arrays_of
+from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES, arrays_of, noise_of
 from omnidemo.backends.round_layout import HEADER, NONE, UNFINISHED
 from omnidemo.decoding.backend import RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.draft_policy import NEVER
@@ -90,8 +90,9 @@ def make_rounds(
         kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
         passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
         few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen),
-        order.uniforms if order.uniforms is not None else NOTHING, stop.cumulative, stop.min_prob, stop.price, stop.segments,
-        wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints, floats,
+        order.uniforms if order.uniforms is not None else NOTHING, noise_of(order.noise, order.position, total + 2), stop.cumulative,
+        stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints,
+        floats,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], distributions, [], rows, states)
     return _unpack(

@@ -13,14 +13,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.compiled_passes import NOTHING, arrays_of, noise_of
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
+from omnidemo.backends.round_layout import NONE
 from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult, StageSeconds, StateKey
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, RolloutRequest, anything
-from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array
 
@@ -43,6 +46,8 @@ class CpuBackend(RolloutBackend):
         target = context.target.cache
         if not isinstance(target, FusedCache) or not target.rolls:
             return super().run_round(context, method, plan)
+        if plan.copied:
+            return self._copied(context, method, plan)
         result = self._served(context, target, method, plan)
         if result is None:
             result = super().run_round(context, method, plan)
@@ -50,6 +55,39 @@ class CpuBackend(RolloutBackend):
             result.seconds = result.seconds._replace(draft=result.seconds.draft + self._wasted)
             self._wasted = 0.0
         return result
+
+    def _copied(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
+        """A round whose proposal the host has made: one pass, and its judgement by compiled code. What was prefetched is of no use then."""
+        began, sampling = self.clock(), context.sampling
+        self._wasted += sum(sum(one.seconds) for one in self._ahead)
+        self._ahead.clear()
+        read = context.target.verify(proposal := [slot.target_id for slot in plan.copied], sampling.temperature)
+        read_at, kernels = self.clock(), compile_kernels.kernels()
+        if kernels is None or read.stats is None or type(method).accept is not Method.accept:
+            result = reference_round(context, method, plan, self.clock, lambda _: read)
+        else:
+            numbers, accepts, likely = context.upcoming(len(proposal) + 1), np.zeros(len(proposal)), np.zeros(len(proposal) + 1)
+            accepted, written, spent = kernels.judge_given(
+                np.array(proposal, np.int64), read.stats.rows, read.stats.numbers, sampling.numbers, arrays_of(context.target_seen()),
+                numbers if numbers is not None else NOTHING, noise_of(context.noise, context.place(0).position, len(proposal) + 1),
+                self._end_tokens(context)[0], accepts, likely,
+            )  # fmt: skip
+            context.use_up(spent)
+            token, judged = None if written == NONE else written, min(len(proposal), accepted + (written != NONE))
+            result = RoundResult(
+                plan.copied, accepted, token, accepted < len(proposal) and written != NONE, accepts[:judged].tolist(), likely.tolist(),
+                0, read.logits, StageSeconds(accept=self.clock() - read_at),
+            )  # fmt: skip
+        result.seconds = StageSeconds(self._wasted, read_at - began, result.seconds.accept)
+        self._wasted = 0.0
+        return result
+
+    def _end_tokens(self, context: RoundContext) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The end tokens of target and drafter."""
+        if self._ends is None:
+            last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
+            self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
+        return self._ends
 
     def _served(self, context: RoundContext, target: FusedCache, method: Method, plan: RoundPlan) -> RoundResult | None:
         """The round by a call of compiled code, this one's or an earlier one's; None where none can make it."""
@@ -107,12 +145,13 @@ class CpuBackend(RolloutBackend):
             beginning = drafter.beginning()
             assert beginning is not None
         stop = policy.stop_rule() if policy.watches else None
-        order = RolloutRequest(rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen())
-        if self._ends is None:
-            last = [drafter_id for end in context.end_ids if (drafter_id := context.map.drafters[end]) >= 0]
-            self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
+        order = RolloutRequest(
+            rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen(),
+            noise=context.noise, position=context.place(0).position,
+        )  # fmt: skip
         wanted = RoundsRequest(
-            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._ends, state_key(context, rule), context.target_seen()
+            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._end_tokens(context), state_key(context, rule),
+            context.target_seen(),
         )
         assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning) or []
@@ -129,7 +168,10 @@ class CpuBackend(RolloutBackend):
         context.target.passes += 1
         key, vocabulary = state_key(context, None), context.map
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
-        order = RolloutRequest(rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen())
+        order = RolloutRequest(
+            rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen(),
+            noise=context.noise, position=context.place(0).position,
+        )  # fmt: skip
         tokens = target.roll_out(order, context.target.unread, None, None)
         if tokens is None or not tokens.ids:
             target.trim(len(context.target.ids) - 1)  # it has only read
@@ -142,9 +184,8 @@ class CpuBackend(RolloutBackend):
             p = tokens.probabilities[place] if raw else token_prob(as_array(row)[0], token)
             result = RoundResult([], 0, token, False, [], [p], 0, row, StageSeconds())
             rounds.append(MadeRound(key, 0, result, (0.0, each), 1))
-            key = replace(
-                key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + (0 if sampling.greedy else 1)
-            )  # fmt: skip
+            used = int(order.uniforms is not None)
+            key = replace(key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + used)
         return rounds
 
     def _finished_here(

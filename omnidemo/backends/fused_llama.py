@@ -5,15 +5,14 @@ Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(W
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.compiled_passes import CompiledPasses, Form
@@ -21,28 +20,29 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, 
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.backends.weight_arena import HeadNorms, Matrix, Norm, WeightArena
+from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Whole
 
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")  # those whose frequencies do not depend on how much has been read
-Packing = Callable[[], Mapping[str, PackedMatrix]]
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, keys, new keys, values, new values → mixed [T, …, D]
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    before: Norm
-    qkv: Matrix
-    heads: HeadNorms | None  # of queries and keys, before the rotation; None for a model without
-    out: Matrix
-    after: Norm
-    gate_up: Matrix
-    down: Matrix
+class PackedFile(Protocol):
+    """The file of a model whose weights are packed."""
+
+    def pack(self) -> Mapping[str, PackedMatrix]:
+        """The matrices as they are there, by the names of the weights."""
+        ...
+
+    def dequantized(self) -> Any:
+        """A `transformers` model with the weights in float32 on the CPU. ModelError, one sentence, where the file is not there any more."""
+        ...
 
 
 class FusedLlama:
     """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights are held once: those of `model`
     become views of the fused ones, so a change through either side is seen by both (by copies made from them only after `overwrite`).
-    Rotary frequencies and their scale are those of the model's `rotary_emb`."""
+    Rotary frequencies and their scale are those of the model's `rotary_emb`. Where passes read packed weights, those in float32 are given
+    up, and made again from the file for whoever asks for them."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
@@ -57,26 +57,54 @@ class FusedLlama:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        on_cpu = self.device.type == "cpu" and self.dtype == torch.float32
-        self._memory = WeightArena(self.parameters, 1 + 4 * len(model.model.layers), np.float32) if on_cpu else None
-        self.layers = [self._fuse(layer) for layer in model.model.layers]
-        self.norm = Norm(model.model.norm.weight.detach(), self.eps)
-        self.head = Matrix(self._join([model.lm_head.weight]))
-        self.embed = model.model.embed_tokens.weight.detach()  # which may be the same
-        self.rows = int(self.head.weight.shape[0])
+        self._making = threading.Lock()  # held while weights are made again
+        self._whole: Whole | None = self._joined(model)
+        self.rows, self.depth = int(self.head.weight.shape[0]), len(self.layers)
         rotary = model.model.rotary_emb
         self.frequencies, self.rope_scale = rotary.inv_freq.float().to(self.device), float(rotary.attention_scaling)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         self.threads = 0  # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
-        self.packing: Packing | None = None  # makes the packed form of these weights, if they have one; set by whoever has their file
+        self.packing: PackedFile | None = None  # of these weights, if there is one; set by whoever has it
         self.packed: Mapping[str, PackedMatrix] = {}  # it, by the names of the weights
         self._form: Form | None = None  # see `use`
         self.passes = self._passes()
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
         self.kv_pool = KVBufferPool()
-        self._model = model  # its parameters are views of what is held here
-        self._named = {name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)}
+
+    def _joined(self, model: Any) -> Whole:
+        return Whole.of(model, self.heads, self.kv_heads, self.eps)
+
+    def _held(self) -> Whole:
+        """The weights, made again where they were given up."""
+        whole = self._whole
+        if whole is None:
+            with self._making:
+                if (whole := self._whole) is None:
+                    assert self.packing is not None
+                    whole = self._whole = self._joined(self.packing.dequantized())
+        return whole
+
+    @property
+    def layers(self) -> list[Layer]:
+        return self._held().layers
+
+    @property
+    def norm(self) -> Norm:
+        return self._held().norm
+
+    @property
+    def head(self) -> Matrix:
+        return self._held().head
+
+    @property
+    def embed(self) -> Tensor:
+        return self._held().embed
+
+    @property
+    def whole(self) -> bool:
+        """Whether the weights are in memory as torch reads them."""
+        return self._whole is not None
 
     @staticmethod
     def fits(config: Any) -> bool:
@@ -102,7 +130,8 @@ class FusedLlama:
         return self.kv_pool.shrink(most)
 
     def copy(self) -> FusedLlama:
-        copy = FusedLlama(deepcopy(self._model), self.fast)
+        whole, file = self._whole, self.packing
+        copy = FusedLlama(file.dequantized() if whole is None and file is not None else deepcopy(self._held().model), self.fast)
         copy.threads = self.threads
         copy.packing, copy.packed, copy._form = self.packing, self.packed, self._form
         copy.compact(self.two_bytes, self.rounds_weights)
@@ -116,7 +145,7 @@ class FusedLlama:
         if self.rounds_weights or not wanted:
             self.packed = {}
         elif self.packing is not None and self.passes is not None and not self.packed and bf16_weights.fits(self):
-            self.packed = self.packing()
+            self.packed = self.packing.pack()
         self._refresh()
 
     def forms(self) -> list[Form]:
@@ -131,8 +160,15 @@ class FusedLlama:
         return CompiledPasses(self, form)
 
     def use(self, passes: CompiledPasses) -> None:
-        """Take these passes, and their form as long as the weights have it."""
+        """Take these passes, and their form as long as the weights have it. Of packed weights and those in float32, which are the same,
+        only those stay that these passes read; so there has to be compiled code."""
         self._form, self.passes = passes.form, passes
+        whole = self._whole
+        if passes.form != "packed":
+            self.packed = {}
+        elif whole is not None and self.packing is not None:
+            self._whole = None
+            whole.empty()
 
     def _passes(self) -> CompiledPasses | None:
         """The compiled passes on a CPU; None where there are none."""
@@ -145,10 +181,10 @@ class FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
 
     def weights(self) -> dict[str, Tensor]:
-        return dict(self._named)
+        return dict(self._held().named)
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
-        overwrite_named(self._named, named)
+        overwrite_named(self._held().named, named)
         self.packing, self.packed = None, {}  # which hold the weights as they were
         self._refresh()
 
@@ -163,30 +199,6 @@ class FusedLlama:
                 layer.heads.refresh()
         self.norm.refresh()
         self.passes = self._passes()
-
-    def _fuse(self, layer: Any) -> _Layer:
-        attention, mlp = layer.self_attn, layer.mlp
-        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
-        bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
-        heads = None
-        if hasattr(attention, "q_norm"):
-            queries, keys = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
-            heads = HeadNorms(queries, keys, self.heads, self.kv_heads, self.eps)
-        return _Layer(
-            before=Norm(layer.input_layernorm.weight.detach(), self.eps),
-            qkv=Matrix(self._join([part.weight for part in qkv]), bias),
-            heads=heads,
-            out=Matrix(self._join([attention.o_proj.weight])),
-            after=Norm(layer.post_attention_layernorm.weight.detach(), self.eps),
-            gate_up=Matrix(self._join([mlp.gate_proj.weight, mlp.up_proj.weight])),
-            down=Matrix(self._join([mlp.down_proj.weight])),
-        )
-
-    def _join(self, parts: list[nn.Parameter]) -> Tensor:
-        """One matrix of several, which become views of it."""
-        if self._memory is None:
-            return _stacked(parts) if len(parts) > 1 else parts[0].detach()
-        return _stacked(parts, torch.from_numpy(self._memory.take(sum(map(len, parts)), parts[0].shape[1])))
 
     def extend_rope(self, length: int) -> None:
         """Extend the rotary tables to `length` positions."""
@@ -203,7 +215,7 @@ class FusedLlama:
 
     def buffer_size(self, capacity: int) -> tuple[int, ...]:
         """The shape of a cache's keys and values for `capacity` positions."""
-        return len(self.layers), 2, self.kv_heads, capacity, self.head_dim
+        return self.depth, 2, self.kv_heads, capacity, self.head_dim
 
     def forward(self, tokens: Tensor, start: int, buffer: Tensor, rows: int) -> Outputs:
         """`run` for tokens [T] at positions start…; `buffer` is the used part [layers, 2, Hkv, start + T, D] of a cache."""
@@ -246,11 +258,3 @@ def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Ten
     mask = torch.zeros(count, end, dtype=dtype, device=device)
     mask[:, end - count :].fill_(float("-inf")).triu_(1)
     return mask
-
-
-def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
-    """One tensor of several stacked ones, which become views of it."""
-    whole = torch.cat([part.detach() for part in parts], out=out)
-    for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
-        part.data = piece
-    return whole

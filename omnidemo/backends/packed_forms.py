@@ -1,7 +1,8 @@
 """How weights of a few bits lie in memory: in records, which kernels read one after the other.
 
-A record holds 32 columns of four rows: their codes, and the numbers that make weights of them, scale · code + minimum in float32. That is
-the value that the weight has in its file, bit for bit; so a packed matrix is the float32 matrix, in fewer bytes.
+A record holds 32 columns of sixteen rows: their codes, and the numbers that make weights of them, scale · code + minimum in float32. That
+is the value that the weight has in its file, bit for bit; so a packed matrix is the float32 matrix, in fewer bytes. The sixteen rows are
+the lanes of a vector: each piece of a record has a word, or a number, of every one of them.
 """
 
 from __future__ import annotations
@@ -9,29 +10,79 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Forms of a matrix, as compiled code knows them. The first two are plain arrays, the others records.
-FLOAT32, BFLOAT16, NIBBLES, BYTES, SIXTEENS = range(5)
-COLUMNS, ROWS = 32, 4  # of a record
-RECORDS: dict[int, np.dtype[Any]] = {
-    # Codes from 0 to 15, those of the columns 0 to 15 in the low halves of 16 bytes, the others in the high ones.
-    NIBBLES: np.dtype([("codes", np.uint8, (ROWS, 16)), ("scales", np.float32, (ROWS,)), ("minima", np.float32, (ROWS,))]),
-    BYTES: np.dtype([("codes", np.int8, (ROWS, COLUMNS)), ("scales", np.float32, (ROWS,))]),
-    # The columns 0 to 15 have a scale and a minimum of their own, and so have the others.
-    SIXTEENS: np.dtype([("codes", np.int8, (ROWS, COLUMNS)), ("scales", np.float32, (ROWS, 2)), ("minima", np.float32, (ROWS, 2))]),
+COLUMNS, ROWS = 32, 16  # of a record
+
+
+class Layout(NamedTuple):
+    """What a record holds, one after the other: words of codes, `scales` times a scale for each row, for as many columns each, and as many
+    minima, or none.
+
+    A word has columns that follow each other, the first in the lowest bits: four codes of 8 bits, or the lower four bits of eight codes.
+    Where codes have 5 or 6 bits, one or two more words have their upper bits, see `upper`.
+    """
+
+    bits: int  # of a code, and of what the record has for it: the code plus `zero`
+    centre: int  # the middle of what the record has; sums of what is around it stay small
+    scales: int
+    minima: bool
+    number: type[np.float16] | type[np.float32]  # of scales and minima
+
+    @property
+    def zero(self) -> int:
+        return 0 if self.minima else self.centre
+
+    @property
+    def each(self) -> int:
+        """Codes of a word."""
+        return min(8, 32 // self.bits) if self.bits % 8 == 0 else 8
+
+    @property
+    def words(self) -> int:
+        """That a row has in a record, those of upper bits left out."""
+        return COLUMNS // self.each
+
+    @property
+    def upper(self) -> int:
+        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow each other in byte b of the
+        words behind the others, from the lowest bit on for w = 0, 1, … and in the next word where that byte is full."""
+        return self.bits % 4
+
+    @property
+    def record(self) -> np.dtype[Any]:
+        numbers = self.scales * (2 if self.minima else 1)
+        return np.dtype([("codes", np.uint32, (COLUMNS * self.bits // 32, ROWS)), ("numbers", self.number, (numbers, ROWS))])
+
+    @property
+    def size(self) -> int:
+        """Bytes of a record."""
+        return self.record.itemsize
+
+
+# Forms of a matrix, as compiled code knows them: the first two are plain arrays, the others records.
+FLOAT32, BFLOAT16, *PACKED = range(10)
+CENTRED, NIBBLES, LONG_NIBBLES, FIVES, LONG_FIVES, SIXES, BYTES, HALVES = PACKED
+LAYOUTS = {
+    CENTRED: Layout(4, 8, 1, False, np.float16),
+    NIBBLES: Layout(4, 8, 1, True, np.float16),
+    LONG_NIBBLES: Layout(4, 8, 1, True, np.float32),
+    FIVES: Layout(5, 16, 1, False, np.float16),
+    LONG_FIVES: Layout(5, 16, 1, True, np.float32),
+    SIXES: Layout(6, 32, 2, False, np.float32),
+    BYTES: Layout(8, 128, 1, False, np.float16),
+    HALVES: Layout(4, 2, 2, True, np.float32),
 }
-SIZES = {form: kind.itemsize for form, kind in RECORDS.items()}  # bytes of a record
 PIECE = 2**18  # weights that are packed at a time, so that what lies between the steps stays in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Weights as a file has them: `codes` [out, in] of one byte each, and `scales` and `minima` [out, in / 16 or in / 32] in float32. None
-    for minima that are zero."""
+    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and `scales` and `minima`
+    [out, in / 16 or in / 32] in float32. None for minima that are zero."""
 
     codes: NDArray[Any]
     scales: NDArray[np.float32]
@@ -40,7 +91,8 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class PackedMatrix:
-    """`rows` × `columns` weights as `records` [⌈rows / 4⌉, columns / 32] of a form; where rows are missing at the end, they are zeros."""
+    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32] of a form; where rows are missing at the end, their scales are
+    zeros."""
 
     form: int
     rows: int
@@ -54,7 +106,7 @@ class PackedMatrix:
     @classmethod
     def of(cls, form: int, rows: int, columns: int, read: Callable[[int, int], Coded]) -> PackedMatrix:
         """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as `Coded`."""
-        kind = RECORDS[form]
+        kind = LAYOUTS[form].record
         groups, blocks = -(-rows // ROWS), columns // COLUMNS
         memory = np.zeros(groups * blocks * kind.itemsize + 64, np.uint8)
         begin = -memory.ctypes.data % 64  # records begin on a cache line
@@ -64,7 +116,7 @@ class PackedMatrix:
         def fill(first: int) -> None:
             last = min(rows, first + step)
             with np.errstate(all="ignore"):  # a damaged scale is no number: the probe at load finds what comes of it
-                _write(form, records[first // ROWS : -(-last // ROWS)], read(first, last))
+                _write(LAYOUTS[form], records[first // ROWS : -(-last // ROWS)], read(first, last))
 
         with ThreadPoolExecutor() as pool:
             list(pool.map(fill, range(0, rows, step)))
@@ -72,35 +124,41 @@ class PackedMatrix:
 
     def values(self) -> NDArray[np.float32]:
         """The weights [rows, columns]."""
-        codes, scales = self.records["codes"], self.records["scales"]
-        if self.form == NIBBLES:
-            codes = np.concatenate([codes & 15, codes >> 4], -1)
-        per_half = scales[..., None] if scales.ndim == 3 else scales
-        values = per_half[..., None] * codes.reshape(*per_half.shape, -1).astype(np.float32)
-        if self.form != BYTES:
-            minima = self.records["minima"]
-            values += (minima[..., None] if minima.ndim == 3 else minima)[..., None]
-        grouped = values.reshape(*codes.shape[:2], ROWS, COLUMNS).swapaxes(1, 2)
-        return grouped.reshape(-1, self.columns)[: self.rows]
+        layout = LAYOUTS[self.form]
+        words, numbers = self.records["codes"], self.records["numbers"].astype(np.float32)[:, :, :, None]
+        places = np.arange(layout.each, dtype=np.uint32)[:, None] * np.uint32(32 // layout.each)
+        codes = (words[:, :, : layout.words, None] >> places & np.uint32(2 ** (32 // layout.each) - 1)).astype(np.int32)
+        for column in range(COLUMNS if layout.upper else 0):
+            word, shift = _place(layout, column)
+            bits = words[:, :, word] >> np.uint32(shift) & np.uint32(2**layout.upper - 1)
+            codes[:, :, column // 8, column % 8] |= bits.astype(np.int32) << 4
+        codes -= layout.zero
+        values = numbers[:, :, : layout.scales] * codes.reshape(*codes.shape[:2], layout.scales, -1, ROWS).astype(np.float32)
+        if layout.minima:
+            values += numbers[:, :, layout.scales :]
+        return values.reshape(len(values), self.columns, ROWS).swapaxes(1, 2).reshape(-1, self.columns)[: self.rows]
 
 
-def _write(form: int, records: NDArray[Any], coded: Coded) -> None:
+def _place(layout: Layout, column: int) -> tuple[int, int]:
+    """The word of a column's upper bits, and where they begin there."""
+    word, pair, odd = column // 8, column % 8 // 2, column % 2
+    at = (2 * word + odd) * layout.upper
+    return layout.words + at // 8, 8 * pair + at % 8
+
+
+def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
-    rows, blocks = len(coded.codes), records.shape[1]
-    codes = coded.codes.reshape(rows, blocks, COLUMNS)
-    if form == NIBBLES:
-        codes = codes[..., :16] | codes[..., 16:] << np.uint8(4)
-    _place(records["codes"], codes)
-    halves = records["scales"].ndim == 4
-    for name, numbers in (("scales", coded.scales), ("minima", coded.minima)):
+    groups, blocks = records.shape
+    codes = np.zeros((groups * ROWS, blocks, COLUMNS), np.uint8)
+    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) + np.uint8(layout.zero)
+    words = codes if layout.each == 4 else codes[..., 0::2] & 15 | codes[..., 1::2] << np.uint8(4)
+    records["codes"][:, :, : layout.words] = words.view("<u4").reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
+    for column in range(COLUMNS if layout.upper else 0):
+        word, shift = _place(layout, column)
+        bits = (codes[..., column] >> np.uint8(4) & np.uint8(2**layout.upper - 1)).astype(np.uint32) << np.uint32(shift)
+        records["codes"][:, :, word] |= bits.reshape(groups, ROWS, blocks).swapaxes(1, 2)
+    for first, numbers in ((0, coded.scales), (layout.scales, coded.minima if layout.minima else None)):
         if numbers is not None:
-            each = numbers.reshape(rows, blocks, -1)
-            _place(records[name], np.broadcast_to(each, (rows, blocks, 2)) if halves else each[..., 0])
-
-
-def _place(field: NDArray[Any], numbers: NDArray[Any]) -> None:
-    """Rows [rows, blocks, …] into a field [groups, blocks, 4, …]."""
-    whole = len(numbers) // ROWS
-    field[:whole] = numbers[: whole * ROWS].reshape(whole, ROWS, *numbers.shape[1:]).swapaxes(1, 2)
-    for row in range(whole * ROWS, len(numbers)):
-        field[whole, :, row % ROWS] = numbers[row]
+            placed = np.zeros((groups * ROWS, blocks, layout.scales), layout.number)
+            placed[: len(numbers)] = numbers.reshape(len(numbers), blocks, -1)
+            records["numbers"][:, :, first : first + layout.scales] = placed.reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)

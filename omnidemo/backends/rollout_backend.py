@@ -12,7 +12,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import Probs
@@ -44,13 +44,16 @@ class RolledDraws:
         places = [start + place for place in rollout.places]
         self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.distributions, strict=True))
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int) -> None:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
         policy = context.policy
         stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
-        order = RolloutRequest(rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states, seen=context.drafter_seen())
+        order = RolloutRequest(
+            rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states, seen=context.drafter_seen(),
+            noise=context.noise, position=context.place(index).position, names=context.map.tables[0],
+        )  # fmt: skip
         rollout = roll_out(context.drafter, order)
         self._none = rollout is None or not rollout.ids
         if rollout is not None and not self._none:
@@ -80,8 +83,9 @@ class RolloutBackend:
         if plan.draft_length == 0 or not repeatable(context):
             return None
         drafter = context.drafter.cache
-        if not isinstance(drafter, FusedCache) or not drafter.rolls or (context.penalty is not None and drafter.runner.passes is None):
-            return None  # a step that is recorded knows no penalty
+        unknown = context.penalty is not None or context.noise is not None  # to a step that is recorded
+        if not isinstance(drafter, FusedCache) or not drafter.rolls or (unknown and drafter.runner.passes is None):
+            return None
         return self.with_draws(context, method, plan, RolledDraws())
 
     def with_draws(
@@ -97,5 +101,5 @@ class RolloutBackend:
 
 
 def repeatable(context: RoundContext) -> bool:
-    """Whether the random numbers of later draws can be peeked at, or none are needed."""
-    return context.sampling.greedy or isinstance(context.rng, Sampler)
+    """Whether the random numbers of later draws are known, or none are needed."""
+    return context.sampling.greedy or isinstance(context.rng, Sampler | SharedNoise)

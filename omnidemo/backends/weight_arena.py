@@ -1,15 +1,16 @@
-"""The parts of the fused forward pass: a matrix, norms, and one block of memory for weights."""
+"""The parts of the fused forward pass: a matrix, norms, layers, and one block of memory for weights."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts
@@ -100,3 +101,80 @@ class WeightArena:
         end = begin + math.prod(shape)
         found, self._left = self._left[begin:end].reshape(shape), self._left[end:]
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    before: Norm
+    qkv: Matrix
+    heads: HeadNorms | None  # of queries and keys, before the rotation; None for a model without
+    out: Matrix
+    after: Norm
+    gate_up: Matrix
+    down: Matrix
+
+    @classmethod
+    def of(cls, layer: Any, heads: int, kv_heads: int, eps: float, memory: WeightArena | None) -> Layer:
+        attention, mlp = layer.self_attn, layer.mlp
+        qkv = [attention.q_proj, attention.k_proj, attention.v_proj]
+        bias = None if attention.q_proj.bias is None else _stacked([part.bias for part in qkv])
+        norms = None
+        if hasattr(attention, "q_norm"):
+            queries, keys = attention.q_norm.weight.detach(), attention.k_norm.weight.detach()
+            norms = HeadNorms(queries, keys, heads, kv_heads, eps)
+        return cls(
+            before=Norm(layer.input_layernorm.weight.detach(), eps),
+            qkv=Matrix(_joined([part.weight for part in qkv], memory), bias),
+            heads=norms,
+            out=Matrix(_joined([attention.o_proj.weight], memory)),
+            after=Norm(layer.post_attention_layernorm.weight.detach(), eps),
+            gate_up=Matrix(_joined([mlp.gate_proj.weight, mlp.up_proj.weight], memory)),
+            down=Matrix(_joined([mlp.down_proj.weight], memory)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The weights as torch reads them, and the model whose parameters are views of them, by name in `named`."""
+
+    layers: list[Layer]
+    norm: Norm
+    head: Matrix
+    embed: Tensor
+    model: Any
+    named: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, model: Any, heads: int, kv_heads: int, eps: float) -> Whole:
+        """Join the weights of a model into the matrices that a pass reads."""
+        parameters, layers = list(model.parameters()), model.model.layers
+        on_cpu = model.device.type == "cpu" and model.dtype == torch.float32
+        memory = WeightArena(sum(one.numel() for one in parameters), 1 + 4 * len(layers), np.float32) if on_cpu else None
+        return cls(
+            layers=[Layer.of(layer, heads, kv_heads, eps, memory) for layer in layers],
+            norm=Norm(model.model.norm.weight.detach(), eps),
+            head=Matrix(_joined([model.lm_head.weight], memory)),
+            embed=model.model.embed_tokens.weight.detach(),  # which may be the same
+            model=model,
+            named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
+        )
+
+    def empty(self) -> None:
+        """Part the model from its weights: as modules may refer to each other, it may stay until garbage is collected."""
+        for parameter in self.model.parameters():
+            parameter.data = parameter.data.new_empty(0)
+
+
+def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:
+    """One matrix of several, which become views of it; in a block of `memory` where there is one."""
+    if memory is None:
+        return _stacked(parts) if len(parts) > 1 else parts[0].detach()
+    return _stacked(parts, torch.from_numpy(memory.take(sum(map(len, parts)), parts[0].shape[1])))
+
+
+def _stacked(parts: list[nn.Parameter], out: Tensor | None = None) -> Tensor:
+    """One tensor of several stacked ones, which become views of it."""
+    whole = torch.cat([part.detach() for part in parts], out=out)
+    for part, piece in zip(parts, whole.split([len(part) for part in parts]), strict=True):
+        part.data = piece
+    return whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -11,8 +12,9 @@ from omnidemo.backends import choice
 from omnidemo.bench.report_tables import Stage
 from omnidemo.config import Settings
 from omnidemo.decoding.contexts import common_prefix
+from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
-from omnidemo.methods import fitting, make_method
+from omnidemo.methods import METHODS, fitting, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Token
 from omnidemo.serving.pair_loading import build_measured_pair
@@ -25,6 +27,7 @@ PROMPTS = (
 )
 
 
+NEAR = 1e-4  # difference of two scores below which rounding may decide
 Case = Mapping[str, Any]  # what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
 
 
@@ -33,7 +36,8 @@ class Mismatch:
     """Where two answers part: at the token `position` of the answer, counted from 0.
 
     `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits` are the reference's for the
-    two after all that comes before, None where there are no two.
+    two after all that comes before, None where there are no two. `gap`: by how much the score of `wanted` is above that of `got` there, by
+    which the target chooses: at temperature 0 the logit, else log p + g with the seed's noise; None where one has no score.
     """
 
     case: Case
@@ -41,23 +45,33 @@ class Mismatch:
     wanted: Token | None
     got: Token | None
     logits: tuple[float, float] | None = None
+    gap: float | None = None
+
+    @property
+    def near_tie(self) -> bool:
+        """Whether rounding may decide between the two."""
+        return self.gap is not None and abs(self.gap) < NEAR
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as `first` says."""
+    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as `first` says, and `near_ties`
+    others part where two scores are within NEAR of each other."""
 
     backend: str
     answers: int
     tokens: int
     different: int = 0
     first: Mismatch | None = None
+    near_ties: int = 0
 
     def lines(self) -> list[str]:
         """For people: one sentence, or what there is to know of the first mismatch."""
         first = self.first
         if first is None:
-            return [f"No mismatch between {self.backend} and the reference, over {self.answers:,} answers and {self.tokens:,} tokens."]
+            ties = f" {self.near_ties:,} part at a near-tie of two tokens, which rounding decides." if self.near_ties else ""
+            over = f"over {self.answers:,} answers and {self.tokens:,} tokens"
+            return [f"No mismatch between {self.backend} and the reference, {over}.{ties}"]
         gap = "–"
         if first.logits is not None:
             wanted, got = first.logits
@@ -105,7 +119,9 @@ def check(
         mismatch = parting(reference, case, right, other.generate(**case, **options))
         found += [mismatch] if mismatch is not None else []
         yield Stage("answers", count, 2 * len(cases))
-    yield Report(backend, len(cases), sum(len(one.token_ids) for one in wanted), len(found), found[0] if found else None)
+    real = [one for one in found if not one.near_tie]
+    tokens_in_all, first = sum(len(one.token_ids) for one in wanted), real[0] if real else None
+    yield Report(backend, len(cases), tokens_in_all, len(real), first, len(found) - len(real))
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
@@ -114,12 +130,24 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
         return None
     position = common_prefix(wanted.token_ids, got.token_ids)
     first, second = (next(islice((token for one in made.rounds for token in one.tokens), position, None), None) for made in (wanted, got))
-    logits = None
+    logits = gap = None
     if first is not None and second is not None:
         before = [*reference.prompt_ids(case["prompt"]), *wanted.token_ids[:position]]
         row = as_tensor(reference.target.runner.new_cache().forward(before, 1).logits[0])
         logits = float(row[first.id]), float(row[second.id])
-    return Mismatch(case, position, first, second, logits)
+        gap = _gap(case, position, (first.id, second.id), logits, len(row))
+    return Mismatch(case, position, first, second, logits, gap)
+
+
+def _gap(case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int) -> float | None:
+    """See `Mismatch.gap`."""
+    heat = case["temperature"]
+    if heat == 0.0:
+        return logits[0] - logits[1]
+    if not METHODS[case["method"]].lossless:
+        return None
+    one, two = (-math.log(-math.log((float(n) + 0.5) / 2**32)) for n in noise(case["seed"], position, 0, rows)[list(tokens)])
+    return (logits[0] - logits[1]) / heat + one - two
 
 
 def _pair(settings: Settings) -> Pair:

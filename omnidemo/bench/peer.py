@@ -23,6 +23,7 @@ from omnidemo.serving.comparison import BASELINE
 # Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of the answer.
 GREEDY, SAMPLED, LAWS = "greedy", "sampled", ("first token", "second token")
 LAW_PROMPTS = 2
+TELL_DRAWS = 20  # between two notices of how far a test is
 EXPECTED = 5.0  # fewest expected samples of a χ² cell; rarer tokens are pooled into one
 HEADINGS = ("decoding", "exact", "acceptance", "tokens/pass", "tokens/s", "× transformers", "× own plain")
 COLUMNS = (  # of the CSV
@@ -30,6 +31,15 @@ COLUMNS = (  # of the CSV
     "block_efficiency_tokens_per_pass", "acceptance_rate", "proposed", "accepted", "drafted", "samples", "chi_square",
     "degrees_of_freedom", "p_value", "error", "prompt", "answer",
 )  # fmt: skip
+
+
+def price(samples: int, prompts: int, methods: int) -> str:
+    """A sentence: what the χ² tests take, with so many methods of ours beside plain decoding."""
+    tested, arms = min(LAW_PROMPTS, prompts), len(PEER) + 1 + methods
+    return (
+        f"The law test draws two tokens {samples:,} times by each of {arms} ways to decode, behind {tested} "
+        f"prompt{'s' if tested > 1 else ''}: {samples * arms * tested:,} short answers after the {2 * arms * prompts:,} measured ones."
+    )
 
 
 def summary(rows: Sequence[Row]) -> list[list[str]]:
@@ -40,7 +50,7 @@ def summary(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def compare_with_peer(
-    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 2000, seed: int = 0
+    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 0, seed: int = 0
 ) -> Iterator[Row | Stage]:
     """Answer every prompt by our methods and the peer's, greedily and at temperature 1, and test what they sample.
 
@@ -80,8 +90,8 @@ class PeerContest(Contest):
     def _costs(self, arm: Arm, took: Answer, peak: Peak) -> Row:
         return {"answer": self.target.tokenizer.decode(took.ids)}
 
-    def run_and_test(self, samples: int) -> Iterator[Row]:
-        """The rows of all answers, then those of the χ² tests."""
+    def run_and_test(self, samples: int) -> Iterator[Row | Stage]:
+        """The rows of all answers, then those of the χ² tests, and how far each of them is."""
         yield from self.run()
         if samples:
             for index, context in self._unsure():
@@ -100,7 +110,7 @@ class PeerContest(Contest):
             found.append((float(entropies.max()), index, whole[: len(ids) + int(entropies.argmax())]))
         return sorted((index, context) for _, index, context in sorted(found, reverse=True)[:LAW_PROMPTS])
 
-    def _tests(self, index: int, ids: Sequence[int], arm: Arm, samples: int, law: Tensor) -> list[Row]:
+    def _tests(self, index: int, ids: Sequence[int], arm: Arm, samples: int, law: Tensor) -> Iterator[Row | Stage]:
         """χ² of the first token, and of the second where the first is the likeliest one. Two tokens, so that one can be drafted."""
         likeliest = int(law.argmax())
         drawn: tuple[list[int], list[int]] = ([], [])
@@ -109,16 +119,19 @@ class PeerContest(Contest):
             seed = self.order.seed + 1_000_003 * (index + 1) + number
             answer = self._attempt(arm, Request(ids, 2, 1.0, seed, details=False, reuse=True))
             if isinstance(answer, str):
-                return [row | {"error": answer} for row in rows]
+                yield from (row | {"error": answer} for row in rows)
+                return
             drawn[0].append(answer.ids[0])
             if answer.ids[0] == likeliest and len(answer.ids) > 1:
                 drawn[1].append(answer.ids[1])
+            if (number + 1) % TELL_DRAWS == 0 or number + 1 == samples:
+                yield Stage(f"draws, prompt {index}, {arm.name}", number + 1, samples)
         for row, tokens, expected in zip(rows, drawn, (law, self.peer.laws([*ids, likeliest])[-1]), strict=True):
             chi, freedom = chi_square(tokens, expected)
             row["samples"] = len(tokens)
             if freedom:
                 row |= {"chi_square": chi, "degrees_of_freedom": freedom, "p_value": upper_tail(chi, freedom)}
-        return rows
+        yield from rows
 
 
 # --- figures -------------------------------------------------------------------------------------------------------------

@@ -50,11 +50,21 @@ def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[A
 
 
 def recorded(
-    rows: Iterable[T], path: Path, columns: type | Sequence[str], stage: str, total: int, cells: Callable[[T], Any] = lambda row: row
+    rows: Iterable[T | Stage],
+    path: Path,
+    columns: type | Sequence[str],
+    stage: str,
+    total: int,
+    cells: Callable[[T], Any] = lambda row: row,
 ) -> Iterator[T | Stage]:
-    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is."""
+    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is; stages within a row go by."""
+    count = 0
     with csv_table(path, columns) as append:
-        for count, row in enumerate(rows, 1):
+        for row in rows:
+            if isinstance(row, Stage):
+                yield row
+                continue
+            count += 1
             append(cells(row))
             yield row
             yield Stage(stage, count, total)

@@ -75,7 +75,7 @@ def torture(
     minutes: Annotated[float, typer.Option(min=0.1, help="About how long.")] = 20.0,
     clients: Annotated[int, typer.Option(min=1, max=32, help="Client processes at once.")] = 3,
     seed: Annotated[int, typer.Option(min=0, help="Other moments and other nonsense.")] = 0,
-    short: Annotated[bool, typer.Option(help="One kill for each kind of kill, and no public app.")] = False,
+    short: Annotated[bool, typer.Option(help="One kill for each kind of kill.")] = False,
     replicas: Annotated[int, typer.Option(min=0, max=8, help="Replicas that answer, run by Ray; 0: the app's own process.")] = 0,
     postgres: Annotated[bool, typer.Option("--postgres", help="Keep the history in a PostgreSQL server, started here.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Folder in which storage, ledgers and logs stay.")] = None,

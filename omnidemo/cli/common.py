@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
+LOG_SECONDS = 10.0  # between two lines of progress where that goes to a file
 FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
 
 
@@ -122,13 +124,15 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 
 
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
-    """Show a bar for each stage of a measurement; everything else that it yields, which is also put into `rows` as it comes."""
+    """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it yields, which is also put
+    into `rows` as it comes."""
     from omnidemo.bench.report_tables import Stage
 
     rows = [] if rows is None else rows
     coming = iter(events)
+    told = 0.0  # when a log heard of it
     first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
-    with progress() as bar:
+    with progress(bars=sys.stderr.isatty()) as bar:
         tasks: dict[str, Any] = {}
         for event in chain(first, coming):
             if not isinstance(event, Stage):
@@ -137,9 +141,12 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
             if event.name not in tasks:
                 tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
             bar.update(tasks[event.name], completed=event.done, total=event.total)
+            if bar.disable and (event.done == event.total or monotonic() - told >= LOG_SECONDS):
+                told = monotonic()
+                typer.echo(f"{title}{event.name}: {event.done}" + (f" of {event.total}" if event.total is not None else ""), err=True)
     return rows
 
 
-def progress() -> Progress:
+def progress(bars: bool = True) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
+    return Progress(*columns, console=Console(stderr=True), disable=not bars)

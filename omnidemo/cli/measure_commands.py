@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,8 @@ def compare(
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
+    draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head.")] = "fixed",
+    copying: Annotated[bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")] = True,
     seed: int = 0,
     fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
     target: Target = None,
@@ -37,16 +39,17 @@ def compare(
     from omnidemo.api import load_pair
     from omnidemo.bench import compare_methods
     from omnidemo.bench.prompt_files import check_writable, read_prompts
-    from omnidemo.config import GREEDY
+    from omnidemo.config import GREEDY, GenerationConfig
 
     texts = read_prompts(prompts, limit)
+    options: dict[str, Any] = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
+    options |= {"temperature": temperature, "draft_policy": draft_policy, "copying": copying}
+    GenerationConfig.of(**options)
     names = compare_methods.check_methods(names_in(methods))
     check_writable(csv)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
-    options = GREEDY.options | {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    options["temperature"] = temperature
     with collected(compare_methods.run(pair, texts, names, csv, seed=seed, **options)) as results:
         lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
         show(("method", *compare_methods.HEADINGS), lines, f"{SPREAD} Rows: {csv}")
@@ -57,7 +60,7 @@ def compare_peer(
     csv: Out,
     methods: Annotated[str, typer.Option(help="Ours, with commas between; autoregressive always runs.")] = "auto",
     limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
-    samples: Annotated[int, typer.Option(min=0, help="Draws of each χ² test; 0: none.")] = 2000,
+    samples: Annotated[int, typer.Option(min=0, help="Test what is sampled by χ², with so many draws (2000, say); takes long.")] = 0,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     seed: int = 0,
@@ -71,7 +74,10 @@ def compare_peer(
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
-    events = peer.compare_with_peer(settings, texts, names_in(methods), csv, samples, seed)
+    ours = names_in(methods)
+    if samples:
+        typer.echo(peer.price(samples, len(texts), len([name for name in ours if name != "autoregressive"])), err=True)
+    events = peer.compare_with_peer(settings, texts, ours, csv, samples, seed)
     note = "exact: greedy ids equal to transformers' generate, or χ²/degrees of freedom of sampled tokens."
     show(("method", *peer.HEADINGS), peer.summary(collect(events)), f"{note} Rows: {csv}")
 

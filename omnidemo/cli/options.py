@@ -17,6 +17,10 @@ Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNID
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]
 DraftLength = Annotated[int | None, typer.Option(help="Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4.")]
+Copying = Annotated[
+    bool | None,
+    typer.Option("--copying/--no-copying", help="Whether drafts may be copied from text, too; default OMNIDEMO_COPYING, else they may."),
+]
 HELD = "Folder of n-gram cache, adapters and history"
 Storage = Annotated[Path | None, typer.Option(help=f"{HELD}; default OMNIDEMO_STORAGE, else storage.")]
 KeptIn = Annotated[Path | None, typer.Option("--storage", help=f"{HELD}; without it none is kept.")]

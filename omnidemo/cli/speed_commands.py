@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Quick, Target
-from omnidemo.config import DEFAULT_TARGET
+from omnidemo.config import DEFAULT_TARGET, Settings
+
+if TYPE_CHECKING:
+    from omnidemo.bench.speed import rows_race
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
@@ -29,16 +32,24 @@ def bench(
     seed: int = 0,
     out: Folder = None,
     storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
+    only: Annotated[str, typer.Option(help="rows: the first table alone; answers: the second one.")] = "",
+    peers: Annotated[str, typer.Option(help="Whom the rows race, with commas between, or none.")] = "llama.cpp,transformers",
+    peer_file: Annotated[list[str] | None, typer.Option(help="GGUF files of the same model that llama.cpp reads too, by any name.")] = None,
+    passes: Annotated[int, typer.Option(min=1, help="Timed passes of each number of rows.")] = 25,
     quick: Quick = False,
 ) -> None:
-    """Time our methods, plain transformers and its assisted generation on the same prompts, against the machine's own limits.
+    """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and its assisted generation
+    on the same prompts, against the machine's own limits.
 
-    Writes speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under OMNIDEMO_STORAGE.
+    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under
+    OMNIDEMO_STORAGE.
     """
     settings = read_settings(drafter=drafter, threads=threads, training="off")
+    if only not in ("", "rows", "answers"):
+        raise ValueError(f"--only is rows or answers, not {only!r}")
     from omnidemo.bench import prompt_files
     from omnidemo.bench.report_tables import group_by
-    from omnidemo.bench.speed import speed_report
+    from omnidemo.bench.speed import rows_race, speed_report
     from omnidemo.bench.speed.contest import BenchRequest
     from omnidemo.bench.speed.run_bench import run
     from omnidemo.lines.sample_prompts import TOPICS
@@ -46,16 +57,24 @@ def bench(
 
     topics = domain or [topic for topic in TOPICS if topic != "chat"]
     if quick:
-        topics, limit, max_new_tokens, methods = topics[:1], 1, 16, methods or settings.method
+        topics, limit, max_new_tokens, methods, passes = topics[:1], 1, 16, methods or settings.method, 1
         requests = min(requests, settings.update_interval)
+    folder = out or settings.storage / "bench"
+    targets, settings = known_targets(target or [settings.target], settings)
+    if only != "answers":
+        named = [] if peers == "none" else names_in(peers)
+        for one in targets:
+            own = folder if len(targets) == 1 else folder / Path(one).name
+            _race(rows_race.RaceRequest(one, own, named, peer_file or (), passes, max_new_tokens, command_line()), settings)
+    if only == "rows":
+        return
     if prompts and not requests:
         traffic: prompt_files.Sources = {}
         held = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts}
     else:
         traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
-    targets, settings = known_targets(target or [settings.target], settings)
     order = BenchRequest(
-        targets, traffic, held, requests, out or settings.storage / "bench", storage,
+        targets, traffic, held, requests, folder, storage,
         names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line(),
     )  # fmt: skip
     with collected(run(order, settings)) as rows:
@@ -64,6 +83,14 @@ def bench(
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:
             typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
+
+
+def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
+    from omnidemo.bench.speed import rows_race
+
+    for race in collect(rows_race.run(order, settings)):
+        show(rows_race.HEADINGS, rows_race.table(race.found), f"{rows_race.NOTE} Figures: {order.out / 'rows.json'}", order.target)
+        typer.echo("".join(f"{said}.\n" for said in race.left_out), err=True, nl=False)
 
 
 def bench_growth(

@@ -101,13 +101,15 @@ class Acceptance:
 
 @dataclass(slots=True, eq=False)
 class RoundPlan:
-    """The limits of a round. `draft_length`: drafter tokens that its draft may use, 0 for plain decoding. `max_tokens`: target tokens that
+    """The limits of a round. `draft_length`: drafter tokens that its draft may use, 0 where the drafter drafts nothing. `copied`: what is
+    proposed then, slots of copied tokens, without drafter ids; without any the round is plain decoding. `max_tokens`: target tokens that
     may be emitted, by the limit of the answer and the window. `lookahead`: how many rounds after it will probably have the same plan, so
     that a backend may compute them too; 0 for the first round of an answer, whose token must come at once."""
 
     draft_length: int
     max_tokens: int
     lookahead: int
+    copied: list[Slot] = field(default_factory=list)
 
 
 class StageSeconds(NamedTuple):

@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from omnidemo.copying.copier import CopyChances
+from omnidemo.copying.copy_times import CopyTimes
 from omnidemo.decoding.calibration import EDGES, Calibration
 
 # For each of the newest target tokens: how many drafter tokens spell it, and the probability with which it would have been accepted.
 ReplayedAcceptance = Sequence[tuple[int, float]]
 
+FADE, ENOUGH_TOKENS = 0.995, 64.0  # decay per round of the tokens and seconds of all rounds, and from how many tokens on these say anything
 RECENT = 0.975  # decay per drafting round of its tokens and seconds: a memory of 40 rounds
 FIRST_WAIT, LONGEST_WAIT = 24, 96  # plain rounds between two replays or tries while drafting loses; more where those are expensive (SPEND)
 TRY = 6  # drafting rounds of a try: drafts made while drafting loses, to see whether it would win again
@@ -57,6 +60,7 @@ class CostModel:
         self.head = Calibration()  # by the head's
         # Of the slot after an accepted one, by the drafter's probability of the accepted one.
         self.next_acceptance = Calibration(prior=0.6, lines=self.segments[:, 3:])
+        self.copies = CopyChances()
         self.rounds = 0
         self.forget_times()
 
@@ -85,6 +89,8 @@ class CostModel:
         self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)  # (drafter tokens, seconds) of the newest rounds with a draft
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None
+        self.copy_times = CopyTimes()
+        self._all_tokens = self._all_seconds = 0.0  # of all rounds, old ones fading
         self._plain_then: float | None = None  # t_plain as it was at the newest draft, so that both sides of `speedup` are of one time
 
     @property
@@ -184,10 +190,20 @@ class CostModel:
 
     @property
     def token_seconds(self) -> float:
-        """Seconds of a token at the better of both speeds, which is what one more accepted token saves; 0 while nothing is known."""
+        """Seconds of a token at the best of the speeds, which is what one more accepted token saves; 0 while nothing is known."""
         drafting = self._seconds / self._tokens if self._tokens > 0 else math.inf
-        best = min(drafting, self.plain_seconds or math.inf)
+        mixed = self._all_seconds / self._all_tokens if self._all_tokens >= ENOUGH_TOKENS else math.inf
+        best = min(drafting, mixed, self.plain_seconds or math.inf)
         return best if math.isfinite(best) else 0.0
+
+    @property
+    def draft_gain(self) -> float:
+        """Seconds that a drafting round saves, measured by the newest ones, against a plain round; 0 while drafting loses or nothing is
+        known."""
+        if not self.speculating or not self._weight or self.plain_seconds is None:
+            return 0.0
+        more = self._tokens / self._weight - 1.0
+        return max(0.0, more * self.token_seconds - (self._seconds / self._weight - self.plain_seconds))
 
     @property
     def slot_seconds(self) -> float:
@@ -216,8 +232,11 @@ class CostModel:
             self._begun += max(0.0, draft_seconds - drafted * self.draft_seconds)
 
     def time(self, budget: int, drafted: int, proposed: int, tokens: int, draft_seconds: float, seconds: float) -> None:
-        """Note a round: its budget, counts of tokens, and the seconds of its draft and of all of it."""
+        """Note a round: its budget, counts of tokens, and the seconds of its draft and of all of it. Proposals without a drafter token were
+        copied."""
         self.rounds += 1
+        self._all_tokens, self._all_seconds = FADE * self._all_tokens + tokens, FADE * self._all_seconds + seconds
+        self.copy_times.note(0 if drafted else proposed, seconds)
         if budget == 0:
             self._newest.append(seconds)
             if len(self._newest) == STRETCH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.cost_model import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, CostModel
 from omnidemo.decoding.draft_policy import AdaptivePolicy, Look, Policy, StopRule
 
@@ -12,7 +13,10 @@ BLIND_EVERY = 3  # every third try is made without a replay that promises a gain
 PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
 CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
 EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
-ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses
+ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
+CLEAR_LOSS = 0.65  # unless the speedup is below this: then `FITTED_EVERY` of them are enough
+WORTH = 0.1  # plain rounds that a copied draft has to be expected to save, because times and chances are estimates
+UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
 MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
 
@@ -25,6 +29,19 @@ class CostPolicy(AdaptivePolicy):
     then. While it loses, the drafter replays what was written meanwhile; drafts are tried where that replay promises a gain, and
     sometimes without.
     """
+
+    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
+        """As many as are expected to save the most time, where that is more than what a draft of the drafter saves."""
+        known, plain = self.cost_model, self.cost_model.plain_seconds
+        if plain is None:
+            return sum(chance > UNTIMED for chance in copied.chances)
+        worth, (first, row) = known.token_seconds, known.copy_times.line(plain)
+        count, most, gain = 0, max(known.draft_gain if drafts else 0.0, WORTH * plain), -first
+        for place, chance in enumerate(copied.chances, 1):
+            gain += chance * worth - row
+            if gain > most:
+                count, most = place, gain
+        return count
 
     def budget(self, index: int, look: Look) -> int:
         known, self._rule = self.cost_model, None
@@ -98,15 +115,15 @@ class CostPolicy(AdaptivePolicy):
         return StopRule(price=known.slot_seconds / worth, segments=known.segments)
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        super().learn(draft_probs, accept_probs)
         known = self.cost_model
-        known.learn(draft_probs, accept_probs)
-        if known.speculating and (known.drafts < ENOUGH_DRAFTS or known.drafts % FITTED_EVERY):
+        if known.speculating and (not known.drafts or known.drafts % FITTED_EVERY):
             return  # no new fit since the last decision
         speedup = known.speedup
         if speedup is None or known.plain_rounds < 3:
             return
         if known.speculating:
-            if speedup < 1.0:
+            if speedup < (1.0 if known.drafts >= ENOUGH_DRAFTS else CLEAR_LOSS):
                 known.reconsider()
         elif known.left <= 0:
             known.tries += 1

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.cost_model import STRETCH, CostModel, ReplayedAcceptance
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
@@ -74,6 +75,17 @@ class DraftPolicy:
         self.longest, self.probe_every = longest, probe_every
         self._plain = 0  # plain rounds from this one on
         self._drafts = 0  # rounds with a draft after this one, if this one has one
+        self._right, self._judged = 2.0, 4.0  # slots of the drafter that were accepted and judged in this generation, and a guess before
+
+    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
+        """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none. `drafts`: whether it can draft.
+        By default those of which more are expected to be accepted, by a token, than of the generation's own drafts: what has been drafted
+        ahead is lost for a copy."""
+        if stretch(index, self.probe_every):
+            return 0
+        count, right = min(len(copied.ids), self.longest), self._right / self._judged
+        expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
+        return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
 
     def budget(self, index: int, look: Look) -> int:
         """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With
@@ -103,6 +115,8 @@ class DraftPolicy:
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
         """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
         the acceptance probabilities of the slots that were judged."""
+        self._right += sum(accept_probs)
+        self._judged += max(1, len(accept_probs))
 
 
 class FixedPolicy(DraftPolicy):
@@ -136,6 +150,7 @@ class AdaptivePolicy(DraftPolicy):
         raise NotImplementedError
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        super().learn(draft_probs, accept_probs)
         self.cost_model.learn(draft_probs, accept_probs)
 
 

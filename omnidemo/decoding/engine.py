@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from omnidemo.decoding.backend import Backend, Clock, RoundPlan
+from omnidemo.copying.copier import CopiedDraft, Copier
+from omnidemo.decoding.backend import Backend, Clock, RoundPlan, Slot
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
 from omnidemo.decoding.method import Method
@@ -34,6 +35,10 @@ class Limits:
     stop: tuple[str, ...] = ()
     cancelled: Callable[[], bool] = lambda: False
     begun: Sequence[int] = ()
+
+    def stop_ids(self, vocabulary: VocabularyMap) -> list[int]:
+        """The control tokens whose names are stop strings; they write no text in which to find them."""
+        return [vocabulary.target.control[stop] for stop in self.stop if stop in vocabulary.target.control]
 
     def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
         """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""
@@ -67,19 +72,22 @@ def decode(
     tracer: Tracer | None = None,
     clock: Clock = lambda: 0.0,
     backend: Backend | None = None,
+    copier: Copier | None = None,
 ) -> Iterator[Round]:
     """Decode until an end token, a stop string or a limit, from a state that has been started with its prompt.
 
     `policy` decides how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is only read:
     each round carries what it would insert, and the caller inserts it before the next round. `backend`: computes rounds
-    faster; the reference computes those that it declines. `clock`: returns seconds; times of rounds are its differences.
+    faster; the reference computes those that it declines. `clock`: returns seconds; times of rounds are its differences. `copier`: makes
+    drafts by copying, which the policy may prefer; None: there are none.
     """
     target, drafter = state.target, state.drafter
-    end_ids = frozenset(vocabulary.target.roles.get("end", ()))
+    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
     # What the drafter has read may be later than where the answer began, which its own distribution may depend on.
-    begin = (len(target.ids) - len(limits.begun), len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
+    prompt = len(target.ids) - len(limits.begun)
+    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
-    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, policy=policy, target=target)
+    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, prompt=prompt, policy=policy, target=target)
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
     look = partial(_look, state, recent, sampling.greedy, clock)
     text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)
@@ -88,7 +96,9 @@ def decode(
 
     while reason is None:
         began = clock()
-        plan = _plan(policy, state, method, min(limits.max_new_tokens - emitted, target.free_positions), index, look)
+        most = min(limits.max_new_tokens - emitted, target.free_positions)
+        copied = copier.draft(target.ids, most - 1) if copier is not None else None
+        plan = _plan(policy, state, method, most, index, look, copied)
         context.start = len(drafter.ids)
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
@@ -99,16 +109,21 @@ def decode(
         if plan.draft_length:
             policy.learn([slot.draft_probs for slot in result.slots], result.accept_probs)
         accepted, written = result.accepted, result.next_token
+        copies = len(plan.copied)
+        if copies and copier is not None and copied is not None:
+            copier.learn(copied, result.accept_probs)
         ids = [slot.target_id for slot in result.slots[:accepted]]
         ids += [written] if written is not None else []
         if limits.stop and (count := limits.until_stop(ids, text, vocabulary, state.decoder)) < len(ids):
             del ids[count:]
             accepted, written = count, None  # what stands behind the stop is neither a right guess nor a wrong one
             result = replace(result, slots=result.slots[:count], accept_probs=result.accept_probs[:count])
+        if copier is not None and copied is not None and not copies:
+            copier.learn_from(copied, ids)
         state.commit(context.start, result, ids, accepted)
         committed = clock()
 
-        plain = plan.draft_length == 0
+        plain = plan.draft_length == 0 and not copies
         tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, sampling.greedy, plain)
         probs = [token.p for token in tokens]
         if not math.isfinite(sum(probs)):
@@ -120,14 +135,14 @@ def decode(
         if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
         if tracer is not None:
-            tracer.add(result.logits[: len(ids)], ids, accepted)
+            tracer.add(result.logits[: len(ids)], ids, accepted, [token.source == "copied" for token in tokens])
         spent = result.seconds
         stages = (planned - began + spent.draft, spent.verify, committed - made + spent.accept, clock() - committed)
         yield Round(
             index=index,
             tokens=tuple(tokens),
             discarded=tuple(discarded_tokens(result, accepted, vocabulary, sampling.greedy)),
-            draft_length=plan.draft_length,
+            draft_length=plan.draft_length or copies,
             drafted=result.drafted,
             proposed=sum(slot.target_id >= 0 for slot in result.slots),
             accepted=accepted,
@@ -142,8 +157,14 @@ def decode(
             reason = "cancelled"
 
 
-def _plan(policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look) -> RoundPlan:
+def _plan(
+    policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look, copied: CopiedDraft | None
+) -> RoundPlan:  # fmt: skip
     """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token must come at once."""
+    drafts = method.drafts and state.drafter.can_draft
+    if copied is not None and (count := policy.copies(index, copied, drafts)):
+        base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
+        return RoundPlan(0, most, 0, [Slot(token, (), 1.0, base, match=match) for token, match in proposed])
     if not method.drafts:
         return RoundPlan(0, most, most - 1 if index else 0)
     if not state.drafter.can_draft:

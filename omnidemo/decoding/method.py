@@ -12,7 +12,7 @@ from omnidemo.decoding.backend import Acceptance, Draft, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import Logits, Probs, chosen, highest_each
+from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each, on_the_host
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
@@ -23,7 +23,8 @@ class Method:
     title: ClassVar[str]
     lossless: ClassVar[bool]
     help: ClassVar[str]
-    drafts: ClassVar[bool] = True
+    drafts: ClassVar[bool] = True  # whether the drafter drafts
+    copies: ClassVar[bool] = True  # whether drafts may be copied from the text instead
 
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
@@ -43,17 +44,27 @@ class Method:
         raise NotImplementedError
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − A), where A is the accepted mass of the slot and `probs` [T] is p."""
+        """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and `probs` [T] is p."""
         raise NotImplementedError
+
+    def _correction(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
+        """A token in the place of a rejected one. Of a copied token, a point mass, all that p gives it is accepted."""
+        if slot.match is None:
+            return self.residual(context, slot, probs)
+        rest = as_tensor(probs).clone()
+        rest[slot.target_id] = 0.0
+        return context.rng.draw(rest / rest.sum())
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full acceptance. `slot.q` may be
-        an upper bound of the proposal's probability.
+        an upper bound of the proposal's probability. With noise that is shared, and at temperature 0, accept what the target writes itself.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if context.sampling.greedy:
             return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
+        if context.rng.shared:
+            return self._accept_equal(context, draft, logits)
         proposal = draft.proposal
         distribution: Callable[[int], Probs]  # of a row; only that which a token is drawn from is needed
         if context.stats is not None and context.sampling.plain:
@@ -64,13 +75,37 @@ class Method:
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
-                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
+                return Acceptance(index, self._correction(context, slot, distribution(index)), True, accepts)
             accepts.append(min(1.0, p[index] / slot.q) if slot.q > 0 else float(p[index] > 0))
             if not context.rng.accept(accepts[-1]):
-                return Acceptance(index, self.residual(context, slot, distribution(index)), True, accepts)
+                return Acceptance(index, self._correction(context, slot, distribution(index)), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.rng.draw(distribution(-1)), False, accepts)
+        return Acceptance(len(proposal), context.rng.draw(distribution(-1), context.place(len(proposal))), False, accepts)
+
+    def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
+        """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0 where noise is shared, as at
+        temperature 0; else p."""
+        distribution: Callable[[int], Probs]
+        if context.stats is not None and context.sampling.plain:
+            distribution = context.stats.probs
+        else:
+            rows = context.sampling.probs(logits)
+            distribution = (on_the_host(rows) if context.rng.shared else rows).__getitem__
+        accepts: list[float] = []
+        for index in range(len(draft.slots) + 1):
+            probs = distribution(index)
+            token = context.rng.draw(probs, context.place(index))
+            if index == len(draft.slots):
+                break
+            slot = draft.slots[index]
+            if slot.target_id >= 0:
+                accepts.append(float(token == slot.target_id) if context.rng.shared else float(probs[slot.target_id]))
+            if token != slot.target_id:
+                return Acceptance(index, token, True, accepts)
+            if token in context.end_ids:
+                return Acceptance(index + 1, None, False, accepts)
+        return Acceptance(len(draft.slots), token, False, accepts)
 
     def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
         accepts: list[float] = []

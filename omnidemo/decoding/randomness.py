@@ -1,24 +1,43 @@
-"""Where random numbers come from: the protocol `Randomness` and the seeded stream `Sampler`. Tests use one that takes every branch."""
+"""Where random numbers come from: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which belongs to a seed. Tests use
+one that takes every branch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.row_ops import block_sums, inverse_cdf, inverse_cdf_by
-from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, on_host
+from omnidemo.decoding.row_ops import Noise, block_sums, inverse_cdf, inverse_cdf_by, noise, race
+from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fetch, on_host, on_the_host
+
+
+class Place(NamedTuple):
+    """Where in an answer a token is drawn: `position` ids of the answer come before it (of a drafter's token: before what it proposes).
+
+    A drafter's token is drawn after the `path` of drafter ids in its slot; None: it is the target's. `known` are drafter ids and the
+    target ids, one each, that they propose there.
+    """
+
+    position: int
+    path: tuple[int, ...] | None = None
+    known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
 
 
 class Randomness(Protocol):
     """Every random choice of a generation. Tests replace it by one that branches on each choice."""
 
-    def draw(self, probs: Probs) -> int:
-        """An index of `probs` [V], which sums to one."""
+    @property
+    def shared(self) -> bool:
+        """Whether the target draws its own token at every position, whatever was proposed. Then a proposal is accepted where it is that
+        token, and nothing else is drawn for it."""
+        ...
+
+    def draw(self, probs: Probs, place: Place | None = None) -> int:
+        """An index of `probs` [V], which sums to one. `place`: given wherever a token of the text is drawn, or a guess at it."""
         ...
 
     def accept(self, probability: float) -> bool: ...
@@ -32,9 +51,12 @@ NUMBERS = 256
 
 
 class Sampler:
-    """The `Randomness` of real runs: a stream of uniform numbers from a seed, so that a seed repeats a run. It lives on the host."""
+    """A stream of uniform numbers: the best agreement of drafter and target, but what it emits depends on all that was drawn before. It
+    lives on the host."""
 
-    def __init__(self, seed: int | None = None) -> None:
+    shared = False
+
+    def __init__(self, seed: int | Sequence[int] | None = None) -> None:
         self._host = np.random.default_rng(seed)
         self._numbers = np.empty(0)  # made together, which takes a fraction of the time
         self._at = 0  # from here on they are not used yet
@@ -66,7 +88,7 @@ class Sampler:
         self._gone += self._at
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
-    def draw(self, probs: Probs) -> int:
+    def draw(self, probs: Probs, place: Place | None = None) -> int:
         return inverse_cdf(as_array(probs), self.uniform()) if on_host(probs) else draw_with_prob(self, probs)[0]
 
     def accept(self, probability: float) -> bool:
@@ -80,12 +102,80 @@ class Sampler:
         return None
 
 
-def draw_with_prob(rng: Randomness, probs: Probs) -> tuple[int, float]:
+class SharedNoise:
+    """Numbers that belong to a seed, a position of the answer and a token of the target, for which target and drafter race alike: the
+    least −log u ÷ p wins. So the text is a function of the seed and of the target's distributions, and no guess changes it ("Coupling
+    without Communication and Drafter-Invariant Speculative Decoding", Daliri, Musco and Suresh, 2408.07978).
+
+    A drafter's token that proposes no single target token has a number by the path before it in its slot.
+    """
+
+    shared = True
+
+    def __init__(self, seed: int, tokens: int) -> None:
+        self.seed, self.tokens = seed, tokens  # `tokens`: the target's, [T]
+        self._rows: dict[int, Noise] = {}  # by position; the newest few
+
+    def draw(self, probs: Probs, place: Place | None = None) -> int:
+        assert place is not None, "every draw of a text belongs to a place"
+        row = as_array(on_the_host(probs))
+        return race(row, self.numbers(row, place))
+
+    def numbers(self, probs: NDArray[np.floating], place: Place) -> Noise:
+        """Those [V] for which the tokens of a distribution [V] race at a place."""
+        if place.path is None:
+            return self._row(place.position)[: len(probs)]
+        ids, targets = place.known if place.known is not None else NOTHING
+        own = probs > 0.0
+        own[ids] = False
+        # Where each token that may be drawn proposes one of the target's, as with one vocabulary, no other number is looked at.
+        path = stream_of(place.path)
+        found = noise(self.seed, place.position, path, len(probs)) if own.any() else np.zeros(len(probs), np.uint32)
+        found[ids] = self._row(place.position)[targets]
+        return found
+
+    def accept(self, probability: float) -> bool:
+        raise AssertionError("a proposal is accepted where it is what the target draws")
+
+    def first(self, attempt: Callable[[], int | None], attempts: int) -> int | None:
+        raise AssertionError("nothing is corrected: the target has drawn its own token")
+
+    def _row(self, position: int) -> Noise:
+        if position not in self._rows:
+            while len(self._rows) >= ROWS:
+                self._rows.pop(next(iter(self._rows)))
+            self._rows[position] = noise(self.seed, position, 0, self.tokens)
+        return self._rows[position]
+
+
+ROWS = 40  # positions whose numbers are kept: a draft's
+NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
+
+
+def stream_of(path: Sequence[int]) -> int:
+    """The stream of a path of drafter ids, from 1 to 2⁶⁴ − 1; the target's own is 0."""
+    stream = 1
+    for drafter_id in path:
+        stream = (stream * 6364136223846793005 + drafter_id + 1) % 2**64
+    return stream or 1
+
+
+def randomness_of(seed: int | None, lossless: bool, tokens: int, begun: int = 0) -> Randomness:
+    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the text of a lossless method. The
+    rule of one that is not is another one with other noise, so it has a stream, each part of an answer its own."""
+    if seed is None or not lossless:
+        return Sampler(seed if seed is None or not begun else (seed, begun))
+    return SharedNoise(seed, tokens)
+
+
+def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) -> tuple[int, float]:
     """(an index drawn from `probs` [V], its probability)."""
+    if rng.shared:
+        probs = on_the_host(probs)
     if isinstance(rng, Sampler) and not on_host(probs):  # one wait for the device; torch's `multinomial` would take several
         (drawn,), (probability,) = fetch(*drawn_at(as_tensor(probs), rng.uniform()))
         return drawn, probability
-    drawn = rng.draw(probs)
+    drawn = rng.draw(probs, place)
     return drawn, float(as_array(probs)[drawn] if on_host(probs) else probs[drawn])
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from omnidemo.decoding.draft_policy import StopRule
+from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.sampling import Logits, Probs, SamplingParams, Seen
 from omnidemo.vocab.ngram_cache import no_ngrams
 from omnidemo.vocab.trie_table import FAR, TrieTable
@@ -58,7 +59,9 @@ def anything(tokens: int, device: torch.device) -> ProposalRule:
 class RolloutRequest:
     """A rollout: draws of the drafter in a row, for at most `left` drafter tokens.
 
-    `uniforms` [n] are the random numbers from [0, 1), one per draw; None at temperature 0. `stop_rule`: when the draft may end before its
+    `uniforms` [n] are the random numbers from [0, 1), one per draw; None at temperature 0, and where `noise` is shared: then the first slot
+    proposes the token at this `position` of the answer, and `names` [D] are the target ids that drafter ids propose by themselves, −1 for
+    none (None where the target draws its own). `stop_rule`: when the draft may end before its
     budget; None: never. `states`: whether hidden states are fetched too. `ends`: drafter tokens after which no slot follows. `seen`: what
     the repetition penalty counts as seen before the first draw; None where there is none.
     """
@@ -71,6 +74,9 @@ class RolloutRequest:
     states: bool = False
     ends: Sequence[int] = ()
     seen: Seen | None = None
+    noise: SharedNoise | None = None
+    position: int = 0
+    names: NDArray[np.int64] | None = None
 
 
 @dataclass(slots=True)

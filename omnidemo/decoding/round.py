@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
-from omnidemo.decoding.randomness import Randomness, Sampler, draw_with_prob
+from omnidemo.decoding.randomness import Place, Randomness, Sampler, SharedNoise, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
 from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, Seen, as_array, as_tensor, fetch, highest, on_host
@@ -33,8 +33,8 @@ class NotFinite(ArithmeticError):
 class Prefetch(Protocol):
     """Draws that a backend makes early, with the random numbers that the reference would use."""
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Called between two slots: the next slots are drawn by this rule, for at most `budget` drafter tokens."""
+    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int) -> None:
+        """Called between two slots: the next slots, from place `index` on, are drawn by this rule, for at most `budget` drafter tokens."""
         ...
 
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
@@ -60,6 +60,7 @@ class RoundContext:
     start: int = 0  # drafter ids in the text before the round
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))  # when a draft ends before its budget is used up
     target: TargetContext = field(kw_only=True)
+    prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
     prefetch: Prefetch | None = None  # draws of this round that are made early
 
@@ -102,16 +103,26 @@ class RoundContext:
             slot.distributions[path] = probs
         return probs
 
-    def draw(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+    def place(self, index: int) -> Place:
+        """Where the target draws the token at place `index` of this round."""
+        return Place(len(self.target.ids) - self.prompt + index)
+
+    def draw(
+        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (), completed: Mapping[int, int] | None = None
+    ) -> tuple[int, float, Probs]:
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
         probability, the distribution [D]). At temperature 0 the third is the masked logits, and the probability that of their softmax.
+        It belongs to the slot of the token at place `index`, after a `path` of drafter ids there. `completed`: drafter ids that complete a
+        target token after that path, and which; not needed for an empty path.
         NotFinite where the drafter's numbers give no distribution."""
-        drawn, q, probs = self._drawn(logit_mask)
+        drawn, q, probs = self._drawn(logit_mask, index, path, completed)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
             raise NotFinite
         return drawn, q, probs
 
-    def _drawn(self, logit_mask: Callable[[], Tensor]) -> tuple[int, float, Probs]:
+    def _drawn(
+        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...], completed: Mapping[int, int] | None
+    ) -> tuple[int, float, Probs]:
         if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
             return made
         if self.sampling.greedy:
@@ -122,18 +133,23 @@ class RoundContext:
             best = logits.argmax(-1, keepdim=True)
             (drawn,), (q,) = fetch(best, logits.softmax(-1).gather(-1, best))
             return drawn, q, logits
-        probs = self.probs(logit_mask())
-        return *draw_with_prob(self.rng, probs), probs
+        probs, place = self.probs(logit_mask()), None
+        if self.rng.shared:
+            ends = completed or {}
+            known = (np.array([*ends], np.int64), np.array([*ends.values()], np.int64)) if path else self.map.directly
+            place = self.place(index)._replace(path=path, known=known)
+        return *draw_with_prob(self.rng, probs, place), probs
 
     def readable_logit_mask(self) -> Tensor:
         """[D]: 0 for `readable` drafter tokens, −∞ for the rest."""
         return self.map.readable_logit_mask
 
-    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int) -> None:
-        """Announce how the next slots are drawn, and for how many drafter tokens, so that a backend may draw several at once. Optional;
-        unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and `residual` stay."""
+    def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
+        """Announce how the next slots are drawn, from that of the token at place `index` on, and for how many drafter tokens, so that a
+        backend may draw several at once. Optional; unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and
+        `residual` stay."""
         if self.prefetch is not None:
-            self.prefetch.fill(self, rule, budget)
+            self.prefetch.fill(self, rule, budget, index)
 
     def keep_drafting(self, slot: Slot) -> bool:
         """Whether another slot is drafted after this one, whose `draft_ids` are the drafter's last ids."""
@@ -150,6 +166,11 @@ class RoundContext:
             states = [state for state in found if state is not None]
         return self.policy.keep_drafting(draft_probs, states)
 
+    @property
+    def noise(self) -> SharedNoise | None:
+        """The noise that target and drafter share; None where there is none, as at temperature 0."""
+        return self.rng if isinstance(self.rng, SharedNoise) and not self.sampling.greedy else None
+
     def upcoming(self, count: int) -> NDArray[np.float64] | None:
         """The next random numbers, which are not used up; None at temperature 0, where none are used."""
         return self.rng.peek(count) if isinstance(self.rng, Sampler) and not self.sampling.greedy else None
@@ -165,9 +186,9 @@ class RoundContext:
         q: list[float] = []
         distributions: list[Probs] = []
         while len(drawn) < budget and not (drawn and self.map.targets[drawn[-1]] in self.end_ids):
-            self.begin_slot(_freely, budget - len(drawn))
+            self.begin_slot(_freely, budget - len(drawn), len(drawn))
             try:
-                token, probability, probs = self.draw(self.readable_logit_mask)
+                token, probability, probs = self.draw(self.readable_logit_mask, len(drawn))
             except NotFinite:
                 break
             drawn.append(token)
@@ -190,7 +211,7 @@ def reference_round(
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
-    draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft()
+    draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft(plan.copied)
     del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
     proposal, drafted_at = draft.proposal, clock()
 
@@ -216,7 +237,7 @@ def _undrafted_token(context: RoundContext, scores: Logits) -> int:
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
-    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]))
+    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]), context.place(0))
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:

@@ -1,4 +1,4 @@
-"""Operations on one row [V] on the host: the softmax of one token, inverse-CDF sampling, and row statistics. Compiled where possible."""
+"""Operations on one row [V] on the host: the softmax of one token, both ways to draw, and row statistics. Compiled where possible."""
 
 from __future__ import annotations
 
@@ -89,6 +89,50 @@ def _first_above(sums: NDArray[np.float64], aim: float) -> int:
     """The first index at which running sums exceed `aim`; where rounding leaves none, the last at which they rise. Either has a probability
     above 0."""
     return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
+
+
+Noise = NDArray[np.uint32]  # [V]: n of each token, which stands for u = (n + ½) / 2³² in (0, 1)
+LANES = 64  # counters whose four words are BLOCK tokens in a row
+
+
+def noise(seed: int, position: int, stream: int, count: int) -> Noise:
+    """The numbers of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words of a counter and a key.
+
+    The key is the `seed` below 2⁶⁴; the counter a number within the row, the `position` below 2³², and the `stream` below 2⁶⁴. So any
+    number can be had without those before it, and nothing is remembered.
+    """
+    blocks = -(-count // BLOCK)
+    if _compiled is not None:
+        made = np.empty(blocks * BLOCK, np.uint32)
+        _compiled.noise(np.array([seed, position, stream], np.uint64), made)
+        return made[:count]
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    words = np.empty((4, blocks * LANES), np.uint64)
+    words[0] = np.arange(blocks * LANES)
+    words[1], words[2], words[3] = position, stream & 0xFFFFFFFF, stream >> 32
+    for step in range(10):
+        first, second = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
+        keys = ((seed + step * 0x9E3779B9) & 0xFFFFFFFF, ((seed >> 32) + step * 0xBB67AE85) & 0xFFFFFFFF)
+        words[0], words[1] = (second >> half) ^ words[1] ^ np.uint64(keys[0]), second & low
+        words[2], words[3] = (first >> half) ^ words[3] ^ np.uint64(keys[1]), first & low
+    return words.reshape(4, blocks, LANES).transpose(1, 0, 2).astype(np.uint32).reshape(-1)[:count]
+
+
+def race(weights: Row, numbers: Noise) -> int:
+    """The token with the least −log u ÷ weight: a draw with chances in proportion to the weights [V], of which those at 0 never win.
+
+    The logarithm is taken only where 1 − u is below the best so far times the weight: −log u is at least 1 − u, so nothing is missed.
+    """
+    if _compiled is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
+        return int(_compiled.race(weights, numbers))
+    first = int(weights.argmax())
+    if not weights[first] > 0.0:
+        return first  # what is not a number, which whoever asked will notice
+    best = -np.log((float(numbers[first]) + 0.5) / 2**32) / float(weights[first])
+    left = (2**32 - 0.5 - numbers) / 2**32
+    able = ((left <= best * (1 + 1e-9) * weights.astype(np.float64)) & (weights > 0.0)).nonzero()[0]
+    times = -np.log((numbers[able] + 0.5) / 2**32) / weights[able].astype(np.float64)
+    return int(able[times.argmin()])
 
 
 def rest_of(mass: float) -> float:

@@ -89,6 +89,11 @@ def on_host(row: Logits | Probs) -> bool:
     return isinstance(row, np.ndarray) or row.device.type == "cpu"
 
 
+def on_the_host(rows: Probs) -> Probs:
+    """A row or rows where their numbers can be read at once."""
+    return rows if on_host(rows) else as_tensor(rows).cpu()
+
+
 def as_array(row: Logits | Probs) -> NDArray[Any]:
     """A row or rows on the host as a numpy array, without a copy."""
     return row if isinstance(row, np.ndarray) else row.numpy()

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.cost_model import ReplayedAcceptance
@@ -21,14 +22,17 @@ class DecodingState:
     drafter: DrafterContext
     domain: str = "default"  # the adapter line whose drafter reads
     decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+    text: TextIndex = field(default_factory=TextIndex)  # of the target's ids, as far as somebody has looked for copies
 
     @property
     def nbytes(self) -> int:
-        """Bytes of both caches."""
-        return self.target.cache.nbytes + self.drafter.cache.nbytes
+        """Bytes of both caches and of the index."""
+        return self.target.cache.nbytes + self.drafter.cache.nbytes + self.text.nbytes
 
     def start(self, prompt: Sequence[int]) -> None:
-        self.drafter.start(prompt, self.target.start(prompt))
+        kept = self.target.start(prompt)
+        self.drafter.start(prompt, kept)
+        self.text.trim(kept)
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:

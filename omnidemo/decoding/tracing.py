@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -22,15 +24,18 @@ class Tracer:
         self.top_k = min(top_k, len(vocabulary.mapped_targets))
         self._ids: list[int] = []
         self._accepted: list[bool] = []
+        self._copied: list[bool] = []
         self._rows: list[Logits] = []
         self._unreduced = 0  # rows not reduced yet
         self._top: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    def add(self, logits: Logits, ids: list[int], accepted: int) -> None:
-        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals."""
+    def add(self, logits: Logits, ids: list[int], accepted: int, copied: Sequence[bool] = ()) -> None:
+        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals. `copied`: of each token,
+        whether it was (none where it is empty)."""
         self._rows.append(logits)
         self._ids.extend(ids)
         self._accepted.extend(position < accepted for position in range(len(ids)))
+        self._copied.extend(copied or [False] * len(ids))
         self._unreduced += len(ids)
         if self._unreduced >= BATCH:
             self._reduce()
@@ -65,6 +70,7 @@ class Tracer:
             p=own.numpy(),
             top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
             top_p=values.numpy().astype(np.float32),
+            copied=np.asarray(self._copied) if any(self._copied) else None,
         )
 
 

@@ -87,7 +87,7 @@ class Evaluation:
         self._shifted = False  # a topic shift since the last evaluation
         self._setbacks = 0  # versions rolled back since one was better
         self.skip = 0  # updates to leave out: exponential back-off after rollbacks
-        self.seconds = self._tokens = 0.0  # of the last update; of a mean answer
+        self.seconds = self._tokens = 0.0  # of the last update; those of a mean answer that are not copied
         self._acceptance: float | None = None  # of the published version, on new answers
         self.remark = ""  # a sentence about the last evaluation
         self._updates = 0
@@ -103,9 +103,9 @@ class Evaluation:
         self._unseen.append(trace)
         self.waiting += 1
         self.requests += 1
-        self._tokens += (len(trace.p) - self._tokens) * max(0.1, 1 / self.requests)
+        self._tokens += (int(trace.own.sum()) - self._tokens) * max(0.1, 1 / self.requests)
         self.payback.request()
-        acceptance = float(np.mean(trace.accepted))
+        acceptance = trace.acceptance
         # An answer without a single accepted proposal is taken for one that was written without a drafter.
         if acceptance > 0 and self._detector.add(acceptance):
             self.shifts += 1

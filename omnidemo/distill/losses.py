@@ -108,8 +108,9 @@ def newest(trace: Trace, window: int) -> Trace:
 def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
     """The drafter tokens from `drop` to `end`, and of the positions those that are `kept`."""
     names = ("lengths", "accepted", "p", "top_ids", "top_p")
-    cut = {name: getattr(trace, name)[kept] for name in names}
-    return replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[kept] - drop, **cut)
+    cut: dict[str, np.ndarray | None] = {name: getattr(trace, name)[kept] for name in names}
+    cut["copied"] = None if trace.copied is None else trace.copied[kept]
+    return replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[kept] - drop, **cut)  # type: ignore[arg-type]
 
 
 def parts(trace: Trace, window: int) -> Iterator[Trace]:

@@ -22,7 +22,8 @@ class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
     `order`, which may be changed at any time, decides which traces an update draws: "mixed" half fresh and half older ones, "newest" the
-    newest, "informative" any, drawn the more often the more of its tokens were not accepted proposals, "uniform" any alike.
+    newest, "informative" any, drawn the more often the more of its tokens (copied ones apart) were not accepted proposals, "uniform" any
+    alike.
     """
 
     def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:
@@ -59,7 +60,7 @@ class TraceBuffer:
             newest = traces[-max(fresh, NEWEST_BATCHES * size) :]
             return list(self._cycled(newest, steps, min(size, len(newest))))
         if self.order == "informative":
-            weights = [MIN_WEIGHT + 1 - float(np.mean(trace.accepted)) for trace in traces]
+            weights = [MIN_WEIGHT + 1 - trace.acceptance for trace in traces]
             return [self._weighted(traces, weights, size) for _ in range(steps)]
         return [self._random.sample(traces, min(size, len(traces))) for _ in range(steps)]
 

@@ -12,9 +12,11 @@ from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
-# Our figures: how often guesses were right, target tokens for each pass of the target, and what was drafted, proposed and accepted.
-FIGURES = ("acceptance_rate", "guesses_right", "block_efficiency", "seconds", "tokens_per_second", "time_to_first_token")
-COUNTS = ("drafted", "proposed", "accepted", "rounds")
+# Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each pass of the target, and what
+# was drafted, proposed and accepted.
+FIGURES: tuple[str, ...] = ("acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency")
+FIGURES += ("seconds", "tokens_per_second", "time_to_first_token")
+COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
 
 
@@ -78,7 +80,7 @@ class AnswerFormat:
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
         own = self._own(made)
         if self._asked.omnidemo.token_sources:
-            own["tokens"] = _sources(token for done in made.rounds for token in done.tokens)
+            own["tokens"] = sources(token for done in made.rounds for token in done.tokens)
         name = "chat.completion" if self._chat else "text_completion"
         return self._base | {
             "object": name,
@@ -90,7 +92,7 @@ class AnswerFormat:
 
     def round(self, done: Round) -> bytes:
         """The event of a round; its text may be empty, while a character or a stop string is not complete."""
-        own = {"tokens": _sources(done.tokens)} if self._asked.omnidemo.token_sources else None
+        own = {"tokens": sources(done.tokens)} if self._asked.omnidemo.token_sources else None
         return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
 
     def last(self, made: Generation, fingerprint: str) -> bytes:
@@ -137,8 +139,12 @@ def usage(made: Generation) -> dict[str, int]:
     return {"prompt_tokens": made.prompt_tokens, "completion_tokens": written, "total_tokens": made.prompt_tokens + written}
 
 
-def _sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
-    return [{"id": token.id, "text": token.text, "source": token.source} for token in tokens]
+def sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    """Each token with its source; of a copied one `match` says how many tokens before it agreed, and with what."""
+    return [
+        {"id": token.id, "text": token.text, "source": token.source} | ({"match": token.match._asdict()} if token.match else {})
+        for token in tokens
+    ]
 
 
 def event(value: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from omnidemo.endpoint.answer_format import AnswerFormat, event
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import as_api_error
+from omnidemo.endpoint.request_body import AnswerRequest
 from omnidemo.records import Generation, Round
 
 STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
@@ -29,9 +30,11 @@ class AnswerResponse:
     What fails before the first token has its own status; later it is an event of the stream.
     """
 
-    def __init__(self, begin: Begin, form: AnswerFormat, fingerprint: Fingerprint, slots: AnswerSlots, caller: str, streamed: bool) -> None:
+    def __init__(
+        self, begin: Begin, form: AnswerFormat, fingerprint: Fingerprint, slots: AnswerSlots, caller: str, asked: AnswerRequest
+    ) -> None:
         self._begin, self._form, self._fingerprint = begin, form, fingerprint
-        self._slots, self._caller, self._streamed = slots, caller, streamed
+        self._slots, self._caller, self._streamed, self._headers = slots, caller, asked.stream, asked.headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -54,9 +57,10 @@ class AnswerResponse:
             await as_api_error(first).response()(scope, receive, send)
             return
         if isinstance(first, Generation) and not self._streamed:
-            await JSONResponse(self._form.whole(first, self._fingerprint(first)))(scope, receive, send)
+            await JSONResponse(self._form.whole(first, self._fingerprint(first)), headers=self._headers)(scope, receive, send)
             return
-        await send({"type": "http.response.start", "status": 200, "headers": STREAM})
+        headers = [*STREAM, *((name.lower().encode(), value.encode()) for name, value in self._headers.items())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
         while True:
             events, more = b"", True
             for item in items:

@@ -8,7 +8,7 @@ import queue
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import Generic, TypeVar
 
 from omnidemo.endpoint.api_errors import ApiError
@@ -51,6 +51,15 @@ class AnswerSlots:
             self._callers[caller] -= 1
             if not self._callers[caller]:
                 del self._callers[caller]
+
+    @contextmanager
+    def place(self, caller: str) -> Iterator[None]:
+        """Count one that waits for something else before its answer can begin; ApiError as `take`."""
+        self.take(caller)
+        try:
+            yield
+        finally:
+            self.give_back(caller)
 
     def start(self, caller: str, begin: Callable[[threading.Event], Iterator[Item]], wanted: type | None = None) -> Work[Item]:
         """Have a thread make something as soon as one is free; to be called on the event loop that looks at it. `wanted`: the only kind of

@@ -7,6 +7,7 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
+from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.quotas import QuotaUsed, Refused
 
@@ -57,6 +58,8 @@ def as_api_error(error: BaseException) -> ApiError:
         return ApiError(429, said, headers=NO_RETRY)
     if isinstance(error, Refused):
         return ApiError(403, said)
+    if isinstance(error, TooLong):  # agents shorten what they send when they see this code
+        return ApiError(400, said, code="context_length_exceeded")
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
         return ApiError(400, said)
     if isinstance(error, (RuntimeError, OSError)) and not isinstance(error, (RecursionError, NotImplementedError)):

@@ -19,20 +19,21 @@ from omnidemo.config import SAMPLING
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
-from omnidemo.endpoint.answer_slots import RETRY, AnswerSlots
+from omnidemo.endpoint.answer_slots import AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
+from omnidemo.methods import METHODS
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
-from omnidemo.serving.chat_service import repeatable
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.visitors import Caller
 
 PREFIX = "/v1/"
 ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
-LOAD_SECONDS, LOOK_SECONDS = 60.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
+LOAD_SECONDS, LOOK_SECONDS = 300.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
+LOADING = {"Retry-After": "10"}  # beyond that
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 CLOSED = (
     "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever runs it sets OMNIDEMO_API_KEYS."
@@ -40,6 +41,11 @@ CLOSED = (
 NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
 WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
 Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
+Gone = Callable[[], Awaitable[bool]]  # whether a client has left
+
+
+async def _never() -> bool:
+    return False
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
@@ -94,21 +100,23 @@ class Endpoint:
 
     async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), ChatRequest)
-        return await self._answer(front, asked, [message.plain() for message in asked.messages])
+        return await self._answer(front, request, asked, [message.plain() for message in asked.messages])
 
     async def complete(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), CompletionRequest)
-        return await self._answer(front, asked, [{"role": "user", "content": asked.prompt}], raw=True)
+        return await self._answer(front, request, asked, [{"role": "user", "content": asked.prompt}], raw=True)
 
     async def nothing(self, front: PublicServices, request: Request) -> ASGIApp:
         there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
         raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
 
-    async def _answer(self, front: PublicServices, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False) -> ASGIApp:
-        model = await self.ready(front, asked.model)
+    async def _answer(
+        self, front: PublicServices, request: Request, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
+    ) -> ASGIApp:
+        model = await self.ready(front, asked.model, request.is_disconnected)
         begin, fingerprint = self.plan(front, model, asked, messages, raw)
         form = AnswerFormat(asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter})
-        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked.stream)
+        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
         """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
@@ -117,21 +125,22 @@ class Endpoint:
     def plan(
         self, front: PublicServices, model: ModelId, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
     ) -> tuple[Begin, Fingerprint]:
-        """How the answer to a request begins, and what names the conditions under which its seed repeats it."""
+        """How the answer to a request begins, and what names the conditions under which its seed repeats it: what the target's own numbers
+        depend on, and for a lossy method above temperature 0, whose guesses show in the text, what they came from."""
         settings = front.settings
-        policy = repeatable(settings.draft_policy, asked.seed)
         options: dict[str, Any] = {
             "target": model.target,
             "drafter": model.drafter,
             "domain": model.line,
             "messages": messages,
             "raw": raw,
+            "control_tokens": asked.control_tokens,
             "method": asked.omnidemo.method or settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
             **{name: getattr(asked, name) for name in SAMPLING},
             "stop": tuple(asked.stop),
             "seed": asked.seed,
-            "draft_policy": policy,
+            "copying": asked.omnidemo.copying,
             "learn": asked.omnidemo.learn,
             "keep": asked.omnidemo.keep,
             "kind": "api",
@@ -141,29 +150,33 @@ class Endpoint:
             return front.chat(session="api", cancel=cancel, **options)
 
         conditions = front.conditions(model.target, model.drafter)
-        numbers = {"fixed": ("draft_length",), "confidence": ("confidence", "longest_draft"), "head": ("gamma", "longest_draft")}
-        drafts = "-".join([policy, *(f"{getattr(settings, name):g}" for name in numbers.get(policy, ()))])
 
         def fingerprint(made: Generation) -> str:
-            return f"{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}.{made.method}.{drafts}.{conditions}"
+            if METHODS[made.method].lossless:
+                return conditions
+            return f"{conditions}.{made.method}.{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
 
         return begin, fingerprint
 
-    async def ready(self, front: PublicServices, name: str) -> ModelId:
-        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes long."""
+    async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
+        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes long, or too many wait for it."""
         model = model_ids.find_own(front.settings, name)
         if model is None:
             model = await anyio.to_thread.run_sync(model_ids.find, front, name)
         state = front.load(model.target, model.drafter)
-        until = time.monotonic() + LOAD_SECONDS
-        while state.stage not in ("ready", "failed") and time.monotonic() < until:
-            await anyio.sleep(LOOK_SECONDS)
-            state = front.state(model.target, model.drafter)
+        if state.stage != "ready":
+            with self.slots.place(self.counted_as(front)):  # whoever waits here counts among those that wait for an answer
+                until = time.monotonic() + LOAD_SECONDS
+                while state.stage not in ("ready", "failed") and time.monotonic() < until:
+                    await anyio.sleep(LOOK_SECONDS)
+                    if await gone():
+                        raise ClientDisconnect
+                    state = front.state(model.target, model.drafter)
         if state.stage == "failed":
             why = without_folders(state.error or "")  # `state` strips them for visitors only
             raise ApiError(503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY)
         if state.stage != "ready":
-            raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=RETRY)
+            raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=LOADING)
         return await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
 
     def _card(self, name: str) -> dict[str, Any]:
@@ -176,7 +189,7 @@ def _answering(endpoint: Endpoint, handler: Handler) -> Any:
     async def handle(request: Request) -> ASGIApp:
         try:
             return await handler(endpoint.calling(request.headers), request)
-        except ClientDisconnect:  # before the whole request was here
+        except ClientDisconnect:  # before the whole request was here, or its model
             return Response(status_code=400)
         except Exception as error:
             return as_api_error(error).response()

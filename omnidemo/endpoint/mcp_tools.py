@@ -7,15 +7,28 @@ from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from omnidemo.config import SAMPLING
-from omnidemo.endpoint.answer_format import REASONS
+from omnidemo.endpoint import other_fields
+from omnidemo.endpoint.answer_format import REASONS, sources
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
 from omnidemo.endpoint.model_ids import ALIAS
-from omnidemo.endpoint.request_body import ChatMessage, ChatRequest, OwnOptions, checked
+from omnidemo.endpoint.request_body import (
+    ChatMessage,
+    ChatRequest,
+    MinP,
+    OwnOptions,
+    RepetitionPenalty,
+    Seed,
+    Temperature,
+    Tokens,
+    TopK,
+    TopP,
+    checked,
+)
 from omnidemo.methods import METHODS
 from omnidemo.records import Generation, Round
 from omnidemo.serving.comparison import BASELINE, Comparison
@@ -30,38 +43,40 @@ METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
 class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
-    max_new_tokens: int = Field(128, ge=1, le=1_000_000, description="Longest answer, in tokens of the target.")
+    max_new_tokens: Tokens = Field(128, description="Longest answer, in tokens of the target.")
     model: str = Field(ALIAS, max_length=1000, description=MODEL)
 
 
 class GenerateArguments(Arguments):
-    temperature: float | None = Field(None, ge=0, le=100, description=f"0 is greedy decoding. {OWN}")
-    top_p: float | None = Field(None, gt=0, le=1, description=f"Keep the likeliest tokens of this mass. {OWN}")
-    top_k: int | None = Field(None, ge=0, le=10_000_000, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
-    min_p: float | None = Field(None, ge=0, le=1, description=f"Leave out tokens below this share of the likeliest one. {OWN}")
-    repetition_penalty: float | None = Field(
-        None, ge=0.01, le=100, description=f"Above 1: words of the text so far become less likely. {OWN}"
-    )
+    temperature: Temperature | None = Field(None, description=f"0 is greedy decoding. {OWN}")
+    top_p: TopP | None = Field(None, description=f"Keep the likeliest tokens of this mass. {OWN}")
+    top_k: TopK | None = Field(None, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
+    min_p: MinP | None = Field(None, description=f"Leave out tokens below this share of the likeliest one. {OWN}")
+    repetition_penalty: RepetitionPenalty | None = Field(None, description=f"Above 1: words of the text so far become less likely. {OWN}")
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
-    seed: int | None = Field(None, ge=0, lt=2**63, description="Repeats an answer as long as system_fingerprint is the same.")
+    seed: Seed = Field(None, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
-    token_sources: bool = Field(False, description="List each token with its source.")
+    copying: StrictBool | None = Field(None, description="Whether drafts may also be copied from the text. Left out: as the server has it.")
+    token_sources: StrictBool = Field(False, description="List each token with its source.")
 
 
 class CompareArguments(Arguments):
-    temperature: float = Field(0.0, ge=0, le=100, description="0 is greedy decoding. Top-p and the like are the model's own.")
+    temperature: Temperature = Field(0.0, description="0 is greedy decoding. Top-p and the like are the model's own.")
     prompt: str = Field(description="What every method answers.")
     methods: Annotated[list[str], Field(max_length=len(METHODS) + 1)] = Field(
         [], description=f"{METHOD} Empty: {BASELINE}, which is the target alone, and the server's method."
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="The same for every method.")
+    seed: Seed = Field(0, description="The same for every method.")
 
 
 class TokenSource(BaseModel):
     id: int
     text: str
     source: str
+    match: dict[str, int | str] | None = Field(
+        None, description="Of a copied token: how many tokens before it agreed (length), with what (origin: prompt, answer, earlier)."
+    )
 
 
 class Figures(BaseModel):
@@ -73,10 +88,14 @@ class Figures(BaseModel):
     seconds: float | None
     tokens_per_second: float | None
     tokens_per_round: float | None = Field(description="Tokens for each pass of the target; 1 without guessing.")
-    acceptance: float | None = Field(description="Accepted of the proposed tokens, mean over the rounds with a guess; null without any.")
+    acceptance: float | None = Field(
+        description="Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without any."
+    )
+    copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
-        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, corrected replaced a"
-        " rejected guess or was written where none could be made, bonus followed accepted ones, plain had no guess."
+        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, copied stood in the text or"
+        " in an earlier answer and was accepted, corrected replaced a rejected guess or was written where none could be made, bonus"
+        " followed accepted ones, plain had no guess."
     )
     finish_reason: Literal["stop", "length"]
 
@@ -90,7 +109,7 @@ class GenerateResult(Figures):
 
 class Compared(Figures):
     speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
-    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0.")
+    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by a lossy method.")
 
 
 class CompareResult(BaseModel):
@@ -100,12 +119,14 @@ class CompareResult(BaseModel):
 
 async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> GenerateResult:
     """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one sentence."""
+    other_fields.refuse({"messages": given.get("messages")})
     asked = checked(GenerateArguments, given, f"this tool takes {', '.join(GenerateArguments.model_fields)}")
     if (asked.prompt is None) == (asked.messages is None):
         raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
     request = ChatRequest(
-        messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed, omnidemo=OwnOptions(method=asked.method),
+        messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed,
+        omnidemo=OwnOptions(method=asked.method, copying=asked.copying),
         **{name: getattr(asked, name) for name in SAMPLING},
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
@@ -124,7 +145,7 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
     await _run(endpoint, front, begin, each, Generation if tell is None else None)
     if made is None:
         raise RuntimeError("The answer ended early; ask again")
-    listed = [TokenSource(id=token.id, text=token.text, source=token.source) for done in made.rounds for token in done.tokens]
+    listed = [TokenSource.model_validate(one) for one in sources(token for done in made.rounds for token in done.tokens)]
     return GenerateResult(
         **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version, system_fingerprint=fingerprint(made),
         token_sources=listed if asked.token_sources else None,
@@ -185,6 +206,7 @@ def _figures(made: Generation) -> dict[str, Any]:
         "tokens_per_second": made.metrics.get("tokens_per_second"),
         "tokens_per_round": made.metrics.get("block_efficiency"),
         "acceptance": made.metrics.get("acceptance_rate"),
+        "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],
     }

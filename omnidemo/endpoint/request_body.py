@@ -6,29 +6,37 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StrictBool, ValidationError
 
 from omnidemo.config import refusal
+from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.model_ids import ALIAS
 
 COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
-# Fields that are not offered, each with the values that change nothing, which clients send by default. Any other value is refused.
-NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
-    "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
-    "tool_choice": ("none", "auto"), "response_format": ({"type": "text"},), "modalities": (["text"],), "audio": (),
-}  # fmt: skip
 Form = TypeVar("Form", bound=BaseModel)
 Asked = TypeVar("Asked", bound="AnswerRequest")
+SEEDS = 2**63
+OTHER_NAMES = {"repeat_penalty": "repetition_penalty"}  # what other servers call a field
 
 
 def _texts(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a number")
+    return value
+
+
 def _top_k(value: Any) -> Any:
     return 0 if value == -1 else value  # how some clients switch it off
+
+
+def _seed(value: int | None) -> int | None:
+    """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of ours."""
+    return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
 
 
 def _content(value: Any) -> Any:
@@ -48,6 +56,16 @@ def _prompt(value: Any) -> Any:
     return value
 
 
+Number = BeforeValidator(_number)  # pydantic takes true for 1
+Temperature = Annotated[float, Number, Field(ge=0, le=100)]
+TopP = Annotated[float, Number, Field(gt=0, le=1)]
+TopK = Annotated[int, BeforeValidator(_top_k), Number, Field(ge=0, le=10_000_000)]
+MinP = Annotated[float, Number, Field(ge=0, le=1)]
+RepetitionPenalty = Annotated[float, Number, Field(ge=0.01, le=100)]
+Tokens = Annotated[int, Number, Field(ge=1, le=1_000_000)]
+Seed = Annotated[Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS)] | None, AfterValidator(_seed)]
+
+
 class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
@@ -61,47 +79,64 @@ class ChatMessage(BaseModel):
 class StreamOptions(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    include_usage: bool = False
+    include_usage: StrictBool = False
 
 
 class OwnOptions(BaseModel):
     """Our own field of a request.
 
-    token_sources: have each token with its source. method: a decoding method in place of the settings'. learn, keep: whether the answer is
-    learned from, and recorded in the history.
+    token_sources: have each token with its source. method: a decoding method in place of the settings'. copying: whether drafts may also be
+    copied, in place of the settings'. learn, keep: whether the answer is learned from, and recorded in the history.
     """
 
     model_config = ConfigDict(extra="forbid")
 
-    token_sources: bool = False
+    token_sources: StrictBool = False
     method: str = Field("", max_length=100)
-    learn: bool = True
-    keep: bool = True
+    copying: StrictBool | None = None
+    learn: StrictBool = True
+    keep: StrictBool = True
+
+
+class CompletionOptions(OwnOptions):
+    """control_tokens: names of control tokens in the prompt are read as these, for clients that fill in a template themselves."""
+
+    control_tokens: StrictBool = False
 
 
 class AnswerRequest(BaseModel):
-    """The fields that chats and completions share. Unknown ones are ignored; those of `NEUTRAL` are refused if they ask for something."""
+    """The fields that chats and completions share; `other_fields.py` says what becomes of all others."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     model: str = ALIAS
-    stream: bool = False
+    stream: StrictBool = False
     stream_options: StreamOptions = StreamOptions()
     # Where a client says nothing of them the target's own manner holds. The last three are not OpenAI's; other servers take them too.
-    temperature: float | None = Field(None, ge=0, le=100)
-    top_p: float | None = Field(None, gt=0, le=1)
-    top_k: Annotated[int, BeforeValidator(_top_k), Field(ge=0, le=10_000_000)] | None = None
-    min_p: float | None = Field(None, ge=0, le=1)
-    repetition_penalty: float | None = Field(None, ge=0.01, le=100)
-    max_tokens: int | None = Field(None, ge=1, le=1_000_000)
-    max_completion_tokens: int | None = Field(None, ge=1, le=1_000_000)
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    min_p: MinP | None = None
+    repetition_penalty: RepetitionPenalty | None = None
+    max_tokens: Tokens | None = None
+    max_completion_tokens: Tokens | None = None
     stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
-    seed: int | None = Field(None, ge=0, lt=2**63)
+    seed: Seed = None
     omnidemo: OwnOptions = OwnOptions()
+    _headers: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
     def most_tokens(self) -> int | None:
         return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def control_tokens(self) -> bool:
+        return isinstance(self.omnidemo, CompletionOptions) and self.omnidemo.control_tokens
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer says of the request, whatever becomes of it."""
+        return self._headers
 
 
 class ChatRequest(AnswerRequest):
@@ -114,6 +149,7 @@ class CompletionRequest(AnswerRequest):
     """POST /v1/completions: a text that is continued as it stands, without a chat template."""
 
     prompt: Annotated[str, BeforeValidator(_prompt)]
+    omnidemo: CompletionOptions = CompletionOptions()
 
     @property
     def most_tokens(self) -> int | None:
@@ -129,17 +165,21 @@ def read(body: bytes, form: type[Asked]) -> Asked:
         raise ApiError(400, f"The body is not JSON ({why}); send an object such as {form_example(form)}.") from None
     if not isinstance(given, dict):
         raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
-    for name, harmless in NEUTRAL.items():
-        if given.get(name) is not None and not any(given[name] == value for value in harmless):
-            allowed = f" or send {json.dumps(harmless[0])}" if harmless else ""
-            raise ApiError(400, f"{name} is not offered here; leave it out{allowed}.", param=name)
-    return checked(form, given, f"send an object such as {form_example(form)}")
+    given = other_fields.without_nulls(given)
+    for other, name in OTHER_NAMES.items():
+        if other in given and given.setdefault(name, given[other]) != given[other]:
+            raise ApiError(400, f"{other} and {name} are one option, and have two values here; leave one of them out.", param=other)
+        given.pop(other, None)
+    other_fields.refuse(given)
+    asked = checked(form, given, f"send an object such as {form_example(form)}")
+    asked._headers = other_fields.header_of_ignored(given, form)
+    return asked
 
 
 def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
     """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why, and what to do `instead`."""
     try:
-        return form.model_validate({name: value for name, value in given.items() if value is not None})
+        return form.model_validate(other_fields.without_nulls(dict(given)))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         name = ".".join(str(part) for part in first["loc"])

@@ -29,7 +29,7 @@ class Curve:
 
 # In the order of the page, which puts the loss behind the first two.
 CURVES = (
-    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of a round's proposed tokens, averaged."),
+    Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of the drafter's proposals in a round, averaged."),
     Curve(
         "estimated_speedup",
         "Speedup, estimated",
@@ -48,6 +48,7 @@ CURVES = (
         ".1f",
         "How far the drafter guesses ahead in one round, on average; 0 is plain decoding.",
     ),
+    Curve("copied", "Copied tokens", "per answer", ".0f", "Tokens that stood in the chat or in an earlier answer, and were accepted."),
     Curve(
         "block_efficiency",
         "Tokens per step",

@@ -29,6 +29,7 @@ METHOD_COLOURS = {
     "string-rejection": "#be185d",
     "union": "#4d7c0f",
     "speculative": "#0369a1",
+    "copy": "#0e7490",
     "autoregressive": "#64748b",
 }
 

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, Coded, PackedMatrix
+from omnidemo.backends import packed_forms as forms
+from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
 from omnidemo.gguf.header import Header, TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
-FORMS = {"Q4_0": NIBBLES, "Q4_1": NIBBLES, "Q4_K": NIBBLES, "Q8_0": BYTES, "Q5_0": BYTES}  # of all other types: SIXTEENS
+FORMS = {
+    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES, "Q5_1": forms.LONG_FIVES,
+    "Q5_K": forms.LONG_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES, "Q2_K": forms.HALVES,
+}  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
 
 
@@ -24,7 +28,10 @@ def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
         tensor = header.tensors[name]
         if tensor.kind.parts is None or len(tensor.shape) != 2 or (tensor.shape[0] % ROWS and weight not in WHOLE):
             continue
-        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(weight.split(".")[-2], 0)
+        part = weight.split(".")[-2]
+        if part in ("q_proj", "k_proj", "v_proj") and config.head_dim % ROWS:  # a task is those of a head
+            continue
+        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(part, 0)
         found[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
     return found
 
@@ -36,21 +43,16 @@ def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> Pack
     order = np.arange(rows)
     if turned_heads:
         order = order.reshape(turned_heads, -1, 2).swapaxes(1, 2).ravel()
-    form = FORMS.get(tensor.kind.name, SIXTEENS)
 
     def read(begin: int, end: int) -> Coded:
-        return _coded(tensor.kind, form, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
+        return _coded(tensor.kind, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
 
-    return PackedMatrix.of(form, rows, columns, read)
+    return PackedMatrix.of(FORMS[tensor.kind.name], rows, columns, read)
 
 
-def _coded(kind: BlockType, form: int, blocks: NDArray[np.uint8]) -> Coded:
+def _coded(kind: BlockType, blocks: NDArray[np.uint8]) -> Coded:
     """Rows of blocks [rows, blocks, bytes] as their codes, scales and minima."""
     assert kind.parts is not None
     rows, parts = len(blocks), kind.parts(blocks.reshape(-1, kind.size))
-    codes, scales, minima = parts.codes, parts.scales, parts.minima
-    if kind.name == "Q4_0":  # codes from 0 on, which takes a minimum: scale · 8 and scale · code have few enough bits for float32
-        codes, minima = (codes + np.int8(8)).view(np.uint8), scales * np.float32(-8)
-    codes = codes.view(np.uint8 if form == NIBBLES else np.int8)  # none of the latter is above 127
-    assert scales.size * COLUMNS == codes.size or form == SIXTEENS
-    return Coded(codes.reshape(rows, -1), scales.reshape(rows, -1), None if minima is None else minima.reshape(rows, -1))
+    minima = None if parts.minima is None else parts.minima.reshape(rows, -1)
+    return Coded(parts.codes.reshape(rows, -1), parts.scales.reshape(rows, -1), minima)

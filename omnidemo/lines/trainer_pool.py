@@ -120,8 +120,9 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Note how long a round took: all lines share the measurement of how much training slows a chat."""
-        self._cost.note(done.seconds["total"], (done.draft_length, done.proposed))
+        """Note how long a round took: all lines share the measurement of how much training slows a chat. One where all is copied is none
+        that a better drafter would shorten."""
+        self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
         """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another
@@ -166,6 +167,13 @@ class TrainerPool:
             line.configure(self._settings_of(domain))
             self.measurer.forget(domain)
             self._pair.forget(domain)
+
+    def forget_copies(self, domain: str = "") -> None:
+        """Forget the earlier answers that a line copies from; of all lines without one."""
+        if domain:
+            self._pair.copies.forget(domain)
+        else:
+            self._pair.copies.clear()
 
     def forget(self, domain: str) -> bool:
         """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer. Files that cannot be removed

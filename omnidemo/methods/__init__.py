@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from omnidemo.decoding.method import Method
 from omnidemo.methods.autoregressive import Autoregressive
+from omnidemo.methods.copy import Copy
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
 from omnidemo.methods.speculative import Speculative
@@ -19,7 +20,7 @@ AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact m
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        NgramExact, NgramMerge, TokenIntersection, StringExactMatch, StringRejection, Union, Speculative, Autoregressive,
+        NgramExact, NgramMerge, TokenIntersection, StringExactMatch, StringRejection, Union, Speculative, Copy, Autoregressive,
     )
 }  # fmt: skip
 

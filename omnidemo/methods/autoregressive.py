@@ -12,4 +12,4 @@ class Autoregressive(Method):
     title = "Plain decoding"
     lossless = True
     help = "The target writes every token itself. The baseline that every speedup is measured against."
-    drafts = False
+    drafts = copies = False

@@ -47,13 +47,13 @@ class NgramExact(Method):
         open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
             base, limit = len(context.drafter.ids), left + self.overrun
-            context.begin_slot(self.proposal_rule, left)
+            context.begin_slot(self.proposal_rule, left, len(draft.slots))
             try:
-                drawn, q, probs = context.draw(partial(self.first_mask, context, limit))
+                drawn, q, probs = context.draw(partial(self.first_mask, context, limit), len(draft.slots))
             except NotFinite:
                 break
             slot = Slot(-1, (), 0.0, base, limit, {(): probs})
-            draws, children = self._walk(context, slot, drawn, q)
+            draws, children = self._walk(context, slot, len(draft.slots), drawn, q)
             draft.drafted += 1 + draws
             if children:
                 open_slots.append((slot, children))
@@ -91,9 +91,9 @@ class NgramExact(Method):
         mask: Tensor = known[key]
         return mask
 
-    def _walk(self, context: RoundContext, slot: Slot, first: int, q: float) -> tuple[int, list[int]]:
-        """Walk from the first drawn token, fill the slot with the longest complete node; returns the number of further draws, and the
-        complete children to which the walk could have gone on from there. The slot's q is Q̄."""
+    def _walk(self, context: RoundContext, slot: Slot, index: int, first: int, q: float) -> tuple[int, list[int]]:
+        """Walk from the first drawn token of the slot at place `index`, fill it with the longest complete node; returns the number of
+        further draws, and the complete children to which the walk could have gone on from there. The slot's q is Q̄."""
         path: Path = (first,)
         draft_probs = [q]
         draws = 0
@@ -105,11 +105,12 @@ class NgramExact(Method):
         while trie.can_continue(node, slot.limit):
             context.drafter.push(path[-1])
             try:
-                drawn, factor, slot.distributions[path] = context.draw(context.readable_logit_mask)
+                completed = trie.completed(node, slot.limit) if context.rng.shared else None
+                drawn, factor, slot.distributions[path] = context.draw(context.readable_logit_mask, index, path, completed)
             except NotFinite:  # the walk ends here, and where a correction looks at it again there is nothing to go on to either
                 break
             draws += 1
-            if slot.draft_ids == path and not context.sampling.greedy:
+            if slot.draft_ids == path and not context.sampling.greedy and not context.rng.shared:
                 children = trie.children(node, slot.limit, complete=True)
             node = trie.child(node, drawn)
             if trie.nearest(node) > slot.limit:

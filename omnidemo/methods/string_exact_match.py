@@ -49,13 +49,4 @@ class StringExactMatch(Method):
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         if context.sampling.greedy:
             return super().accept(context, draft, logits)
-        distributions = context.sampling.probs(logits)
-        accepts: list[float] = []
-        for index, slot in enumerate(draft.slots):
-            accepts.append(float(distributions[index][slot.target_id]))
-            token = context.rng.draw(distributions[index])
-            if token != slot.target_id:
-                return Acceptance(index, token, True, accepts)
-            if token in context.end_ids:
-                return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(draft.slots), context.rng.draw(distributions[-1]), False, accepts)
+        return self._accept_equal(context, draft, logits)

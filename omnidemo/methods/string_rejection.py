@@ -53,7 +53,7 @@ class StringRejection(Method):
             whole = True
             while not strings.stopped(path, left):
                 try:
-                    drawn, prob, slot.distributions[path] = context.draw(context.readable_logit_mask)
+                    drawn, prob, slot.distributions[path] = context.draw(context.readable_logit_mask, len(draft.slots), path)
                 except NotFinite:
                     whole = False
                     break
@@ -68,7 +68,7 @@ class StringRejection(Method):
             draft.slots.append(slot)
             if slot.target_id < 0:
                 break
-            if not context.sampling.greedy:
+            if not context.sampling.greedy and not context.rng.shared:
                 slot.q = self._psi(context, slot, slot.target_id)
             spelled = context.map.target.writes(slot.target_id) == strings.text(path)
             slot.draft_ids = path if spelled else context.map.spelling(slot.target_id) or ()

@@ -36,10 +36,11 @@ class Speller:
         self._lock = threading.Lock()
         self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
 
-    def text(self, text: str) -> list[int]:
-        """The ids of a text as the tokenizer reads one. ValueError for one that cannot be written."""
+    def text(self, text: str, control_tokens: bool = False) -> list[int]:
+        """The ids of a text as the tokenizer reads one; names of control tokens become these with `control_tokens` only. ValueError for
+        one that cannot be written."""
         check_text(text)
-        if not self._holds(text):
+        if control_tokens or not self._holds(text):
             return list(self._tokenizer(text)["input_ids"])
         return list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
 

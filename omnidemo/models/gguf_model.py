@@ -32,6 +32,7 @@ class GgufModel:
     def __init__(self, path: Path) -> None:
         self.files = path
         self._header = read_header(path)
+        self._stamps = [_stamp(part) for part in self._header.parts]
         plan = plan_of(self._header)
         self.name = known_name(self._header)
         self.config = build_config(plan)
@@ -52,9 +53,26 @@ class GgufModel:
         if device_map is not None:
             raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
         with one_sentence(self.files.name), LOADING:
+            self._check_unchanged()
             return build_model(self._header, self.config, dtype)
+
+    def dequantized(self) -> Any:
+        """See `PackedFile`."""
+        return self.weights("cpu", None, torch.float32, None)
 
     def pack(self) -> Mapping[str, PackedMatrix]:
         """The matrices as the file has them, in the form that compiled passes read."""
         with one_sentence(self.files.name):
+            self._check_unchanged()
             return packed_weights(self._header, self.config)
+
+    def _check_unchanged(self) -> None:
+        """ModelError where the file is not the one whose header was read: another one may have taken its place meanwhile."""
+        if [_stamp(part) for part in self._header.parts] != self._stamps:
+            raise ModelError(f"{self.files.name} is another file than when {self.name} was loaded; load the model again")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """What changes when a file does."""
+    found = path.stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

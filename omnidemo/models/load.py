@@ -132,7 +132,7 @@ def load_model(
         sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
         raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
     if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
-        runner.packing = source.pack
+        runner.packing = source
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)

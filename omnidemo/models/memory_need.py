@@ -37,7 +37,9 @@ class Need:
 
 def least_need(weights: float, config: Any, itemsize: int) -> Need:
     """The least with which a model is loaded: its `weights` (bytes) with what is beside them in a pass, and a conversation of LEAST tokens,
-    or of the window where that is smaller. The window stays what it is: a longer conversation takes more while it is read."""
+    or of the window where that is smaller. The window stays what it is: a longer conversation takes more while it is read. Of a GGUF target
+    these are its weights in float32, which have to be there until compiled passes have been timed; where they read the packed ones, a fifth
+    to a third stays, and a longer conversation has the rest."""
     positions = min(context_limit(config), LEAST)
     return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from time import time
 
@@ -12,9 +13,13 @@ from torch import Tensor
 from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.backends.runner import Runner
 from omnidemo.config import GenerationConfig
+from omnidemo.copying.copier import Copier, CopyChances
+from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import ConfidencePolicy, DraftPolicy, FixedPolicy, Head, HeadPolicy
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.state import DecodingState
 from omnidemo.records import Round
 
 
@@ -50,6 +55,16 @@ class DraftingLine:
         self.plain_at = self.plain_at if done.draft_length else time()
         took = (done.seconds["draft"], done.seconds["total"])
         self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
+
+    def copier(
+        self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int], earlier: TextIndex | None, note: bool
+    ) -> Copier | None:
+        """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How often copies are accepted is kept
+        over requests for the policy "cost" alone, so that with the others a seed repeats an answer."""
+        if not method.copies or not (asked.copying or not method.drafts):
+            return None
+        chances = self.cost_model.copies if asked.draft_policy == "cost" else CopyChances()
+        return Copier(state.text, chances if note else deepcopy(chances), ends, len(state.target.ids), earlier if asked.learn else None)
 
     def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""

@@ -21,13 +21,14 @@ from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import Drafting, describe
 from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.randomness import Sampler, randomness_of
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
+from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader
@@ -58,6 +59,7 @@ class Pair:
         cache_policy: Literal["lfu", "lru"] = "lfu",
         top_k: int = 128,
         conversations_mb: int = 1024,
+        copy_mb: int = 4,
     ) -> None:
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         device = target.device
@@ -71,6 +73,7 @@ class Pair:
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
         self._memory = NgramMemory(lambda: self.ngrams, self.map, (target.name, drafter.name), self._lock)
+        self.copies = CopyMemory(copy_mb << 20, self._lock)
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
@@ -97,7 +100,7 @@ class Pair:
         asked = self.asked(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-        domain, seed, learn = asked.domain, asked.seed, asked.learn
+        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.lossless, len(self.map.drafters), len(begun))
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         with self._lock:
@@ -109,7 +112,7 @@ class Pair:
                     one.cost_model.forget_times()
             length = line.policy(asked)
             state = self._conversations.take(ids, asked.reuse, domain, line.runner)
-            ngrams = self._memory.of(domain)
+            ngrams, earlier = self._memory.of(domain), self.copies.of(domain)
         rounds: list[Round] = []
         tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
         version, entries, key = line.version, len(ngrams), token_hex(12)
@@ -123,7 +126,8 @@ class Pair:
                 reason = "context"
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
-            steps = decode(state, chosen, self.map, ngrams, sampling, Sampler(seed), limits, length, tracer, self.clock, backend)
+            copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
+            steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend, copier)
             while True:
                 with self._lock:
                     self._swap(domain, line)
@@ -151,6 +155,8 @@ class Pair:
                     mismatch = float(not state.drafter.spells(state.target.ids))
                     self.mismatches += int(mismatch)
                     ngrams.clock += int(learn)
+                    if learn and asked.remember and reason != "cancelled":
+                        self.copies.add(domain, ids, [token.id for done in rounds for token in done.tokens])
             for learner in self.learners:
                 if trace is not None:
                     learner(replace(trace, temperature=sampling.temperature, domain=domain, version=version, key=key))
@@ -158,21 +164,13 @@ class Pair:
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         with self._lock:
             plain = line.cost_model.plain_beside(drafts) if chosen.drafts else None
+        written = tuple(token.id for r in rounds for token in r.tokens)
+        metrics = {**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None}
         return Generation(
-            token_ids=tuple(token.id for r in rounds for token in r.tokens),
-            text="".join(r.text for r in rounds),
-            rounds=tuple(rounds),
-            metrics={**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None},
-            finish_reason=reason,
-            method=chosen.name,
-            prompt_tokens=len(ids),
-            seed=seed,
-            adapter_version=version,
-            cache_entries=entries,
-            domain=domain,
-            key=key,
-            context_limit=self.target.context,
-        )
+            token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics, finish_reason=reason,
+            method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version, cache_entries=entries, domain=domain,
+            key=key, context_limit=self.target.context,
+        )  # fmt: skip
 
     def asked(self, **options: Any) -> GenerationConfig:
         """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
@@ -213,15 +211,16 @@ class Pair:
         while len(self._agreements) > AGREEMENTS:
             self._agreements.popitem(last=False)
 
-    def prompt_ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or does not fit the window."""
-        return self._prompts.ids(prompt, raw)
+    def prompt_ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
+        """The target's ids of a prompt, as `PromptReader.ids`; ValueError where it is empty or does not fit the window."""
+        return self._prompts.ids(prompt, raw, control_tokens)
 
     def warm_up(self) -> None:
-        """Run each model once, so that the first answer does not pay for it, and time plain rounds, in the target's manner."""
-        prompt = self.prompt_ids("Hello")
-        for method in (BASELINE, "ngram-exact"):
-            self.generate(prompt, method=method, max_new_tokens=12, seed=0, learn=False, reuse=False)
+        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly
+        loses is then known before the first answer."""
+        prompt = self.prompt_ids("Tell me a short story.")
+        for method, policy, tokens in ((BASELINE, "fixed", 12), ("ngram-exact", "fixed", 12), ("ngram-exact", "cost", 24)):
+            self.generate(prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False)
 
     @property
     def adapter_version(self) -> int:
@@ -249,8 +248,9 @@ class Pair:
             self._conversations.drop(domain)
 
     def forget_domain(self, domain: str) -> None:
-        """As `drop_domain`, and the domain's own n-grams go."""
+        """As `drop_domain`, and the domain's own n-grams and earlier answers go."""
         self.drop_domain(domain)
+        self.copies.forget(domain)
         with self._lock:
             self._memory.forget(domain)
 
@@ -283,7 +283,7 @@ class Pair:
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **(self.map.summary() | bf16_weights.described(self.target.runner)),
+            **(self.map.summary() | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,

@@ -22,14 +22,14 @@ class PromptReader:
     def __init__(self, target: LanguageModel) -> None:
         self._target = target
 
-    def ids(self, prompt: Prompt, raw: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template; ValueError where it is empty or its chat template refuses
-        it, and TooLong where it does not fit the window."""
+    def ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
+        """The target's ids of a prompt, a `raw` text without chat template, in which names of control tokens are text unless
+        `control_tokens`; ValueError where it is empty or its chat template refuses it, and TooLong where it does not fit the window."""
         if isinstance(prompt, str) and self._target.chat and not raw:
             prompt = [{"role": "user", "content": prompt}]
         parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
         if isinstance(prompt, str):
-            ids = self._speller.text(prompt)
+            ids = self._speller.text(prompt, control_tokens)
         elif isinstance(prompt, Mapping) or not isinstance(prompt, Iterable):
             raise ValueError("the prompt is neither a text, nor a list of messages, nor a list of ids")
         elif all(isinstance(part, Integral) for part in parts):

@@ -59,7 +59,7 @@ class Prober:
                     pair.ngrams.insert(target_id, spelled)
         found = []
         for prompt in prompts:
-            made, _ = replay.answer(prompt, learn=False, method=METHOD, draft_policy="fixed", draft_length=DRAFT_LENGTH)
+            made, _ = replay.answer(prompt, learn=False, copying=False, method=METHOD, draft_policy="fixed", draft_length=DRAFT_LENGTH)
             found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))  # the target did not compute
         return found
 

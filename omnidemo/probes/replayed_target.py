@@ -25,7 +25,7 @@ from omnidemo.models.load import LanguageModel, open_source
 from omnidemo.models.names import gguf_file, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.private_folders import replacing
-from omnidemo.records import Generation, Trace
+from omnidemo.records import PROPOSED, Generation, Trace
 
 SURE = 20.0  # logit of the recorded token, over zeros
 ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p")
@@ -198,5 +198,6 @@ class Replay:
         made = self.pair.generate(known.prompt_ids, max_new_tokens=longest, learn=learn, reuse=False, domain=domain, **options)
         if made.token_ids != known.answer_ids:
             raise RuntimeError(f"the replayed answer to {prompt[:40]!r}… has other ids than its recording ({made.method})")
-        accepted = np.array([token.source in ("direct", "ngram") for done in made.rounds for token in done.tokens])
-        return made, replace(known.trace, accepted=accepted, domain=domain)
+        sources = [token.source for done in made.rounds for token in done.tokens]
+        accepted, copied = np.isin(sources, PROPOSED), np.isin(sources, "copied")
+        return made, replace(known.trace, accepted=accepted, copied=copied, domain=domain)

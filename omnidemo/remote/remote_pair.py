@@ -54,7 +54,7 @@ class RemotePair(Pair):
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
     ) -> Generator[Round, None, Generation]:
         """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence, where nobody can write it."""
-        asked = self.asked(**options)
+        asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
         ids = tuple(self.prompt_ids(prompt))
         with self._lock:

@@ -28,7 +28,7 @@ class WritingPair(Pair):
     fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head that lie `elsewhere`
 
     def __init__(self, *models: Any, **options: Any) -> None:
-        super().__init__(*models, **options)
+        super().__init__(*models, **options | {"copy_mb": 0})  # no answer stays here, where no *Reset* reaches it
         self._serials: OrderedDict[str, int] = OrderedDict()  # of what drafts for each domain; the newest last
         self._traces: OrderedDict[str, Trace] = OrderedDict()  # of answers that have just ended, by key
         self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()  # epoch and number of what each cache was given

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -27,8 +26,8 @@ def whole_answer(
     answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: the name of the
     method, for an end that no replica reports. Raises `Lost` after more than LOSSES in a row.
 
-    At temperature 0 the text is what one replica alone would have written. Above it what was shown stays, and the rest is drawn with a
-    seed of its own, because the numbers that drew the first tokens must not draw the rest too.
+    The text is what one replica alone would have written, at temperature 0 and with a seed, whose numbers belong to positions. By a lossy
+    method above temperature 0 what was shown stays, and the rest is drawn with numbers of its own (`randomness_of`).
     """
     asked, losses, behind = call, 0, 0
     written: list[int] = []
@@ -68,8 +67,6 @@ def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:
     """The call for what is missing."""
     options = dict(call.options)
     options["max_new_tokens"] -= len(written)
-    if options["seed"] is not None and written:
-        options["seed"] = int.from_bytes(hashlib.sha256(f"{options['seed']} {len(written)}".encode()).digest()[:7])
     return replace(call, options=options, begun=written, ngrams=ngrams)
 
 

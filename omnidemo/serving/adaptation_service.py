@@ -25,7 +25,7 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
-CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain")
+CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain")
 # Upper limits of what a page may set, so that no click can use up the machine. The environment variables are not limited by it.
 LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
@@ -71,11 +71,12 @@ class AdaptationService:
         self._lines(target, drafter).resume(domain)
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter and delete its adapters; with the default line the pair's n-grams are deleted too. The history
-        stays."""
+        """Reset a line to the base drafter and delete its adapters and what it copies from; with the default line the pair's n-grams are
+        deleted too. The history stays."""
         pair, lines = self._pool.ready(target, drafter)
         domain = check_domain(domain)
         lines.reset(domain)
+        pair.copies.forget(domain)
         self.slowdowns.forget(target, drafter, domain)
         if domain == DEFAULT:
             pair.clear_cache()
@@ -123,6 +124,11 @@ class AdaptationService:
             return self._lines(target, drafter).export(domain, version, private_folders.temporary_folder() / "adapters")
         except OSError as error:
             raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
+
+    def forget_copies(self, domain: str = "") -> None:
+        """Let no later answer of a line (of any, without one) copy from earlier answers, as when they are deleted from the history."""
+        for lines in self._pool.all_lines():
+            lines.forget_copies(domain)
 
     def forget_exports(self, domain: str) -> None:
         """Delete the zips of a line's versions."""

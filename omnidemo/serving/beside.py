@@ -60,13 +60,15 @@ class Beside:
         cancel: threading.Event | None = None,
     ) -> tuple[list[Generation], list[Generation]]:
         """The answer at temperature 0, else in the target's manner, with the base drafter and with what drafts for `domain` now, four
-        guesses a round each: runs alternate, the middle one of each comes first. A method that does not draft is replaced by the one that
+        guesses a round each and nothing copied, for it is the drafters that are compared: runs alternate, the middle one of each comes
+        first. A method that does not draft is replaced by the one that
         suits the pair."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
             options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
             options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
+            options |= {"copying": False}
             if domain not in lines.names():  # a comparison must not create one
                 raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
             with lines.using(domain):

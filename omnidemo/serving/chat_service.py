@@ -34,14 +34,9 @@ LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five seconds
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
-DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma")  # options that the settings have as well
+DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")  # options that the settings have as well
 NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "api"]
-
-
-def repeatable(policy: Any, seed: int | None) -> Any:
-    """The draft policy of an answer: with a seed `cost` becomes `fixed`, for it goes by measured times, so that nothing would repeat."""
-    return "fixed" if policy == "cost" and seed is not None else policy
 
 
 class ChatService:
@@ -60,6 +55,7 @@ class ChatService:
         drafter: str,
         messages: Sequence[Mapping[str, str]],
         raw: bool = False,
+        control_tokens: bool = False,
         keep: bool = True,
         cancel: threading.Event | None = None,
         kind: Kind = "chat",
@@ -71,13 +67,13 @@ class ChatService:
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
         domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
-        is None or missing, the settings' value is used, and for one of SAMPLING that of the target's manner; a seed turns the draft policy
-        `cost` into `fixed`. The session's `routed` says which line it became and why. A target reads as much of the conversation as the
-        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template. topic: what
+        is None or missing, the settings' value is used, for one of SAMPLING that of the target's manner, and for the seed a new one. The
+        session's `routed` says which line it became and why. A target reads as much of the conversation as the
+        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template (with
+        `control_tokens` names of such tokens in it are read as these). topic: what
         the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
-        options["draft_policy"] = repeatable(options["draft_policy"], options.get("seed"))
         asked = GenerationConfig.of(**options)  # raises before anything is done
         learn = asked.learn
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
@@ -85,7 +81,7 @@ class ChatService:
         check_messages(messages, texts=True)
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
-            asked = asked.in_manner(pair.target.manner)
+            asked = asked.in_manner(pair.target.manner).seeded()
             route = self._adaptation.choose(lines, domain, messages)
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
@@ -116,10 +112,11 @@ class ChatService:
             self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
                 window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
+                remember = keep and self._pool.settings.keep_text
                 rounds = pair.stream(
-                    pair.prompt_ids(prompt, raw) if window is None else window.messages,
+                    pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages,
                     cancelled=cancelled,
-                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY},
+                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember},
                 )
                 yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
                 if learn:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnidemo.config import SAMPLING
-from omnidemo.methods import BASELINE, make_method
+from omnidemo.methods import BASELINE, METHODS, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt
 from omnidemo.serving import beside
@@ -19,7 +19,8 @@ TODAY = "ngram-exact"  # it serves every pair, so that these two lanes differ by
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One method on one prompt. `speedup`: tokens/s over the baseline's on the same prompt; `identical`: the same ids as the
-    baseline's at temperature 0. Both are None where the baseline did not run, `identical` also above temperature 0."""
+    baseline's. Both are None where the baseline did not run, `identical` also where ids need not be the same: above temperature 0 without a
+    seed, or by a lossy method."""
 
     prompt_index: int
     prompt: str
@@ -90,7 +91,8 @@ def compare(
             if baseline is not None:
                 rate, plain = generation.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
                 speedup = rate / plain if rate and plain else None
-                identical = generation.token_ids == baseline.token_ids if temperature == 0 else None
+                fixed = temperature == 0 or (seed is not None and METHODS[generation.method].lossless)
+                identical = generation.token_ids == baseline.token_ids if fixed else None
             yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from omnidemo.backends import bf16_weights
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.hub_downloads import Stopped
@@ -97,7 +98,13 @@ class PairPool:
     def state(self, target: str, drafter: str) -> PairState:
         key = self._key(target, drafter)
         known = self._places.get(key)
-        return known.state if known is not None else PairState(*key)
+        if known is None:
+            return PairState(*key)
+        if known.loaded is None:
+            return known.state
+        pair = known.loaded[0]
+        forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)  # the fastest may have been found since
+        return replace(known.state, info={**known.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""

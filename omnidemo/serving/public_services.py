@@ -27,7 +27,7 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "manner", "measuring"}
+FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "manner", "measuring", "forget_copies"}
 
 
 class PublicServices:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
-from omnidemo.backends.choice import backend_of
+from omnidemo.backends.choice import kind_of
 from omnidemo.config import Manner, Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.trainer_pool import Trainers
@@ -84,7 +84,7 @@ class Services:
         self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter, self.on_disk = learning.export_adapter, learning.import_adapter, learning.on_disk
-        self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
+        self.forget_exports, self.forget_asked, self.forget_copies = learning.forget_exports, chats.forget, learning.forget_copies
 
     @property
     def settings(self) -> Settings:
@@ -143,10 +143,9 @@ class Services:
         return self.pair(target, drafter).target.manner
 
     def conditions(self, target: str, drafter: str) -> str:
-        """Backend, device and dtype of a ready pair, on which a seeded answer depends beside its settings and what was learned; "replicas"
-        or "ZeroGPU" where answers are written elsewhere, on whatever is there."""
+        """What the numbers of a ready target depend on beside its weights, which is all that a seeded answer depends on: the kind of its
+        passes, their device and dtype. "replicas" or "ZeroGPU" where answers are written elsewhere, on whatever is there."""
         pair = self.pair(target, drafter)
         if isinstance(pair, RemotePair):
             return pair.where
-        backend = backend_of("auto", pair.target.runner, pair.drafter.runner)
-        return f"{backend}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"
+        return f"{kind_of(pair.target.runner)}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"

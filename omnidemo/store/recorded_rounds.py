@@ -2,7 +2,8 @@
 
 The lines of a round, in reading order, each a JSON object with a key `k`:
 
-    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi their ids
+    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi their ids; of a copied one,
+            which has no q (it is 1), m [length of the match, where it is]
     x       a discarded draft: as `t`; j true for the one that was judged and rejected
     r       the round itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle, other (only where it was timed)
 """
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from omnidemo.decoding.engine import STAGES
-from omnidemo.records import Round, Token
+from omnidemo.records import PROPOSED, Round, Token
 
 MOST_BYTES = 20_000  # of a recording, packed
 
@@ -39,7 +40,9 @@ def _probability(value: float) -> float | None:
 def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
     fields: dict[str, Any] = {"i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position}
     fields["p"] = _probability(token.p)
-    if token.q is not None:
+    if token.match is not None:
+        fields["m"] = list(token.match)
+    elif token.q is not None:
         fields["q"] = _probability(token.q)
     if token.accept is not None:
         fields["a"] = _probability(token.accept)
@@ -53,7 +56,7 @@ def round_lines(record: Round) -> Iterator[str]:
     """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead, then the round itself."""
     split = len(record.tokens)
     if record.discarded:
-        split = next((i for i, token in enumerate(record.tokens) if token.source not in ("direct", "ngram")), split)
+        split = next((i for i, token in enumerate(record.tokens) if token.source not in PROPOSED), split)
     for position, token in enumerate(record.tokens[:split]):
         yield _token("t", token, record.index, position)
     rejected = record.judged > record.accepted

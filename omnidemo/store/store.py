@@ -39,7 +39,7 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
 CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
-CURVE += ["ngram_hits", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
+CURVE += ["ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
 
 
 class Store(LineStore):
@@ -205,8 +205,8 @@ class Store(LineStore):
 
     def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
-        from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy and `temperature` that of the
-        request."""
+        from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy, with `copying` where it
+        was on, and `temperature` that of the request."""
         query = of_pair(REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings")))
         if sessions is not None:
             query = query.where(REQUESTS.c.session_id.in_(sessions))
@@ -253,9 +253,10 @@ def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int)
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Draft policy and temperature of a request; a fixed length is part of the policy."""
+    """Draft policy and temperature of a request; a fixed length is part of the policy, and so is copying."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
-    return {"policy": f"fixed {length}" if policy == "fixed" else policy, "temperature": number(settings.get("temperature"))}
+    policy = f"fixed {length}" if policy == "fixed" else policy
+    return {"policy": f"{policy} copying" if settings.get("copying") else policy, "temperature": number(settings.get("temperature"))}
 
 
 def _answer(write: Future[T]) -> T | None:

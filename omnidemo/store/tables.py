@@ -55,6 +55,11 @@ def _flags(*names: str) -> list[sa.Column[bool]]:
     return [sa.Column(name, sa.Boolean, nullable=False) for name in names]
 
 
+def _copies() -> list[sa.Column[int]]:
+    """Copied tokens that were proposed, and those that the target accepted; rows of older versions have none."""
+    return [sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")]
+
+
 def _row_of(table: str, name: str, key: bool = False) -> sa.Column[Any]:
     """The id of a row of another table, with which this one is deleted."""
     return sa.Column(name, sa.ForeignKey(f"{table}.id", ondelete="CASCADE"), primary_key=key, nullable=False)
@@ -103,6 +108,7 @@ REQUESTS = _table(
     *_words(200, "topic", null=True),
     *_measured("agreement", "same_first"),  # later, and only where a trace was left
     sa.Column("slower", sa.Boolean),
+    *_copies(),
     sa.Index("ix_requests_pair", "pair_id", "id"),
     sa.Index("ix_requests_session", "session_id", "id"),
     sa.Index("ix_requests_key", "key"),
@@ -115,6 +121,7 @@ ROUNDS = _table(
     *_whole("index", key=True),
     *_whole("draft_length", "drafted", "proposed", "accepted", "judged", "ngram_hits", "emitted"),
     *_measured("draft_seconds", "verify_seconds", "settle_seconds", "other_seconds", "total_seconds"),
+    *_copies(),
 )
 # The rounds of an answer with their tokens, packed (`recorded_rounds.pack`): the first `kept` of `rounds`.
 RECORDINGS = _table(
@@ -233,6 +240,8 @@ def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
         "seed": None if generation.seed is None else str(int(generation.seed)),
         "tokens": len(generation.token_ids),
         "ngram_hits": sum(one.ngram_hits for one in generation.rounds),
+        "copies_proposed": sum(one.copies.proposed for one in generation.rounds),
+        "copied": sum(one.copies.accepted for one in generation.rounds),
         "cache_entries": record.cache_entries or generation.cache_entries,
         "settings": dict(record.settings),
         "metrics": metrics,
@@ -246,6 +255,7 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
     counters = ("index", "draft_length", "drafted", "proposed", "accepted", "judged", "ngram_hits")
     row = {name: getattr(one, name) for name in counters}
     row |= {f"{part}_seconds": one.seconds.get(part) for part in (*STAGES, "total")}
+    row |= {"copies_proposed": one.copies.proposed, "copied": one.copies.accepted}
     return row | {"request_id": request_id, "emitted": len(one.tokens)}
 
 

@@ -30,6 +30,8 @@ MEASURED = {
     "alpha": "alpha",
     "block_efficiency_tokens_per_round": "block_efficiency",
     "ngram_hits_per_round": "ngram_hits",
+    "copied_share": "copied_share",
+    "copies_right_share": "copies_right",
     "time_to_first_token_seconds": "time_to_first_token",
     "draft_seconds": "draft_seconds",
     "verify_seconds": "verify_seconds",

@@ -17,6 +17,10 @@ CLASSES: dict[str, tuple[str, str]] = {
         "guessed in pieces",
         "The small model guessed it as several pieces that spell one token of the big model, which agreed (“n-gram”).",
     ),
+    "copied": (
+        "copied",
+        "The chat or an earlier answer had gone on like this before: proposed again without the small model, and the big one agreed.",
+    ),
     "corrected": ("fixed", "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”)."),
     "bonus": ("free extra", "All guesses were right, so the step of the big model gave one token more for free (“bonus”)."),
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
@@ -40,16 +44,19 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     ),
     "guesses_right": (
         "of the guesses right",
-        "Accepted ÷ proposed tokens over the whole answer. What stands after a wrong guess was never judged and counts as not right.",
+        "Accepted ÷ proposed tokens of the small model over the whole answer. What stands after a wrong guess was never judged and counts"
+        " as not right.",
         "percent",
     ),
     "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
     "acceptance_rate": (
         "accepted a round",
-        "Accepted ÷ proposed tokens of each round with a guess, averaged over those rounds.",
+        "Accepted ÷ proposed of the small model's tokens of each round where it guessed, averaged over those rounds.",
         "percent",
     ),
     "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
+    "copied_share": ("copied", "Share of the answer's tokens that were copied from text that stood there before.", "percent"),
+    "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
     "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
     "time_to_first_token": ("first token", "Time from the moment its turn came to the first token.", "seconds"),
@@ -110,7 +117,7 @@ HELP: dict[str, str] = {
     "method": "How guesses are made and judged.",
     "line": "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a new name to start one.",
     "max_new_tokens": "Longest answer, in target tokens.",
-    "seed": "Repeats a sampled answer until something new is learned; empty draws a new one.",
+    "seed": "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a new one.",
     "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
@@ -136,6 +143,7 @@ def manner(own: Manner) -> str:
 # What the pickers call a method; the others keep the name of the field.
 METHODS = {
     "ngram-exact": "Recommended: exact, merges word pieces",
+    "copy": "Copying alone, without the small model",
     "autoregressive": "Without guessing",
 }
 
@@ -219,6 +227,10 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "longest_draft": ("Longest draft", "Most drafter tokens per round."),
     "confidence": ("Least confidence", "A draft ends where the drafter's best guess is less probable than this."),
     "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
+    "copying": (
+        "Copy, too",
+        "What stands in the chat or in an earlier answer is proposed again where the text goes on alike; it costs the small model nothing.",
+    ),
     "domain": (
         "Topic memory",
         "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its own (Compare takes the default). "
@@ -275,5 +287,8 @@ CONTROL_GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             *("divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"),
         ),
     ),
-    ("ahead", "How far to guess ahead", "The numbers of the draft policy.", ("draft_length", "longest_draft", "confidence", "gamma")),
+    (
+        *("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying."),
+        ("draft_length", "longest_draft", "confidence", "gamma", "copying"),
+    ),
 )

@@ -67,6 +67,15 @@ class TrieTable:
             child = int(self.kin[child, SIBLING])
         return found
 
+    def completed(self, node: int, limit: int) -> dict[int, int]:
+        """The tokens that complete an n-gram within the limit after a node (not the root), and the target token that each spells then."""
+        found, child = {}, int(self.kin[node, CHILD])
+        while child:
+            if self.spells(child) >= 0 and self.nearest(child) <= limit:
+                found[int(self.kin[child, TOKEN])] = self.spells(child)
+            child = int(self.kin[child, SIBLING])
+        return found
+
     def spells(self, node: int) -> int:
         """The target token that the path to a node spells, −1 where it is no n-gram."""
         return int(self.kin[node, TARGET]) if self._info[node, 0] == 0 else -1

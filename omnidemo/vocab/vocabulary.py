@@ -37,6 +37,7 @@ class Vocabulary:
     roles: Mapping[str, tuple[int, ...]]
     pieces: Callable[[bytes], list[int] | None] = field(repr=False, compare=False)
     encode_text: Callable[[str], list[int]] | None = field(default=None, repr=False, compare=False)
+    control: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)  # ids of control tokens by their names
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -44,7 +45,8 @@ class Vocabulary:
     def within(self, rows: int) -> Vocabulary:
         """The same without ids past a model's logit rows, which it can neither read nor write."""
         roles = {role: kept for role, ids in self.roles.items() if (kept := tuple(one for one in ids if one < rows))}
-        return replace(self, tokens=self.tokens[:rows], roles=roles)
+        control = {name: one for name, one in self.control.items() if one < rows}
+        return replace(self, tokens=self.tokens[:rows], roles=roles, control=control)
 
     @cached_property
     def by_bytes(self) -> Mapping[bytes, int]:
@@ -156,7 +158,8 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_nam
     def encode_text(text: str) -> list[int]:
         return list(backend.encode(text, add_special_tokens=False).ids)
 
-    return Vocabulary(tuple(tokens), roles, pieces, encode_text)
+    control = {entry.content: token_id for token_id, entry in added.items() if tokens[token_id] is None}
+    return Vocabulary(tuple(tokens), roles, pieces, encode_text, control)
 
 
 def _unknown_id(model: Any) -> int | None:

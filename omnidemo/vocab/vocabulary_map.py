@@ -92,6 +92,12 @@ class VocabularyMap:
         return self.to_target.cpu().numpy(), self.to_drafter.cpu().numpy(), self.draftable.cpu().numpy(), self.spelled
 
     @cached_property
+    def directly(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The drafter ids with a direct map, and their target ids, on the host."""
+        ids = np.array([drafter_id for drafter_id, target_id in enumerate(self.targets) if target_id >= 0], np.int64)
+        return ids, np.array(self.targets, np.int64)[ids]
+
+    @cached_property
     def mapped_drafters(self) -> Tensor:
         return self.to_drafter[self.mapped_targets]
 

@@ -439,7 +439,7 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
     assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
     left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
     assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
-    fast._model.save_pretrained(tmp_path)
+    fast._held().model.save_pretrained(tmp_path)
     pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
     whole = Shape.of(replace(pair.target, config=AutoConfig.from_pretrained(tmp_path)))
     assert whole == made.costs["general"]

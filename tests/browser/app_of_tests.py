@@ -24,7 +24,7 @@ if __name__ == "__main__":
 
     def planned(*given: Any) -> RoundPlan:  # whose time counts as the draft's
         made = plan(*given)
-        time.sleep(0.05 if made.draft_length and slow.exists() else 0.0)
+        time.sleep(0.05 if (made.draft_length or made.copied) and slow.exists() else 0.0)
         return made
 
     engine._plan = planned

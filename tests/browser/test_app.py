@@ -15,7 +15,7 @@ from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visito
 
 pytestmark = pytest.mark.browser
 HOSTILE = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What is 17 plus 25?"
-SOURCES = {"direct", "ngram", "corrected", "bonus", "plain"}
+SOURCES = {"direct", "ngram", "copied", "corrected", "bonus", "plain"}
 
 
 @pytest.fixture

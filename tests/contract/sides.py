@@ -17,6 +17,8 @@ TEXTS = (STORY, SUM, WINDOW)
 # multiply it; there transformers' own float32 passes are off by 3e-4 from float64.
 NEAR: dict[str, Any] = {"rel": 1e-3, "abs": 1e-6}
 
+GUESSES = ("direct", "ngram", "copied")  # sources of what was proposed
+
 Between = Callable[[Pair, Round], object]
 
 
@@ -114,12 +116,12 @@ def adds_up(made: Generation) -> None:
     assert made.finish_reason == (ends[-1] if ends else None) or (made.finish_reason == "cancelled" and not any(ends))
     for one in rounds:
         sources = [token.source for token in one.tokens]
-        guessed = sum(source in ("direct", "ngram") for source in sources)
+        guessed = sum(source in GUESSES for source in sources)
         written = sum(source in ("corrected", "bonus", "plain") for source in sources)
         assert one.accepted == guessed and one.accepted + written == len(one.tokens) and len(one.tokens) >= 1
-        assert written <= 1 and all(source in ("direct", "ngram") for source in sources[: one.accepted])
+        assert written <= 1 and all(source in GUESSES for source in sources[: one.accepted])
         assert one.accepted <= one.judged <= one.proposed and len(one.discarded) == one.proposed - one.accepted
-        assert one.ngram_hits == sources.count("ngram") and all(token.source in ("direct", "ngram") for token in one.discarded)
+        assert one.ngram_hits == sources.count("ngram") and all(token.source in GUESSES for token in one.discarded)
         assert "bonus" not in sources or one.accepted == one.proposed > 0
         assert ("plain" in sources) == (one.draft_length == 0) and (one.draft_length or not (one.drafted or one.proposed))
         assert all(0 <= token.p <= 1 + 1e-6 for token in (*one.tokens, *one.discarded))

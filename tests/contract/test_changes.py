@@ -29,6 +29,11 @@ def adapter(pair: Pair, seed: int, scale: float) -> dict[str, torch.Tensor]:
     return changed
 
 
+def chances(made: Generation) -> list[float | None]:
+    """What the drafter gave its guesses, right and wrong ones."""
+    return [token.q for one in made.rounds for token in (*one.tokens, *one.discarded)]
+
+
 @pytest.mark.parametrize(
     ("method", "sampling"),
     [
@@ -38,7 +43,6 @@ def adapter(pair: Pair, seed: int, scale: float) -> dict[str, torch.Tensor]:
 )  # fmt: skip
 def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, sampling: dict[str, Any]) -> None:
     options: dict[str, Any] = {"method": method, "seed": 6, "max_new_tokens": 32, "domain": "swapped"} | sampling
-    temperature = sampling["temperature"]
     steady = answer(sides.reference, STORY, **options)
 
     def swap(pair: Pair, done: Round) -> None:
@@ -47,10 +51,10 @@ def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, s
 
     made = sides.ask(STORY, swap, **options)
     assert made.adapter_version == 0 and facts(made)[1:6] == facts(steady)[1:6]
-    assert facts(made) != facts(steady), "another drafter drafts something else"
-    assert temperature or made.token_ids == steady.token_ids
+    assert chances(made) != chances(steady), "another drafter is sure of something else"
+    assert made.token_ids == steady.token_ids
     after = sides.ask(STORY, **options)
-    assert after.adapter_version == 5 and (temperature or after.token_ids == steady.token_ids)
+    assert after.adapter_version == 5 and after.token_ids == steady.token_ids
     for pair in sides.both:
         pair.drop_domain("swapped")
     assert facts(sides.ask(STORY, **options)) == facts(steady)

@@ -11,11 +11,14 @@ import pytest
 
 from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
 from omnidemo.models.transformers_runner import TransformersRunner
 from omnidemo.pair.conversation_pool import IDLE_CONVERSATIONS, Conversations
 from tests.support.fake_graphs import recorded
 from tests.support.runners import make, some_ids
+
+EACH = 100 + 20 + TextIndex().nbytes  # bytes of a conversation: both caches, and what finds copies
 
 
 class Runner:
@@ -43,7 +46,7 @@ def kept(conversations: Conversations, runner: Runner, count: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("most", "newest"),
-    [(10_000, list(range(12 - IDLE_CONVERSATIONS, 12))), (360, [9, 10, 11]), (359, [10, 11]), (119, [11]), (0, [11])],
+    [(10_000, list(range(12 - IDLE_CONVERSATIONS, 12))), (3 * EACH, [9, 10, 11]), (3 * EACH - 1, [10, 11]), (EACH - 1, [11]), (0, [11])],
 )
 def test_the_newest_that_fit_are_kept_and_always_one(most: int, newest: list[int]) -> None:
     target, drafter = Runner(100), Runner(20)
@@ -52,7 +55,7 @@ def test_the_newest_that_fit_are_kept_and_always_one(most: int, newest: list[int
 
 def test_spare_buffers_are_freed_before_a_conversation_is() -> None:
     target, drafter = Runner(100, spare=70), Runner(20, spare=70)
-    conversations = Conversations(target, None, 400)  # type: ignore[arg-type]
+    conversations = Conversations(target, None, 3 * EACH + 40)  # type: ignore[arg-type]
     assert kept(conversations, drafter, 3) == [0, 1, 2]
     assert target.spared + drafter.spared == 40 and not conversations.running
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Iterator
@@ -112,9 +113,26 @@ def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> 
         found = mismatch.parting(pair, case, right, made(wrong))
         assert found is not None and found.position == position and found.logits is not None and found.logits[0] > found.logits[1]
         assert [token.id for token in (found.wanted, found.got) if token] == [right.token_ids[position], wrong[position]]
+    assert found is not None and found.gap is not None and found.gap == pytest.approx(found.logits[0] - found.logits[1])
+    assert not found.near_tie and dataclasses.replace(found, gap=5e-5).near_tie and not dataclasses.replace(found, gap=None).near_tie
     shorter = mismatch.parting(pair, case, right, made(right.token_ids[:9]))
     assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.logits is None
     assert "nothing: its answer has ended" in mismatch.Report("cpu", 1, 24, 1, shorter).lines()[-2]
+
+
+def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str, str]) -> None:
+    pair = load_pair(*names, backend="reference")
+    for seed in range(5):
+        case = {"prompt": TEXTS[0], "method": "ngram-exact", "temperature": 1.0, "seed": seed}
+        right = pair.generate(**case, max_new_tokens=12)
+        for position in (0, 11):
+            wrong = list(right.token_ids)
+            wrong[position] = (wrong[position] + 1) % 300
+            found = mismatch.parting(pair, case, right, made(wrong))
+            assert found is not None and found.gap is not None and found.gap > 0  # the token that was drawn has the highest score
+    lossy = mismatch.parting(pair, case | {"method": "ngram-merge"}, right, made(wrong))
+    assert lossy is not None and lossy.gap is None
+    assert "3 part at a near-tie" in mismatch.Report("cpu", 9, 90, near_ties=3).lines()[0]
 
 
 def made(ids: Any) -> Generation:

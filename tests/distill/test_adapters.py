@@ -223,6 +223,26 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     assert distiller.status().version == 3
 
 
+@pytest.mark.parametrize("init", ["pissa", "olora", "gaussian", "orthogonal", "mica"])
+def test_an_adapter_that_peft_began_otherwise_is_computed_or_refused(folder: Path, tmp_path: Path, init: str) -> None:
+    """PEFT changes the base weights for some beginnings; an adapter that was saved as plain LoRA instead is one."""
+    base = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    config = LoraConfig(r=2, lora_alpha=3, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM", init_lora_weights=init)
+    model = get_peft_model(base, config).eval()
+    torch.manual_seed(2)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_" in name:
+                weight += torch.randn_like(weight) * 0.1
+    model.save_pretrained(tmp_path / "theirs")
+    if init in ("pissa", "olora"):
+        with pytest.raises(ValueError, match=f"begun as '{init}'"):
+            import_peft(tmp_path / "theirs", folder)
+    else:
+        adapter = import_peft(tmp_path / "theirs", folder)
+        torch.testing.assert_close(logits(merged(folder, adapter)), logits(model), atol=1e-5, rtol=1e-5)
+
+
 Change = Callable[[dict[str, Any], dict[str, Tensor]], object]
 REFUSED: list[tuple[str, Change]] = [
     ("kind 'IA3'", lambda config, weights: config.update(peft_type="IA3")),
@@ -230,6 +250,12 @@ REFUSED: list[tuple[str, Change]] = [
     ("uses use_rslora", lambda config, weights: config.update(use_rslora=True)),
     ("uses modules_to_save", lambda config, weights: config.update(modules_to_save=["lm_head"])),
     ("uses rank_pattern", lambda config, weights: config.update(rank_pattern={"q_proj": 2})),
+    ("uses use_tomorrow", lambda config, weights: config.update(use_tomorrow={"much": 1})),
+    ("begun as 'pissa_niter_4'", lambda config, weights: config.update(init_lora_weights="pissa_niter_4")),
+    ("begun as 'OLoRA'", lambda config, weights: config.update(init_lora_weights="OLoRA")),
+    ("begun as 'loftq'", lambda config, weights: config.update(init_lora_weights="loftq")),
+    ("begun as 'lora_ga'", lambda config, weights: config.update(init_lora_weights="lora_ga")),
+    ("begun as", lambda config, weights: config.update(init_lora_weights=[1])),
     ("trains biases", lambda config, weights: config.update(bias="all")),
     ("no usable rank", lambda config, weights: config.update(r="4")),
     ("no usable rank", lambda config, weights: config.update(lora_alpha=float("inf"))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -126,3 +127,11 @@ def test_usable() -> None:
     unspelled = make_trace()
     unspelled.lengths[:] = 0
     assert not usable(unspelled)
+
+
+def test_what_was_copied_says_nothing_of_the_drafter() -> None:
+    trace = replace(make_trace(n=4), accepted=np.array([True, True, False, False]))
+    assert trace.acceptance == 0.5
+    assert replace(trace, copied=np.array([True, False, False, False])).acceptance == pytest.approx(1 / 3)
+    assert replace(trace, copied=np.array([True, True, False, False])).acceptance == 0.0
+    assert replace(trace, copied=np.ones(4, dtype=bool)).acceptance == 0.0, "nothing was the drafter's to guess"

@@ -27,7 +27,7 @@ from omnidemo.decoding.cost_model import STRETCH, CostModel, PlainBlock
 from omnidemo.decoding.cost_policy import CLEAR, EARLY, CostPolicy
 from omnidemo.decoding.draft_policy import ConfidencePolicy, FixedPolicy, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method
@@ -37,7 +37,7 @@ from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import LONGEST
 from tests.support.models import PROMPT, save
 from tests.support.runners import close
-from tests.support.worlds import NESTED, World, distance, law_of, p_value
+from tests.support.worlds import NESTED, World, copy_nothing, distance, law_of, p_value, use_streams
 
 METHODS = ("ngram-exact", "token-intersection", "union")
 BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
@@ -55,6 +55,11 @@ OPTIONS: list[dict[str, Any]] = [
     {"max_new_tokens": 27, "probe_every": 5},
     {"learn": True, "draft_policy": "head"},
 ]
+
+
+@pytest.fixture(autouse=True)
+def nothing_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_nothing(monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -177,6 +182,7 @@ def test_what_takes_too_many_numbers_is_the_hosts(
     tmp_path: Path, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
+    use_streams(monkeypatch)
     pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
     weights = pair.drafter.runner.weights()
     pair.drafter.runner.overwrite({name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name})
@@ -479,20 +485,22 @@ class Compiled(World):
 WARPS = [SamplingParams(0.8), SamplingParams(0.8, 4, 0.9, 0.05), SamplingParams(0.8, repetition_penalty=1.7)]
 
 
+@pytest.mark.parametrize("seeded", [False, True], ids=["one stream", "a seed each"])
 @pytest.mark.parametrize("sampling", WARPS, ids=["temperature", "filters", "penalty"])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_emitted_follows_the_targets_law(
-    method: str, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    method: str, seeded: bool, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """χ² of four ids of 4,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
     plan = engine._plan
-    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], index=1, look=given[5]))  # several rounds from the first one on
-    monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given: decode(state, *given, backend=fast(state)))
+    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], 1, *given[5:]))  # several rounds from the first one on
+    monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given, **more: decode(state, *given, **more, backend=fast(state)))
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     sampler, cache, runs, ids = Sampler(3), world.cache(), 4_000, 4
     rule = make_method(method, world.map)
     with torch.inference_mode():
-        counts = Counter(world.sample(rule, sampling, sampler, 2, ids, cache)[-2:] for _ in range(runs))
+        numbers = (SharedNoise(seed, len(world.target) + 1) if seeded else sampler for seed in range(runs))
+        counts = Counter(world.sample(rule, sampling, rng, 2, ids, cache)[-2:] for rng in numbers)
     count = kinds(made)
     assert count["rounds"] > runs and count["host"] < 0.3 * count["rounds"] and count["several"] > 100, count
 

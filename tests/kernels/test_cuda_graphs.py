@@ -23,12 +23,18 @@ from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.fake_graphs import CUDA, Notes, recorded
 from tests.support.models import PROMPT, save
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
+from tests.support.worlds import copy_nothing
 
 
 def general(model: Any) -> FusedLlama:
     runner = FusedLlama(model)
     runner.passes = runner.fixed = None
     return runner
+
+
+@pytest.fixture(autouse=True)
+def nothing_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    copy_nothing(monkeypatch)
 
 
 @pytest.fixture(params=LEAN)

@@ -304,7 +304,7 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
         bf16_weights.pick(runner, lambda: now)
     assert set(shown) == {1} and len(shown) >= 6
     assert two_bytes(runner) == (chosen == 2)
-    assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._model, ids)[-5:])
+    assert close(runner.new_cache().forward(ids, 5).logits, reference(runner._held().model, ids)[-5:])
     uneven = FusedLlama(make("llama"))  # weights that need four bytes are not even timed
     bf16_weights.pick(uneven, lambda: pytest.fail("timed"))
     assert not two_bytes(uneven)
@@ -398,7 +398,7 @@ def test_models_that_answer_differently_in_pieces_are_refused(kind: str, options
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.15)
-    with pytest.raises(ValueError, match="reads in pieces"):
+    with pytest.raises(ValueError, match="in pieces"):
         TransformersRunner(model)
 
 

@@ -106,6 +106,24 @@ def test_every_control_token_is_spelled_in_pieces(name: str) -> None:
             plain = applied(name, [{"role": "user", "content": "duck"}])
             unknown = known.roles.get("unknown", ())
             assert [i for i in control(name, ids) if i not in unknown] == [i for i in control(name, plain) if i not in unknown], text
+        assert speller.text(f"a {one} b", control_tokens=True) == list(tokenizer(name)(f"a {one} b")["input_ids"])
+        assert known.control[one] in speller.text(one, control_tokens=True)
+
+
+def test_a_stop_string_that_is_a_control_token_ends_the_answer_there(tmp_path: Path) -> None:
+    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1))
+    vocabulary = pair.target.vocabulary
+    names = {token_id: one for one, token_id in vocabulary.control.items() if token_id not in vocabulary.roles.get("end", ())}
+    found = 0
+    for seed in range(12):
+        options: dict[str, Any] = {"method": "autoregressive", "temperature": 1.0, "seed": seed, "max_new_tokens": 50, "reuse": False}
+        ids = pair.generate("hello", **options).token_ids
+        at = next((place for place, one in enumerate(ids[:-1]) if one in names), None)
+        if at is not None:
+            made = pair.generate("hello", stop=[names[ids[at]]], **options)
+            assert made.token_ids == ids[: at + 1] and made.finish_reason == "end"
+            found += 1
+    assert found
 
 
 @pytest.mark.parametrize(

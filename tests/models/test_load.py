@@ -17,13 +17,15 @@ from huggingface_hub import errors
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers.cache_utils import DynamicCache
 
+from omnidemo import load_pair
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.models import catalogue, folder_model, load, model_files
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.load import ModelError, load_model, pick_device
-from omnidemo.models.transformers_runner import TransformersRunner
+from omnidemo.models.transformers_runner import TransformersCache, TransformersRunner, boundaries
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
@@ -427,3 +429,56 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     here = [card.availability in catalogue.HERE for card in cards]
     assert here == sorted(here, reverse=True), "what is on this machine comes first"
     assert len(list_models(Settings(device="cpu", target=str(folder), drafter=str(folder)))) == len(cards) - 1
+
+
+LONG = {
+    "num_hidden_layers": 2, "max_position_embeddings": 256, "original_max_position_embeddings": 64, "initializer_range": 0.3,
+    "rope_parameters": {
+        "rope_type": "longrope", "rope_theta": 10_000.0, "original_max_position_embeddings": 64,
+        "short_factor": [1.0] * 4, "long_factor": [1.0, 3.0, 9.0, 20.0],
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["Phi3", "Llama"])
+def test_a_window_ends_before_rotary_frequencies_change(save: Callable[..., Path], kind: str) -> None:
+    """Passes of longrope depend on the length that they reach; up to the first boundary all ids are those of `transformers`."""
+    options = {name: value for name, value in LONG.items() if kind == "Phi3" or name != "original_max_position_embeddings"}
+    folder = str(save(kind, pad_token_id=3, **options))
+    pair = load_pair(folder, folder)
+    assert pair.target.context == 64
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    ids = [(5 + 7 * place) % 290 for place in range(30)]
+    prompt = pair.target.tokenizer.decode(ids)
+    ids = pair.target.tokenizer(prompt, add_special_tokens=False).input_ids
+    wanted = model.generate(torch.tensor([ids]), max_new_tokens=64 - len(ids), do_sample=False)[0, len(ids) :].tolist()
+    for method, draft in (("autoregressive", 1), ("ngram-exact", 3), ("ngram-exact", 8)):
+        made = pair.generate(prompt, max_new_tokens=60, method=method, draft_length=draft, temperature=0)
+        assert list(made.token_ids) == wanted[: len(made.token_ids)] and (len(made.token_ids) == len(wanted)), (method, draft)
+        assert made.finish_reason == "context"
+
+
+def test_a_model_that_cannot_roll_back_at_a_boundary_is_refused(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = save("Mistral", num_key_value_heads=1, sliding_window=16, initializer_range=0.3)
+    assert load_model(str(folder), device="cpu").context == 64
+    assert boundaries(transformers.AutoConfig.from_pretrained(folder)) == [16]
+    # Its cache as `transformers` has it forgets what has left the window.
+    monkeypatch.setattr(TransformersRunner, "fresh", lambda runner: DynamicCache(config=runner.model.config))
+    assert "reading 16 tokens fails" in refusal(folder)
+    monkeypatch.undo()
+    forward = TransformersCache.forward  # one that reads otherwise as soon as it reads far enough at once
+
+    def other(cache: TransformersCache, ids: list[int], last: int) -> Any:
+        return forward(cache, ids[::-1] if len(ids) > 1 and cache.length + len(ids) > 16 else ids, last)
+
+    monkeypatch.setattr(TransformersCache, "forward", other)
+    assert "reads 20 tokens in pieces" in refusal(folder)
+
+
+def test_caches_of_a_form_of_their_own_are_refused(save: Callable[..., Path]) -> None:
+    folder = save()
+    kinds = ["heavily_compressed_attention", "compressed_sparse_attention"]
+    config = transformers.DeepseekV4Config(**{**TINY, "num_hidden_layers": 2, "layer_types": kinds, "sliding_window": 32})
+    config.architectures = ["DeepseekV4ForCausalLM"]
+    config.save_pretrained(folder)
+    assert "keeps its context in a form of its own (DeepseekV4HCACache)" in refusal(folder)

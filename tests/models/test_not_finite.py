@@ -65,7 +65,8 @@ def test_a_drafter_that_is_not_finite_drafts_nothing(pair: Pair, value: float, t
             if METHODS[method].refusal(pair.map):
                 continue
             for options in ({"top_p": 0.9}, {"repetition_penalty": 1.1}, {"draft_policy": "cost"}, {"draft_policy": "confidence"}, {}):
-                made = pair.generate("the small duck", method=method, temperature=temperature, max_new_tokens=12, seed=3, **options)
+                asked = {"temperature": temperature, "max_new_tokens": 12, "seed": 3, "copying": False} | options
+                made = pair.generate("the small duck", method=method, **asked)
                 assert len(made.token_ids) == 12 and sum(done.proposed for done in made.rounds) == 0, (method, options)
                 if temperature == 0.0 and "repetition_penalty" not in options:
                     assert made.token_ids == plain.token_ids

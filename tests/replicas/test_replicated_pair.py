@@ -102,9 +102,25 @@ def test_any_token_may_be_the_last_one_before_a_loss(plain: Pair) -> None:
             assert rest.finish_reason == "stop" and "".join(shown[:cut]) + rest.text == stopped.text
 
 
-def test_above_temperature_0_what_was_shown_stays_and_the_rest_has_other_numbers(pair: ReplicatedPair) -> None:
+@pytest.mark.parametrize("method", ["ngram-exact", "autoregressive", "string-exact-match"])
+def test_above_temperature_0_another_replica_writes_the_same_text(pair: ReplicatedPair, plain: Pair, method: str) -> None:
+    for seed in range(8):
+        options: dict[str, Any] = {"temperature": 1.5, "seed": seed, "max_new_tokens": 24, "repetition_penalty": 1.1 + seed / 20}
+        replicas(pair).losses = [seed, 0, seed % 3]
+        whole = plain.generate(PROMPT, method="autoregressive", learn=False, **options)
+        assert pair.generate(PROMPT, method=method, penalty_scope="text", **options).token_ids == whole.token_ids
+
+
+def test_an_answer_without_a_seed_gets_one(pair: ReplicatedPair) -> None:
+    replicas(pair).losses = [3]
+    made = pair.generate(PROMPT, temperature=1.5, max_new_tokens=24)
+    assert made.seed is not None and pair.generate(PROMPT, temperature=1.5, max_new_tokens=24, seed=made.seed).token_ids == made.token_ids
+    assert pair.generate(PROMPT, temperature=0, max_new_tokens=4).seed is None
+
+
+def test_what_was_shown_stays_and_a_lossy_method_goes_on_with_other_numbers(pair: ReplicatedPair) -> None:
     replicas(pair).losses = [2]
-    steps = pair.stream(PROMPT, temperature=1.5, seed=5, max_new_tokens=24)
+    steps = pair.stream(PROMPT, temperature=1.5, seed=5, max_new_tokens=24, method="ngram-merge")
     seen: list[Round] = []
     with pytest.raises(StopIteration) as ended:
         while True:
@@ -113,7 +129,7 @@ def test_above_temperature_0_what_was_shown_stays_and_the_rest_has_other_numbers
     first, second = replicas(pair).calls
     assert made.token_ids == tuple(token.id for done in seen for token in done.tokens) and made.seed == 5
     assert second.begun == tuple(token.id for done in seen[:2] for token in done.tokens) and not first.begun
-    assert second.options["seed"] not in (None, first.options["seed"]) and len(made.token_ids) <= 24
+    assert second.options["seed"] == first.options["seed"] == 5 and len(made.token_ids) <= 24
     assert second.options["max_new_tokens"] == 24 - len(second.begun)
 
 

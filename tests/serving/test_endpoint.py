@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -16,6 +17,7 @@ from omnidemo.endpoint import answer_slots, api_routes
 from omnidemo.endpoint.answer_format import StopFilter
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.records import Generation, Round
 from tests.support.fakes import FakeServices, script
 from tests.support.running_app import serving
@@ -63,25 +65,18 @@ def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
     assert made.usage.prompt_tokens == 12 and tokens > 7 and made.usage.total_tokens == 12 + tokens
     own = made.model_extra["omnidemo"]
     assert own["block_efficiency"] == tokens / own["rounds"] and own["accepted"] <= own["drafted"] and "tokens" not in own
-    assert "adapter-5" in made.system_fingerprint and "ngrams-42" in made.system_fingerprint and "cpu" in made.system_fingerprint
+    assert made.system_fingerprint == "compiled.cpu.float32"
 
 
-def test_the_fingerprint_has_the_numbers_of_the_draft_policy(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    services, url = local
-    settings, seen = services.settings, list[str]()
-    for changes in (
-        {"draft_policy": "cost"},  # a seed makes it "fixed"
-        {"draft_policy": "fixed", "draft_length": 2},
-        {"draft_policy": "confidence"},
-        {"draft_policy": "confidence", "confidence": 0.3},
-        {"draft_policy": "head"},
-        {"draft_policy": "head", "gamma": 0.5},
-        {"draft_policy": "head", "longest_draft": 5},
-    ):
-        monkeypatch.setattr(services, "settings", settings.model_copy(update=changes))
-        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3)
-        seen.append(made.system_fingerprint)
-    assert len(set(seen)) == len(seen), seen
+def test_the_fingerprint_names_what_a_text_depends_on_and_no_more(local: tuple[FakeServices, str]) -> None:
+    _, url = local
+    seen: dict[str, str] = {}
+    for method in ("ngram-exact", "autoregressive", "string-exact-match", "ngram-merge"):
+        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3, extra_body={"omnidemo": {"method": method}})
+        seen[method] = made.system_fingerprint
+    merged = seen.pop("ngram-merge")
+    assert set(seen.values()) == {"compiled.cpu.float32"}
+    assert merged == "compiled.cpu.float32.ngram-merge.default.adapter-5.ngrams-42"
 
 
 def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices, str]) -> None:
@@ -175,6 +170,68 @@ def test_what_a_request_says_nothing_of_is_left_to_the_model(local: tuple[FakeSe
         assert answer.status_code == 400 and f"{name} = {value}" in sentence(answer)
 
 
+def test_a_null_is_a_field_not_given_and_fields_that_nobody_knows_are_named(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    messages = [
+        *HELLO,
+        {"role": "assistant", "content": None, "refusal": None, "tool_calls": []},
+        {"role": "user", "content": "Again", "name": "x"},
+    ]
+    body: dict[str, Any] = {
+        "messages": messages,
+        "stream_options": {"include_usage": None},
+        "omnidemo": {"method": None},
+        "logit_bias": None,
+    }
+    body |= {"tools": None, "n": 1, "ignore_eos": False, "typical_p": 1.0, "user": None}
+    answer = post(url, body)
+    assert answer.status_code == 200 and answer.headers["x-omnidemo-ignored"] == "messages.name"
+    assert services.calls[-1]["messages"] == [*HELLO, {"role": "assistant", "content": ""}, {"role": "user", "content": "Again"}]
+    for stream in (False, True):
+        answer = post(
+            url, {"messages": HELLO, "stream": stream, "user": "x", "Größe\n": 1, "stream_options": {"include_obfuscation": True}}
+        )
+        assert answer.headers["x-omnidemo-ignored"] == "user, Gr%C3%B6%C3%9Fe%0A, stream_options.include_obfuscation"
+    assert "x-omnidemo-ignored" not in post(url, {"messages": HELLO, "max_tokens": 5}).headers
+    many = post(url, {"messages": HELLO, **{f"field{number}" * 100: 1 for number in range(50)}}).headers["x-omnidemo-ignored"]
+    assert many.endswith("and 30 more") and len(many) < 1500
+    deep: Any = "x"
+    for _ in range(400):
+        deep = {"a": [deep]}
+    assert post(url, {"messages": HELLO, "metadata": deep}).status_code == 200
+
+
+def test_other_names_seeds_below_zero_and_control_tokens_of_raw_prompts(local: tuple[FakeServices, str]) -> None:
+    services, url = local
+    for given, name, value in (
+        ({"repeat_penalty": 1.1}, "repetition_penalty", 1.1),
+        ({"seed": -1}, "seed", None),
+        ({"seed": -2}, "seed", 2**63 - 2),
+        ({"seed": 0}, "seed", 0),
+        ({"stop": "<|im_end|>"}, "stop", ("<|im_end|>",)),
+        ({}, "control_tokens", False),
+    ):
+        assert post(url, {"messages": HELLO, **given}).status_code == 200
+        assert services.calls[-1][name] == value
+    for given, value in (({}, False), ({"control_tokens": True}, True)):
+        assert post(url, {"prompt": "<|im_start|>", "omnidemo": given}, "completions").status_code == 200
+        assert services.calls[-1]["control_tokens"] is value
+
+
+def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, url = local
+
+    def too_long(**options: Any) -> Iterator[Round | Generation]:
+        raise TooLong("the prompt has 9 tokens")
+        yield
+
+    monkeypatch.setattr(services, "chat", too_long)
+    answer = post(url, {"messages": HELLO})
+    assert answer.status_code == 400 and answer.json()["error"]["code"] == "context_length_exceeded" and sentence(answer)
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -195,7 +252,27 @@ def test_what_a_request_says_nothing_of_is_left_to_the_model(local: tuple[FakeSe
         ({"messages": HELLO, "temperature": -1}, "temperature = -1"),
         (b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}', "temperature = nan"),
         ({"messages": HELLO, "max_tokens": 0}, "max_tokens = 0"),
-        ({"messages": HELLO, "seed": -1}, "seed = -1"),
+        ({"messages": HELLO, "seed": -(2**63) - 1}, "seed = -9223372036854775809"),
+        ({"messages": HELLO, "seed": True}, "seed = True is not possible: it should be a number"),
+        ({"messages": HELLO, "top_k": False}, "top_k = False"),
+        ({"messages": HELLO, "n": True}, "n is not offered here; leave it out or send 1"),
+        ({"messages": HELLO, "logprobs": 0}, "logprobs is not offered here"),
+        ({"messages": HELLO, "echo": 0}, "echo is not offered here"),
+        ({"messages": HELLO, "stream": 1}, "stream = 1"),
+        ({"messages": HELLO, "ignore_eos": True}, "ignore_eos is not offered here; leave it out or send false"),
+        ({"messages": HELLO, "stop_token_ids": [2]}, "stop_token_ids is not offered"),
+        ({"messages": HELLO, "guided_json": {}}, "guided_json is not offered"),
+        ({"messages": HELLO, "chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs is not offered"),
+        ({"messages": HELLO, "repeat_penalty": 1.1, "repetition_penalty": 1.2}, "repeat_penalty and repetition_penalty are one option"),
+        (
+            {"messages": [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]},
+            "messages.0 has tool_calls, and there are no",
+        ),
+        (
+            {"messages": [*HELLO, {"role": "tool", "tool_call_id": "1", "content": "7"}]},
+            "messages.1 is the result of a tool, and there are no",
+        ),
+        ({"messages": HELLO, "omnidemo": {"control_tokens": True}}, "there is no option omnidemo.control_tokens"),
         ({"messages": HELLO, "seed": 2**63}, "seed = 9223372036854775808"),
         ({"messages": HELLO, "stop": 7}, "stop = 7"),
         ({"messages": HELLO, "stream": "perhaps"}, "stream = 'perhaps'"),
@@ -255,7 +332,31 @@ def test_a_request_waits_for_its_pair(local: tuple[FakeServices, str], monkeypat
     monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
     with pytest.raises(openai.InternalServerError) as refused:
         client(url).chat.completions.create(model="bundled/b", messages=HELLO)
-    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "1"
+    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "10"
+
+
+def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp_path: Any) -> None:
+    with serving(tmp_path, load_seconds=1e9, queue_size=2) as (services, url):
+        most, said = api_routes.ANSWERS + 2, list[int]()
+
+        def ask() -> None:
+            while (status := post(url, {"messages": HELLO}).status_code) == 503:  # the one below may have come first
+                time.sleep(0.1)
+            said.append(status)
+
+        threads = [threading.Thread(target=ask) for _ in range(most)]
+        for thread in threads:
+            thread.start()
+        until, refused = time.monotonic() + 20, None
+        while refused is None and time.monotonic() < until:
+            with suppress(httpx.TimeoutException):  # whoever leaves gives the place back
+                refused = httpx.post(f"{url}/v1/chat/completions", json={"messages": HELLO}, timeout=0.3)
+        assert refused is not None and refused.status_code == 503 and "5 requests wait" in sentence(refused) and not said
+        assert refused.headers["retry-after"] == "1"
+        services.load_seconds = 0.0
+        for thread in threads:
+            thread.join(30)
+        assert said == [200] * most == [200] * len(services.calls)
 
 
 def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,13 +69,15 @@ def test_it_learns_n_grams_unless_it_must_not(app: tuple[Services, Any]) -> None
 def test_a_seed_repeats_under_the_same_fingerprint(app: tuple[Services, Any]) -> None:
     _, client = app
 
-    def ask(seed: int) -> tuple[str, str]:
-        made = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=60, seed=seed, extra_body=QUIET)
+    def ask(seed: int | None, method: str = "auto", **own: Any) -> tuple[str, str]:
+        body = {"omnidemo": {"method": method, **own}}
+        made = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=60, seed=seed, extra_body=body)
         return made.choices[0].message.content, made.system_fingerprint
 
-    first, again, other = ask(1), ask(1), ask(2)
-    assert first == again and first[0] != other[0]
-    assert "adapter-0" in first[1] and ".fixed-4." in first[1] and ".float32" in first[1]
+    first, learned, other = ask(1), ask(1), ask(2, learn=False)
+    assert first[0] == learned[0] == ask(1, "autoregressive")[0] and first[0] != other[0]
+    assert first[1].endswith(".cpu.float32") and first[1].count(".") == 2
+    assert "ngrams-" in ask(1, "ngram-merge")[1]
 
 
 def test_limits_end_an_answer(app: tuple[Services, Any]) -> None:

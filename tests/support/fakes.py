@@ -177,6 +177,7 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
         "guesses_right": accepted / proposed if proposed else None, "draft_length": proposed / count, "alpha": 0.7,
         "block_efficiency": len(tokens) / count, "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
+        "copied": 0.0, "copied_share": 0.0 if tokens else None, "copies_proposed": 0.0, "copies_right": None,
         "estimated_speedup": 1.62 if proposed else None, "modelled_speedup": 1.8 if proposed else None, **split,
     }  # fmt: skip
     text = "".join(token.text for token in tokens)
@@ -186,7 +187,7 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
 ADAPTABLE = (
     *("training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"),
     *("schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head", "buffer_positions", "buffer_order"),
-    *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "domain"),
+    *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain"),
 )
 
 
@@ -390,7 +391,7 @@ class FakeServices:
         return self.own_manner
 
     def conditions(self, target: str, drafter: str) -> str:
-        return "cpu.cpu.float32"
+        return "compiled.cpu.float32"
 
     def topics(self) -> list[str]:
         return list(PROMPTS)

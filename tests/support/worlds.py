@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import pytest
 import torch
 from torch import Tensor
 
+from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
@@ -17,10 +18,11 @@ from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
-from omnidemo.decoding.randomness import Randomness
+from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import Method, fitting, ngram_residual
+from omnidemo.pair.pair import Pair
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary import Vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -32,6 +34,19 @@ def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every tensor as one on a device, whose numbers cannot be read without waiting."""
     for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
+
+
+def copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of pairs copy nothing, nor what an earlier one has said; so equal ones have equal rounds."""
+    monkeypatch.setattr(Pair, "asked", lambda self, **options: ASKED(self, **options).model_copy(update={"copying": False}))
+
+
+ASKED = Pair.asked
+
+
+def use_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answer by the rule without a seed, p / q and a correction, but with numbers that a seed repeats."""
+    monkeypatch.setattr("omnidemo.pair.pair.randomness_of", lambda seed, *more: randomness.Sampler(seed))
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
@@ -81,17 +96,19 @@ class TableCache:
         return length
 
 
-@dataclass
-class World:
-    """A pair of vocabularies, with n-grams in the cache."""
+@dataclass(frozen=True)
+class World:  # worlds are shared by modules: one that is changed would change the others' tests
+    """A pair of vocabularies, with n-grams in the cache. `copying`: drafts may be copied from the text."""
 
     target: Vocabulary
     drafter: Vocabulary
     prompt: tuple[int, ...]
     seed: int = 1
+    copying: bool = False
 
-    def __post_init__(self) -> None:
-        self.map = VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
+    @cached_property
+    def map(self) -> VocabularyMap:
+        return VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
 
     def cache(self) -> NgramCache:
         cache = NgramCache(len(self.drafter) + 2)
@@ -108,13 +125,19 @@ class World:
         state.start(prompt)
         return state
 
+    def copier(self, state: DecodingState) -> Copier | None:
+        ends = self.target.roles.get("end", ())
+        return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
+
     def round(
         self, method: Method, sampling: SamplingParams, rng: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         state = self.conversation((*self.prompt, *before))
         length = FixedPolicy(budget) if isinstance(budget, int) else budget()
-        return tuple(t.id for t in next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length)).tokens)
+        copier = self.copier(state)
+        done = next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length, copier=copier))
+        return tuple(t.id for t in done.tokens)
 
     def acceptance(self, method: Method, sampling: SamplingParams, budget: int) -> float:
         """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
@@ -127,16 +150,20 @@ class World:
 
         return exact_law(run).get((1,), 0.0)
 
-    def round_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def round_law(
+        self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
+    ) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids where one round is made by the method, over every branch of every random choice, and the
         target alone writes what is then missing. It is the target's own law where no id of the round can be told from the target's."""
         cache, found = self.cache(), dict[tuple[int, ...], float]()
-        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache)).items():
+        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache), shared).items():
             for whole, p in self.law(sampling, count, ids[:count]).items():
                 found[whole] = found.get(whole, 0.0) + mass * p
         return found
 
-    def emitted_law(self, method: Method, sampling: SamplingParams, budget: Budget, count: int) -> dict[tuple[int, ...], float]:
+    def emitted_law(
+        self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
+    ) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids where all rounds are made by the method, over every branch of every random choice.
 
         What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
@@ -149,7 +176,7 @@ class World:
         while pending:
             before, mass = pending.popitem()
             if before not in laws:
-                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before))  # noqa: B023
+                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before), shared)  # noqa: B023
             for ids, p in laws[before].items():
                 after = (*before, *ids)[:count]
                 into = finished if len(after) == count or after[-1] in ends else pending
@@ -161,7 +188,8 @@ class World:
     ) -> tuple[int, ...]:
         """The first `count` ids (fewer after an end token) of one generation that could go on, so that they may be drafted."""
         cache = self.cache() if cache is None else cache
-        rounds = decode(self.conversation(self.prompt), method, self.map, cache, sampling, rng, Limits(count + budget), FixedPolicy(budget))
+        state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
+        rounds = decode(state, method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state))
         ids: list[int] = []
         while len(ids) < count and (made := next(rounds, None)) is not None:
             ids += [token.id for token in made.tokens]
@@ -233,9 +261,11 @@ class Again(Exception):
 
 
 class Branching:
-    """Randomness that follows a script of choices and notes the branches it did not take."""
+    """Randomness that follows a script of choices and notes the branches it did not take. `shared`: as noise of a seed is, so that the
+    target draws its own token everywhere. What the drafter drew of the same noise is a branch of its own: any guess is to be lossless."""
 
-    def __init__(self, script: Sequence[int]) -> None:
+    def __init__(self, script: Sequence[int], shared: bool = False) -> None:
+        self.shared = shared
         self.script, self.taken = list(script), []
         self.mass = 1.0
         self.pending: list[list[int]] = []
@@ -252,7 +282,7 @@ class Branching:
         self.mass *= masses[choice]
         return choice
 
-    def draw(self, law: Tensor) -> int:
+    def draw(self, law: Tensor, place: Place | None = None) -> int:
         masses = law.tolist()
         assert abs(sum(masses) - 1) < 1e-9
         return self._choose(masses)
@@ -270,13 +300,13 @@ class Branching:
         return token
 
 
-def exact_law(run: Callable[[Randomness], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+def exact_law(run: Callable[[Randomness], tuple[int, ...]], shared: bool = False) -> dict[tuple[int, ...], float]:
     """The law of `run`'s result over every branch of every random choice."""
     pending: list[list[int]] = [[]]
     finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []
     again: dict[tuple[int, ...], float] = {}
     while pending:
-        rng = Branching(pending.pop())
+        rng = Branching(pending.pop(), shared)
         try:
             with torch.inference_mode():  # as an answer is written, and faster
                 result = run(rng)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from omnidemo.config import SAMPLING, Manner
 from omnidemo.endpoint.api_errors import as_api_error
+from omnidemo.metrics import measure
 from omnidemo.private_folders import without_folders
-from omnidemo.records import Generation, Round, Token
+from omnidemo.records import Generation, Match, Round, Source, Token
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
@@ -26,7 +27,7 @@ from omnidemo.ui.markdown_tree import tree
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
 SAMPLED = (0.7, 0.9, None, None, 1.15)
-SOURCES = ("direct", "ngram", "corrected", "bonus", "plain")
+SOURCES = get_args(Source)
 
 
 def parse(value: str) -> list[dict[str, Any]]:
@@ -116,10 +117,33 @@ def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_ho
     }
 
 
+def test_a_copied_token_carries_its_match_in_the_place_of_a_probability_of_the_drafter() -> None:
+    match = Match(7, "earlier")
+    kept, lost = (one("copied", word, q=1.0, accept=0.5, match=match) for word in (" fox", " ran"))
+    first, second, third, _ = parse("".join(round_lines(round_of([kept, one("corrected", " sat")], [lost], accepted=1, judged=2))))
+    assert first == {"k": "t", "i": 5, "t": " fox", "s": "copied", "r": 3, "n": 0, "p": 0.5, "m": [7, "earlier"], "a": 0.5}
+    assert (second["k"], second["s"], second["m"], second["j"]) == ("x", "copied", [7, "earlier"], True)
+    assert third["t"] == " sat", "what the target wrote instead stands behind the discarded copy"
+
+
+def test_figures_of_the_drafter_leave_out_what_was_copied() -> None:
+    match = Match(3, "prompt")
+    copied, guessed, fixed = one("copied", "a", match=match), one("direct", "b"), one("corrected", "c")
+    mixed = round_of([copied, copied, guessed, fixed], [one("direct", "x"), one("direct", "y")], accepted=3, judged=4)
+    lost = round_of([copied, fixed], [copied, copied], accepted=1, judged=2)
+    figures = measure([mixed, lost], 1.0, None)
+    assert mixed.copies == (2, 2, 2) and lost.copies == (3, 1, 2), "proposed, accepted and judged"
+    assert figures["guesses_right"] == figures["acceptance_rate"] == pytest.approx(1 / 3) and figures["alpha"] == pytest.approx(1 / 2)
+    assert (figures["copied"], figures["copies_proposed"], figures["copies_right"]) == (3, 5, pytest.approx(3 / 5))
+    assert figures["copied_share"] == pytest.approx(3 / 6) and (figures["proposed"], figures["accepted"]) == (8, 4)
+    alone = measure([lost], 1.0, None)
+    assert alone["guesses_right"] is alone["acceptance_rate"] is alone["alpha"] is None, "nobody asked the drafter"
+
+
 def test_counts_and_live_figures_follow_the_definitions() -> None:
     first = round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3)
     (line,) = parse(answer_lines.figures_line([first, round_of([one("bonus", "d")])], 0.25))
-    assert line["c"] == {"direct": 1, "ngram": 1, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
+    assert line["c"] == {"direct": 1, "ngram": 1, "copied": 0, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
     assert set(line["c"]) == set(text.CLASSES), "every class of the legend is counted"
     figures = line["f"]
     assert sum(line["c"].values()) - line["c"]["discarded"] == figures["tokens"], "no token is counted twice"

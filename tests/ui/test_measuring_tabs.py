@@ -140,7 +140,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def services(store: Store, settings: Settings = LOCAL) -> Any:
-    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods, own="")
+    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods, own="", forget_copies=lambda domain: None)
 
 
 def visitor(store: Store, name: str) -> Any:

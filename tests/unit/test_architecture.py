@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
 # From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
 FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures")]
-FLOORS += [{"vocab"}, {"decoding"}]
+FLOORS += [{"vocab"}, {"copying"}, {"decoding"}]
 FLOORS += [{room} for room in ("methods", "backends", "gguf", "models", "adapters", "store", "pair", "remote", "zerogpu", "probes")]
 FLOORS += [{room} for room in ("distill", "lines", "serving")]
 FLOORS += [{"replicas"}, {"api", "bench", "bundled", "endpoint", "hosting"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
@@ -122,6 +122,9 @@ def test_rooms_stay_small() -> None:
     assert not [name for name, count in names.items() if count > 1]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if room(path) in ("vocab", "decoding", "methods")], ids=lambda path: path.stem)
+PURE_ROOMS = ("vocab", "copying", "decoding", "methods")
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) in PURE_ROOMS], ids=lambda path: path.stem)
 def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -50,8 +51,7 @@ def run(
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_contexts_never_drift_and_every_round_adds_up(world: World, method: str, temperature: float) -> None:
     for seed in range(5):
-        world.seed = seed
-        rounds = run(world, method, SamplingParams(temperature), Limits(30))
+        rounds = run(replace(world, seed=seed), method, SamplingParams(temperature), Limits(30))
         for r in rounds:
             assert r.accepted <= r.judged <= r.proposed and len(r.tokens) - r.accepted in (0, 1)
             assert len(r.discarded) == r.proposed - r.accepted
@@ -90,8 +90,7 @@ def test_max_new_tokens_is_exact(method: str, count: int) -> None:
 def test_a_drafter_token_of_two_target_tokens_does_not_exceed_it(count: int) -> None:
     world = World(vocabulary([b"a", b"b"]), vocabulary([b"a", b"b", b"ba"]), (0,))
     for seed in range(20):
-        world.seed = seed
-        rounds = run(world, "string-exact-match", SamplingParams(1.0), Limits(count))
+        rounds = run(replace(world, seed=seed), "string-exact-match", SamplingParams(1.0), Limits(count))
         assert sum(len(r.tokens) for r in rounds) == count
 
 
@@ -99,8 +98,7 @@ def test_texts_join_to_the_decoded_bytes_across_split_characters() -> None:
     target = vocabulary([b"\xe2", b"\x9c\x93", b"a", b"\xff"])
     world = World(target, vocabulary([b"\xe2", b"\x9c", b"\x93", b"a"]), (2,))
     for seed in range(20):
-        world.seed = seed
-        rounds = run(world, "ngram-exact", SamplingParams(1.0), Limits(12))
+        rounds = run(replace(world, seed=seed), "ngram-exact", SamplingParams(1.0), Limits(12))
         ids = [token.id for r in rounds for token in r.tokens]
         assert "".join(r.text for r in rounds) == target.text_bytes(ids).decode("utf-8", "replace")
 
@@ -119,11 +117,11 @@ def test_bytes_that_cannot_be_spelled_yet_wait_and_stop_the_drafting() -> None:
 def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
     cut = 0
     for seed in range(10):
-        NESTED.seed = seed
-        whole = [token for r in run(NESTED, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
+        world = replace(NESTED, seed=seed)
+        whole = [token for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
         texts = ["".join(token.text for token in whole[:count]) for count in range(len(whole) + 1)]
         expected = next((count for count, text in enumerate(texts) if "aa" in text), len(whole))
-        rounds = run(NESTED, "ngram-exact", SamplingParams(0.0), Limits(60, stop=("aa",)))
+        rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60, stop=("aa",)))
         assert [token.id for r in rounds for token in r.tokens] == [token.id for token in whole[:expected]]
         last = rounds[-1]
         assert (last.finish_reason == "stop") == ("aa" in texts[expected])

@@ -262,3 +262,21 @@ def test_names_that_end_a_message_and_not_the_answer() -> None:
     read = read_vocabulary(fast, [258])
     assert read.roles == {"begin": (259,), "end": (257, 258, 260)} and read.writes(256) == b""
     assert read_vocabulary(fast, [258], by_name=False).roles == {"end": (257, 258)}
+
+
+@pytest.mark.parametrize("listed", [[], [258], [257, 258]])
+def test_an_end_that_a_list_forgets_is_known_by_its_name(listed: list[int]) -> None:
+    tokenizer = plain_byte_level()
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>", "<|endoftext|>"])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>")
+    assert set(read_vocabulary(fast, listed).roles["end"]) == {257, 258}
+
+
+@pytest.mark.parametrize("listed", [[257], [257, 261], [257, 258, 261]])
+def test_a_message_of_gpt_oss_ends_no_answer_whatever_its_settings_list(listed: list[int]) -> None:
+    """Its `generation_config` lists <|return|>, <|endoftext|> and, in some copies, <|call|>."""
+    tokenizer = plain_byte_level()
+    tokenizer.add_special_tokens(["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|message|>", "<|endoftext|>"])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|return|>")
+    ends = read_vocabulary(fast, listed).roles["end"]
+    assert 256 not in ends and {257, 261} <= set(ends)

@@ -11,17 +11,20 @@ from numpy.typing import NDArray
 from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark_all, plain, unmark
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.kernels.noise_kernel import Shared, further, is_shared, race_after, race_at
 from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
 from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import PROBES, SPREAD
+
+TO_RACE = -2
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
     queue: Queue, tasks: int, model: Model, given: Whole, start: int, rows: Array, states: Array, first: NDArray[np.int32],
     inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, slot_limit: int, draft_limit: int, sampling: Sampling,
-    seen: Seen, uniforms: Numbers, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, notes: Whole,
-    draft_probs: Numbers, distributions: Array, slots: Whole, bounds: Numbers,
+    seen: Seen, uniforms: Numbers, noise: Shared, names: Whole, kin: Whole, cumulative: float, min_prob: float, price: float,
+    segments: Numbers, ends: Whole, notes: Whole, draft_probs: Numbers, distributions: Array, slots: Whole, bounds: Numbers,
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
     `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended,
@@ -30,8 +33,10 @@ def roll_out(
     Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
     to `info`: see `ProposalRule` and `TrieTable`. `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens.
     At temperature 0 of the `sampling` the most probable token is drawn. `seen` is what the text contains so far; some of what is drafted is
-    left in it. `uniforms` [n] are the numbers of the draws. `cumulative` to `segments`: see `StopRule`. Nothing is drawn after a slot of
-    one token that is among the `ends`. Written are the `notes` [3, n or more], `draft_probs` [n] and `distributions` [n, V]: for each of
+    left in it. `uniforms` [n] are the numbers of the draws, unless there is `noise`: then the tokens race by it, and the first slot is of
+    the next token; `names` [D] are the target tokens that tokens propose by themselves, −1 for none (no names where the target itself
+    draws), and `kin` is the trie's. `cumulative` to `segments`: see `StopRule`. Nothing is drawn after a slot of one token that is among
+    the `ends`. Written are the `notes` [3, n or more], `draft_probs` [n] and `distributions` [n, V]: for each of
     at most n draws its place, id, probability and distribution, as in `Rollout`, and in the last of the notes the tokens that were drafted.
     Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing
     came of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
@@ -48,7 +53,9 @@ def roll_out(
         passes += max(0, base - read)
         read = read_on(queue, tasks, model, tokens, start, read, base, rows, states)
         follow(seen, before, tokens[:base])
-        drawn = draw(rows[base], first, limit, sampling, seen, uniforms[count], distributions[count])
+        drawn = draw(rows[base], first, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
+        if drawn == TO_RACE:
+            drawn = race_at(distributions[count], noise, made, names)
         if drawn < 0:
             break
         prob = probability(distributions[count], drawn, temperature)
@@ -57,6 +64,7 @@ def roll_out(
         tokens[base] = drawn
         end, slot_prob, path_prob, depth, wasted = base, 0.0, float(prob), 1, -1
         node = find(keys, vocabulary, int64(0), int64(drawn))
+        stream = further(np.uint64(1), drawn)
         end_node, slots[made, 0] = node, count - 1
         if alone[drawn]:
             end, slot_prob = base + 1, path_prob
@@ -66,7 +74,9 @@ def roll_out(
             passes += max(0, base + depth - read)
             read = read_on(queue, tasks, model, tokens, start, read, base + depth, rows, states)
             follow(seen, before, tokens[: base + depth])
-            drawn = draw(rows[base + depth], inside, limit, sampling, seen, uniforms[count], distributions[count])
+            drawn = draw(rows[base + depth], inside, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
+            if drawn == TO_RACE:
+                drawn = race_after(distributions[count], noise, made, stream, node, limit, info, kin)
             if drawn < 0:
                 return count, min(read, end), -1, passes
             prob = probability(distributions[count], drawn, temperature)
@@ -74,7 +84,7 @@ def roll_out(
             if end == base + depth:
                 wasted = count
             count += 1
-            node = find(keys, vocabulary, node, drawn)
+            node, stream = find(keys, vocabulary, node, drawn), further(stream, drawn)
             if node == 0 or info[node, 1] > limit:
                 break
             tokens[base + depth] = drawn
@@ -117,9 +127,12 @@ def follow(seen: Seen, before: int, tokens: Whole) -> None:
 
 
 @compiled
-def draw(row: Array, needed: NDArray[np.int32], limit: int, sampling: Sampling, seen: Seen, uniform: float, probs: Array) -> int:
+def draw(
+    row: Array, needed: NDArray[np.int32], limit: int, sampling: Sampling, seen: Seen, uniform: float, probs: Array, racing: bool
+) -> int:  # fmt: skip
     """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they are not
-    finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the penalty."""
+    finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the penalty. TO_RACE where it is still to
+    be drawn from them."""
     temperature, simple = sampling[0], plain(sampling)
     if temperature == 0.0 or not simple:
         masked_logits(row, needed, limit, probs)
@@ -134,8 +147,10 @@ def draw(row: Array, needed: NDArray[np.int32], limit: int, sampling: Sampling, 
         if not -np.inf < high < np.inf:
             return -1
         masked_softmax(row, needed, limit, high, temperature, probs, sums)
-    else:
+    elif not racing:
         block_sums(probs, sums)
+    if racing:
+        return TO_RACE
     return inverse_cdf_by(probs, sums, uniform)
 
 

@@ -99,7 +99,7 @@ def run_rows(queue: Queue, kind: int, tasks: int, matrices: Matrices, x: Array, 
     """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate and up, and
     out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
     n = out.shape[1] if kind != ROW_STATS else len(x)
-    each = max(16, (n + tasks - 1) // tasks + 3 & -4) if kind != ROW_STATS else 1
+    each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
     queue[PARTS], queue[MATRICES], queue[N], queue[K], queue[EACH] = matrices.ctypes.data, len(matrices), n, x.shape[1], each
     run_all(queue, (n + each - 1) // each)

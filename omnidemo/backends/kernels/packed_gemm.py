@@ -1,7 +1,7 @@
 """Products of a few rows with packed weights, which are unpacked in registers, once for all rows of a strip.
 
-A weight is what it is in float32, and products are added up as those of float32 matrices are. With AVX-512 a code is looked up in a table
-of the 16 values that its block has, which takes one instruction for 16 weights; other processors widen, multiply and add.
+Sixteen columns of the result are the lanes of a vector, and a number of x is spread to all of them where it is multiplied. So what is
+unpacked is a vector of codes, sums end where they are wanted, and scales are multiplied with the sum of 32 columns instead of with each.
 """
 
 from __future__ import annotations
@@ -9,27 +9,30 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 
 from omnidemo.backends.kernels import gemm
-from omnidemo.backends.kernels.gemm import FIVE, FOUR, LANES, MOST, ONE, SIX, THREE, TWO, WIDE, Array, intrinsic, multiply
-from omnidemo.backends.kernels.rows_kernel import append, int64
-from omnidemo.backends.packed_forms import BYTES, COLUMNS, NIBBLES, ROWS, SIXTEENS, SIZES
+from omnidemo.backends.kernels.gemm import LANES, Array, intrinsic
+from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
+from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
-HELD = 16 if WIDE else 8  # sums that fit into the registers beside what weights are made of; for more, a record is read twice
-PANEL = 16  # rows of a matrix that are unpacked at once for a prompt: with the inputs they stay in the second cache
-SIZE_OF_NIBBLES, SIZE_OF_BYTES, SIZE_OF_SIXTEENS = (SIZES[form] for form in (NIBBLES, BYTES, SIXTEENS))
-OF_NIBBLES, OF_BYTES, OF_SIXTEENS = ((0,) * form for form in (NIBBLES, BYTES, SIXTEENS))  # forms, as types
+MOST = 8 if gemm.WIDE else 4  # rows of a strip
+FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
+PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
+PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
+HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
+SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
+SCALES = tuple(LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1))  # that have minima
 # Weights are made and added up as written, so the compiler may not turn sums and products around, as in other kernels.
 exactly: Any = njit(cache=True, error_model="numpy")
 
 
 class Records(NamedTuple):
-    """Some rows of a packed matrix, the first of them a multiple of 4: their form, where their records begin, how many rows there are,
-    and how many records make up four of them."""
+    """Some rows of a packed matrix, the first of them a multiple of 16: their form, where their records begin, how many rows there are,
+    and how many records make up sixteen of them."""
 
     form: int
     address: int
@@ -40,176 +43,258 @@ class Records(NamedTuple):
 @exactly
 def multiply_packed(given: Records, x: Array, out: Array) -> None:
     """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may lie apart."""
-    step = given.blocks * record_size(given.form)
-    count, whole = len(x), given.rows - given.rows % ROWS
+    count, k, few, form = len(x), given.blocks * COLUMNS, len(x) <= FEW, given.form
     if count == 0:  # of a prompt whose rows nobody needs
         return
-    if count > 2 * MOST:
-        scratch = np.empty((PANEL, given.blocks * COLUMNS), np.float32)
-        for o in range(0, given.rows, PANEL):
-            size = min(PANEL, given.rows - o)
-            for row in range(0, size, ROWS):
-                unpack_group(given.form, given.address + (o + row) // ROWS * step, given.blocks, scratch[row : row + ROWS])
-            multiply(scratch[:size], x, out[:, o : o + size])
-        return
-    first = count if count <= MOST else (count + 1) // 2
-    for o in range(0, whole, ROWS):
-        strips(given, given.address + o // ROWS * step, x, first, out, o)
-    if whole < given.rows:
-        rest = np.empty((count, ROWS + 1), np.float32)
-        strips(given, given.address + whole // ROWS * step, x, first, rest[:, :ROWS], int64(0))
-        for j in range(count):
-            for o in range(whole, given.rows):
-                out[j, o] = rest[j, o - whole]
+    groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
+    at_once = groups if few else max(1, min(groups, PANEL // (4 * k * ROWS)))
+    panel, sums = np.empty((0 if few else at_once * k, ROWS), np.float32), sums_of(x, SCALES[form] * given.blocks if few else 0)
+    strips = (count + MOST - 1) // MOST
+    together = strips if few else 1  # what has been fetched is multiplied with all of so few
+    last = np.empty((count if given.rows % ROWS else 0, ROWS + 1), np.float32)[:, :ROWS]  # lies as `out` does
+    for first in range(0, groups, at_once):
+        end, address = min(groups, first + at_once), given.address + first * step
+        if not few:
+            for group in range(end - first):
+                unpack(form, address + group * step, given.blocks, panel[group * k : (group + 1) * k])
+            address = int64(panel.ctypes.data)
+        own, size = (form, step) if few else (FLOAT32, 4 * k * ROWS)
+        for begin in range(0, strips, together):
+            for group in range(first, end):
+                whole = (group + 1) * ROWS <= given.rows
+                to, column = out if whole else last, group * ROWS if whole else 0
+                for which in range(begin, begin + together):
+                    low, high = which * count // strips, (which + 1) * count // strips
+                    strip(own, address + (group - first) * size, given.blocks, x[low:high], sums[low:high], to[low:high], column)
+    for row in range(len(last)):
+        append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
+
+
+@compiled
+def sums_of(x: Array, parts: int) -> Array:
+    """The sums of so many parts of each row of x."""
+    sums = np.empty((len(x), parts), np.float32)
+    size = x.shape[1] // max(1, parts)
+    for row in range(len(x)):
+        for part in range(parts):
+            total = np.float32(0.0)
+            for i in range(part * size, (part + 1) * size):
+                total += x[row, i]
+            sums[row, part] = total
+    return sums
 
 
 @exactly
-def strips(given: Records, address: int, x: Array, first: int, out: Array, column: int) -> None:
-    """Four columns of `out`, for the `first` rows of x and then for the others."""
-    strip(given, address, x[:first], out[:first], column)
-    if first < len(x):
-        strip(given, address, x[first:], out[first:], column)
-
-
-@exactly
-def strip(given: Records, address: int, x: Array, out: Array, column: int) -> None:
-    if given.form == NIBBLES:
-        strip_of(OF_NIBBLES, address, given.blocks, x, out, column)
-    elif given.form == BYTES:
-        strip_of(OF_BYTES, address, given.blocks, x, out, column)
-    else:
-        strip_of(OF_SIXTEENS, address, given.blocks, x, out, column)
-
-
-@exactly
-def strip_of(form: Any, address: int, blocks: int, x: Array, out: Array, column: int) -> None:
-    size = len(x)
-    if size == 1:
-        tile(form, address, blocks, x, ONE, out, column)
-    elif size == 2:
-        tile(form, address, blocks, x, TWO, out, column)
-    elif size == 3:
-        tile(form, address, blocks, x, THREE, out, column)
-    elif size == 4:
-        tile(form, address, blocks, x, FOUR, out, column)
-    elif size == 5:
-        tile(form, address, blocks, x, FIVE, out, column)
-    else:
-        tile(form, address, blocks, x, SIX, out, column)
-
-
-@exactly
-def unpack_group(form: int, address: int, blocks: int, out: Array) -> None:
-    """The four rows whose records begin at an address, in float32 [4, k]."""
-    if form == NIBBLES:
-        unpack(OF_NIBBLES, address, blocks, out)
-    elif form == BYTES:
-        unpack(OF_BYTES, address, blocks, out)
-    else:
-        unpack(OF_SIXTEENS, address, blocks, out)
+def record_size(form: int) -> int:
+    return SIZES[form]
 
 
 @exactly
 def unpack_row(given: Records, row: int, out: Array) -> None:
     """One row of a matrix, in float32 [k]."""
-    group = np.empty((ROWS, given.blocks * COLUMNS), np.float32)
-    unpack_group(given.form, given.address + row // ROWS * given.blocks * record_size(given.form), given.blocks, group)
-    append(out, int64(0), group[row % ROWS])
-
-
-@exactly
-def record_size(form: int) -> int:
-    return SIZE_OF_NIBBLES if form == NIBBLES else SIZE_OF_BYTES if form == BYTES else SIZE_OF_SIXTEENS
+    address = given.address + row // ROWS * given.blocks * record_size(given.form)
+    group = np.empty((len(out), ROWS), np.float32)
+    unpack(given.form, address, given.blocks, group)
+    append(out, int64(0), group[:, row % ROWS])
 
 
 @intrinsic
-def tile(typing: Any, form: Any, address: Any, blocks: Any, x: Any, rows: Any, out: Any, column: Any) -> Any:
-    """out [r, column … column + 3] = x [r, k] · Wᵀ for the four rows of W at an address, and as many rows as `rows` has entries."""
+def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, out: Any, column: Any) -> Any:
+    """out [r, column … column + 15] = x [r, k] · Wᵀ for up to MOST rows of x, and the sixteen rows of W at an address. `sums` are those
+    of the columns of x that have a minimum."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        inputs, outputs = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (3, 5))
-        kind, count, index = form.count, signature.args[4].count, arguments[2].type
-
-        def at(array: Any, row: int, column: Any) -> Any:
-            stride = cgutils.unpack_tuple(builder, array.strides)[0]
-            offset = builder.add(builder.mul(index(row), stride), builder.mul(column, index(4)))
-            return builder.gep(builder.bitcast(array.data, cgutils.voidptr_t), [offset])
-
-        begins = [at(inputs, row, index(0)) for row in range(count)]
-        zero = ir.Constant(gemm._vector(ir.FloatType()), None)
-        sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(ROWS)] for _ in range(count)]
-        records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
-        together = ROWS if ROWS * count <= HELD else ROWS // 2
-        for first in range(0, ROWS, together):
-            with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
-                record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
-                if first == 0:
-                    gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
-                for lane in range(0, COLUMNS, LANES):
-                    place = builder.add(builder.mul(i, index(4 * COLUMNS)), index(4 * lane))
-                    values = [gemm._load(builder, builder.gep(begin, [place]), ir.FloatType(), 4) for begin in begins]
-                    for o in range(first, first + together):
-                        some = _values(builder, kind, record, o, lane)
-                        for j, value in enumerate(values):
-                            builder.store(gemm._multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
-        for j in range(count):
-            place = builder.bitcast(at(outputs, j, arguments[6]), ir.VectorType(ir.FloatType(), 4).as_pointer())
-            builder.store(gemm._added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
+        begins, strides = [], []
+        for which in (3, 4, 5):
+            array = context.make_array(signature.args[which])(context, builder, arguments[which])
+            begins.append(builder.bitcast(array.data, cgutils.voidptr_t))
+            strides.append(cgutils.unpack_tuple(builder, array.strides)[0])
+        rows = cgutils.unpack_tuple(builder, array.shape)[0]
+        begins[2] = builder.gep(begins[2], [builder.mul(arguments[6], INDEX(4))])
+        given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), arguments[2], *begins, *strides]
+        after = builder.append_basic_block()
+        choice = builder.switch(builder.add(builder.mul(arguments[0], INDEX(MOST + 1)), rows), after)
+        for number, layout in {FLOAT32: PLAIN, **LAYOUTS}.items():
+            for count in range(1, MOST + 1):
+                with builder.goto_block(builder.append_basic_block()):
+                    choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
+                    builder.call(_tile(builder.module, f"omnidemo_tile_{number}_{count}", layout, count), given)
+                    builder.branch(after)
+        builder.position_at_end(after)
         return context.get_dummy_value()
 
-    return types.void(form, address, blocks, x, rows, out, column), code
+    return types.void(form, address, blocks, x, sums, out, column), code
 
 
 @intrinsic
 def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
-    """The four rows of W at an address, into out [4, k]."""
+    """The sixteen rows of W at an address, to the columns of out [k, 16]."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[3])(context, builder, arguments[3])
-        begin, stride = builder.bitcast(array.data, cgutils.voidptr_t), cgutils.unpack_tuple(builder, array.strides)[0]
-        kind, index = form.count, arguments[2].type
-        records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
-        with cgutils.for_range_slice(builder, index(0), arguments[2], index(1), intp=index, inc=True) as (i, _):
-            record = builder.gep(records, [builder.mul(i, index(SIZES[kind]))])
-            gemm._fetch(builder, builder.gep(record, [index(AHEAD)]), SIZES[kind])
-            for o in range(ROWS):
-                for lane in range(0, COLUMNS, LANES):
-                    offset = builder.add(builder.mul(index(o), stride), builder.mul(i, index(4 * COLUMNS)))
-                    place = builder.gep(begin, [builder.add(offset, index(4 * lane))])
-                    place = builder.bitcast(place, gemm._vector(ir.FloatType()).as_pointer())
-                    builder.store(_values(builder, kind, record, o, lane), place, align=4)
+        given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), arguments[2], builder.bitcast(array.data, cgutils.voidptr_t)]
+        after = builder.append_basic_block()
+        choice = builder.switch(arguments[0], after)
+        for number, layout in LAYOUTS.items():
+            with builder.goto_block(builder.append_basic_block()):
+                choice.add_case(INDEX(number), builder.block)
+                builder.call(_unpacked(builder.module, f"omnidemo_unpacked_{number}", layout), given)
+                builder.branch(after)
+        builder.position_at_end(after)
         return context.get_dummy_value()
 
     return types.void(form, address, blocks, out), code
 
 
-def _values(builder: Any, form: int, record: Any, row: int, lane: int) -> Any:
-    """LANES weights of a record's row, from the column `lane` on."""
-    byte, word, real = ir.IntType(8), gemm._vector(ir.IntType(32)), gemm._vector(ir.FloatType())
-    index = ir.IntType(64)
+BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
+WORDS, REALS = (ir.VectorType(kind, LANES) for kind in (ir.IntType(32), ir.FloatType()))
+PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
-    def number(place: int) -> Any:
-        """A float32 of the record, in all lanes."""
-        one = builder.load(builder.bitcast(builder.gep(record, [index(place)]), ir.FloatType().as_pointer()), align=4)
-        first = builder.insert_element(ir.Constant(real, ir.Undefined), one, ir.IntType(32)(0))
-        return builder.shuffle_vector(first, ir.Constant(real, ir.Undefined), ir.Constant(word, [0] * LANES))
 
-    if form == NIBBLES:
-        codes = gemm._load(builder, builder.gep(record, [index(row * 16 + lane % 16)]), byte, 1)
-        scale, minimum = number(ROWS * 16 + 4 * row), number(ROWS * 20 + 4 * row)
-        if WIDE:  # only the low four bits of each number say which entry of the table is taken
-            table = gemm._multiply_add(builder, ir.Constant(real, [float(i) for i in range(16)]), scale, minimum)
-            wide = builder.zext(codes, word)
-            if lane >= 16:
-                wide = builder.lshr(wide, ir.Constant(word, [4] * LANES))
-            kind = ir.FunctionType(real, [real, word])
-            return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.permvar.sf.512"), [table, wide])
-        bytes_each, cut = gemm._vector(byte), (builder.lshr, 4) if lane >= 16 else (builder.and_, 15)
-        codes = cut[0](codes, ir.Constant(bytes_each, [cut[1]] * LANES))
-        return gemm._multiply_add(builder, builder.uitofp(builder.zext(codes, word), real), scale, minimum)
-    codes = gemm._load(builder, builder.gep(record, [index(row * COLUMNS + lane)]), byte, 1)
-    value, after = builder.sitofp(builder.sext(codes, word), real), ROWS * COLUMNS
-    if form == BYTES:
-        return builder.fmul(value, number(after + 4 * row))
-    half = 8 * row + 4 * (lane // 16)
-    return gemm._multiply_add(builder, value, number(after + half), number(after + 8 * ROWS + half))
+def _function(module: Any, name: str, *kinds: Any) -> tuple[Any, Any]:
+    """A function of a module that other functions of it call, and what builds it, unless it is there."""
+    if name in module.globals:
+        return module.globals[name], None
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, ir.IRBuilder(function.append_basic_block())
+
+
+def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
+    """A function that makes sixteen columns of `out` for so many rows of x."""
+    function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, BYTE, INDEX, INDEX, INDEX)
+    if builder is None:
+        return function
+    records, blocks, *arrays = function.args
+    rows = [[builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)] for which in range(3)]
+    zero = ir.Constant(REALS, None)
+    totals, sums = ([[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)] for _ in range(2))
+
+    def add(into: list[list[Any]], values: list[Any], numbers: list[Any]) -> None:
+        """into[row][part] += value of the part · number of the row."""
+        for row, number in enumerate(numbers):
+            for part, value in enumerate(values):
+                builder.store(gemm._multiply_add(builder, value, number, builder.load(into[row][part])), into[row][part])
+
+    with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
+        record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
+        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+        for half in range(max(1, layout.scales)):
+            columns = COLUMNS // max(1, layout.scales)
+            for one in [one for own in sums for one in own] if layout.scales else ():
+                builder.store(zero, one)
+            first, last = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
+            with cgutils.for_range_slice(builder, first, last, INDEX(1), intp=INDEX, inc=True) as (word, _):
+                place = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * layout.each))
+                decoded = [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
+                for column in range(layout.each):
+                    at = builder.add(place, INDEX(4 * column))
+                    add(sums, [codes[column] for codes in decoded], [_spread(builder, builder.gep(row, [at])) for row in rows[0]])
+            if not layout.scales:
+                continue
+            scales = [_number(builder, layout, record, half, part) for part in PARTS]
+            for row in range(count):
+                for part, scale in enumerate(scales):
+                    total = gemm._multiply_add(builder, builder.load(sums[row][part]), scale, builder.load(totals[row][part]))
+                    builder.store(total, totals[row][part])
+            if layout.minima:
+                minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
+                centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
+                minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
+                at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
+                add(totals, minima, [_spread(builder, builder.gep(row, [at])) for row in rows[1]])
+    for row in range(count):
+        for part, total in zip(PARTS, (totals if layout.scales else sums)[row], strict=True):
+            place = builder.bitcast(builder.gep(rows[2][row], [INDEX(4 * part)]), REALS.as_pointer())
+            builder.store(builder.load(total), place, align=4)
+    builder.ret_void()
+    return function
+
+
+def _unpacked(module: Any, name: str, layout: Layout) -> Any:
+    """A function that writes sixteen rows in float32."""
+    function, builder = _function(module, name, BYTE, INDEX, BYTE)
+    if builder is None:
+        return function
+    records, blocks, out = function.args
+    with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
+        record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
+        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+        with cgutils.for_range_slice(builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True) as (word, _):
+            at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
+            half = builder.udiv(word, INDEX(layout.words // layout.scales))
+            for part in PARTS:
+                scale = _number(builder, layout, record, half, part)
+                low = _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
+                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
+                    values = builder.fmul(codes, scale)
+                    values = builder.fadd(values, low) if layout.minima else values
+                    place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
+                    builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
+    builder.ret_void()
+    return function
+
+
+def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
+    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the rows from `part` on."""
+
+    def constant(value: int) -> Any:
+        return ir.Constant(WORDS, [value] * LANES)
+
+    def loaded(which: Any) -> Any:
+        place = builder.add(builder.mul(which, INDEX(4 * ROWS)), INDEX(4 * part))
+        return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
+
+    words, bits = loaded(word), layout.bits
+    if bits == 32:
+        return [builder.bitcast(words, REALS)]
+    if layout.upper:  # two words of bytes, which hold every other column
+        upper = loaded(builder.add(INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))))
+        shift = builder.trunc(builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32))
+        upper = builder.lshr(upper, _all(builder, shift, WORDS))
+        low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
+        even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
+        upper = builder.shl(upper, constant(4 - layout.upper))
+        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
+        places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
+    else:
+        places = [(words, column * bits) for column in range(layout.each)]
+
+    def decoded(words: Any, at: int) -> Any:
+        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in most places."""
+        if at + bits > 23:
+            words, at = builder.lshr(words, constant(16)), at - 16
+        words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
+        return builder.fsub(builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES))
+
+    return [decoded(*place) for place in places]
+
+
+def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) -> Any:
+    """A scale or minimum of as many rows as a vector has lanes, in float32."""
+    which = INDEX(which) if isinstance(which, int) else which
+    size = 2 if layout.number is np.float16 else 4
+    place = builder.add(builder.mul(which, INDEX(size * ROWS)), INDEX(layout.size - layout.record["numbers"].itemsize + size * part))
+    place = builder.gep(record, [place])
+    if size == 4:
+        return gemm._load(builder, place, REAL, 4)
+    bits = gemm._load(builder, place, ir.IntType(16), 2)
+    if HALF:
+        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
+    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is no number.
+    wide = builder.zext(bits, WORDS)
+    sign = builder.and_(builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES))
+    rest = builder.and_(builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES))
+    rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
+    return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
+
+
+def _spread(builder: Any, place: Any) -> Any:
+    """A float32 in all lanes."""
+    return _all(builder, builder.load(builder.bitcast(place, REAL.as_pointer()), align=4), REALS)
+
+
+def _all(builder: Any, value: Any, kind: Any) -> Any:
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(WORDS, [0] * LANES))

@@ -31,13 +31,13 @@ class Rows(NamedTuple):
 
 @compiled
 def multiply_rows(matrix: NDArray[np.int64], begin: int, end: int, x: Rows, out: Rows) -> None:
-    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin` is a multiple of 4."""
+    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin` is a multiple of 16."""
     run_product(matrix[FORM], place_of(matrix, begin, x.width), end - begin, x.address, x.rows, x.width, out.address, out.width)
 
 
 @compiled
 def place_of(matrix: NDArray[np.int64], row: int, k: int) -> int:
-    """Where a row begins in a matrix of k columns, or the group of four that it is the first of."""
+    """Where a row begins in a matrix of k columns, or the group of sixteen that it is the first of."""
     if matrix[FORM] == FLOAT32:
         return matrix[ADDRESS] + 4 * k * row
     if matrix[FORM] == BFLOAT16:

@@ -17,6 +17,7 @@ from omnidemo.backends.kernels.draft import follow, read_on, roll_out
 from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark, mark_all, plain
 from omnidemo.backends.kernels.forward import Model, forward
 from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.kernels.noise_kernel import Shared, is_shared, race, row_at
 from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram, rest_of
 from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, highest, int64, inverse_cdf_by, softmax_given
 from omnidemo.backends.round_layout import ACCEPTED, DRAWN, HEADER, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, UNFINISHED, USED, WRITTEN
@@ -34,14 +35,16 @@ _clock: Any = types.ExternalFunction(
 def rounds(
     queue: Queue, tasks: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
     most: int, budget: int, overrun: int, left: int, tables: Tables, sampling: Sampling, target_seen: Seen, drafter_seen: Seen,
-    uniforms: Numbers, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole, grows: bool,
-    rows: Array, states: Array, distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole, floats: Numbers,
+    uniforms: Numbers, noise: Shared, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole,
+    grows: bool, rows: Array, states: Array, distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole,
+    floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Make at most `most` rounds, one at least: (how many were, lengths of the ints and of the floats).
 
     The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0] are its
     logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
-    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`; nothing follows the
+    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`; with `noise` a proposal is
+    accepted where it is what the target draws by it; nothing follows the
     target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
     are, of one round after another as long as there is room for a whole one, the target's `logits` [R, T] and `all_stats` [R, 4], and what
     `round_layout` describes; and `rows`, `states` and `distributions` as in `roll_out`, which are left of the last one. `hidden`
@@ -54,6 +57,7 @@ def rounds(
     bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
+    drawing = sampling[0] > 0.0 and not is_shared(noise)  # by uniform numbers
     tokens, out, temperature, before = notes[2], np.empty(HEADER, np.int64), sampling[0], drafter_seen[1][0]
     times[2] = now()
     for made in range(most):
@@ -61,12 +65,13 @@ def rounds(
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = roll_out(
             queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, sampling,
-            drafter_seen, uniforms[at:], cumulative, min_prob, price, segments, last, notes, draft_probs, distributions, slots, bounds,
+            drafter_seen, uniforms[at:], noise, targets, kin, cumulative, min_prob, price, segments, last, notes, draft_probs,
+            distributions, slots, bounds,
         )  # fmt: skip
         times[1] = now()
         if count > 0:
             start += len(given)
-            at += out[DRAWN] if temperature > 0.0 else 0
+            at += out[DRAWN] if drawing else 0
             append(read, int64(0), unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
@@ -77,6 +82,8 @@ def rounds(
             forward(queue, tasks, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], divisor, stats)
             if temperature == 0.0:
                 accepted, written = judge_greedy(proposal, scores, stats, sampling, target_seen, ends, accept_probs, probs)
+            elif is_shared(noise):
+                accepted, written = judge_equal(proposal, scores, stats, sampling, target_seen, noise, ends, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
@@ -124,9 +131,11 @@ def rounds(
         float_at = append(floats, float_at, bounds[:proposed])
         float_at = append(floats, float_at, draft_probs[: out[DRAWN]])
         left -= accepted + 1
+        if is_shared(noise):
+            noise[2][1] += accepted + 1
         if written < 0 or np.any(ends == written) or left < 1 or filled + width > len(logits):
             return made + 1, int_at, float_at
-        if temperature > 0.0 and at + draws + width + SPARE > len(uniforms):
+        if drawing and at + draws + width + SPARE > len(uniforms):
             return made + 1, int_at, float_at
         length = spelled[written, 0]
         spelling = spelled[written, 1 : 1 + length]
@@ -195,6 +204,31 @@ def judge_greedy(
     if place < len(proposal):
         accept_probs[place] = 0.0
     return place, best
+
+
+@compiled
+def judge_equal(
+    proposal: Whole, scores: Array, stats: Array, sampling: Sampling, seen: Seen, noise: Shared, ends: Whole, accept_probs: Numbers,
+    probs: Array,
+) -> tuple[int, Any]:  # fmt: skip
+    """(how many are accepted, the token after them), where the target draws its own token at every place up to the first other one. `probs`
+    [T] is where rows become distributions."""
+    for place in range(len(proposal) + 1):
+        if plain(sampling):
+            softmax_given(scores[place], stats[place, 1], 1.0 / sampling[0], stats[place, 3], probs)
+        else:
+            append(probs, int64(0), scores[place])
+            distribution(probs, sampling, seen)
+        token = np.int64(race(probs, row_at(noise, place)[: len(probs)]))
+        if place == len(proposal) or proposal[place] != token:
+            break
+        accept_probs[place] = 1.0
+        mark(seen, token)
+        if np.any(ends == token):
+            return place + 1, NONE
+    if place < len(proposal):
+        accept_probs[place] = 0.0
+    return place, token
 
 
 @compiled

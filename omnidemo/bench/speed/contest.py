@@ -12,6 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from omnidemo.backends import bf16_weights
 from omnidemo.bench.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
 from omnidemo.bench.prompt_files import check_prompts
 from omnidemo.bench.silence import quietly
@@ -69,6 +70,7 @@ class Contest:
         """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
         self.name, self.order, self.learned, self.settings = target, order, learned, settings
         pair = build_measured_pair(target, settings.drafter, settings)
+        self.forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
         for prompts in order.held_out.values():

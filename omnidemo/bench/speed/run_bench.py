@@ -66,6 +66,7 @@ def _about(contest: Contest, learned: Mapping[str, Learned]) -> dict[str, Any]:
     tried = {side: {str(count): round(seconds, 4) for count, seconds in times.items()} for side, times in contest.tried.items()}
     return {
         "drafter": contest.drafter.name,
+        "weights": contest.forms,
         "dtype": str(contest.target.dtype).removeprefix("torch."),
         "parameters": f"{contest.target.parameters:,} and {contest.drafter.parameters:,}",
         "threads": contest.threads,

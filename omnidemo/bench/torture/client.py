@@ -27,6 +27,7 @@ RAW = re.compile(
     r"Traceback|NoneType|object has no attribute|not supported between|cannot convert float|local variable|unhashable|codec can't|"
     r"Internal Server Error|Original error|Something went wrong inside|positional argument|list index|is not JSON serializable"
 )
+SEED = 1  # of every chat
 GONE = 5  # calls in a row that nobody answers
 TOPICS = ("What is {} plus {}?", "Tell me a story with a duck and {} frogs in {} sentences.", "Write a Python function that adds {} to {}.")
 
@@ -129,7 +130,7 @@ class Client:
     def chat(self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any) -> Answer:
         """Send a chat message; `data` becomes its last line, which has text and figures, where the answer came to its end."""
         values: dict[str, Any] = {"target": "bundled/a", "drafter": "bundled/drafter", "method": "ngram-exact", "line": "default"}
-        values |= GREEDY.options | {"max_new_tokens": tokens, "seed": "1", "learn": True, "keep": True, "system": ""} | options
+        values |= GREEDY.options | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""} | options
         answer = self.call("chat", [prompt, history, self.session, "", *values.values()], stop_after)
         # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path, value], …].
         first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""

@@ -78,12 +78,12 @@ def compare(files: list[Path], history: Iterable[tuple[str, str]]) -> dict[str, 
     return {ACKNOWLEDGED: told, BAD: bad}
 
 
-def greedy(files: list[Path]) -> dict[tuple[str, int], set[str]]:
-    """The acknowledged answers at temperature 0, by prompt and most tokens."""
-    found: dict[tuple[str, int], set[str]] = {}
+def fixed(files: list[Path]) -> dict[tuple[str, int, float], set[str]]:
+    """The acknowledged answers by prompt, most tokens and temperature, which fix them: all have the one seed of `client.SEED`."""
+    found: dict[tuple[str, int, float], set[str]] = {}
     for entry in entries(files):
-        if entry.get("acknowledged") and entry["temperature"] == 0.0:
-            found.setdefault((entry["prompt"], entry["tokens"]), set()).add(entry["answer"])
+        if entry.get("acknowledged"):
+            found.setdefault((entry["prompt"], entry["tokens"], entry["temperature"]), set()).add(entry["answer"])
     return found
 
 

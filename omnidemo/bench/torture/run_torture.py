@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omnidemo.bench.torture import strangers
-from omnidemo.bench.torture.client import Away, Client
+from omnidemo.bench.torture.client import SEED, Away, Client
 from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
 from omnidemo.bench.torture.harm import damage
-from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, greedy, tracebacks
+from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, fixed, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server, served
 from omnidemo.config import DRAFTER, GREEDY, Settings
 from omnidemo.serving.pair_loading import build_pair
@@ -29,7 +29,7 @@ from omnidemo.serving.pair_loading import build_pair
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
 SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
 LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
-REPEATED = 300  # answers at temperature 0 that are decoded once more at the end
+REPEATED = 300  # answers that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
@@ -39,7 +39,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TortureRequest:
-    """`minutes` of cycles; `short`: one cycle of each kind that is quick, for the tests."""
+    """`minutes` of cycles; `short`: one cycle of each kind that is quick, and all that follows, for the tests."""
 
     minutes: float
     clients: int = 3
@@ -89,8 +89,7 @@ class _Torture:
                 cycle += 1
             self._end()
             self._decode_again()
-            if not self.order.short:
-                self._strangers()
+            self._strangers()
         finally:
             for client in self.clients:
                 client.kill()
@@ -232,17 +231,18 @@ class _Torture:
         self._log(self.server)
 
     def _decode_again(self) -> None:
-        """Whether greedy answers, with drafts, learning and whatever failed, are those of plain decoding."""
-        given = sorted(greedy(self.ledgers).items())
+        """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above temperature 0."""
+        given = sorted(fixed(self.ledgers).items())
         settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
         pair = build_pair(USUAL["TARGET"], DRAFTER, settings)
-        for (prompt, tokens), told in self.draw.sample(given, min(REPEATED, len(given))):
-            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **GREEDY.options).text
-            self.report.note("answers at temperature 0, decoded again plainly by one process", told == {text}, prompt)
+        for (prompt, tokens, temperature), told in self.draw.sample(given, min(REPEATED, len(given))):
+            options = GREEDY.options | {"temperature": temperature, "seed": SEED}
+            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options).text
+            self.report.note(f"answers at temperature {temperature:g}, decoded again plainly by one process", told == {text}, prompt)
 
     def _strangers(self) -> None:
-        """A public app and two visitors."""
-        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "TRAINING": "off"}) as public:
+        """A public app and two visitors, whose answers are counted as learned from; no update changes what they compare."""
+        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
             self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
         self._log(public)
 

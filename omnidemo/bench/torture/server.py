@@ -47,6 +47,7 @@ class Server:
         command = [sys.executable, "-m", "omnidemo", "serve"]
         command += ["--ray", "--replicas", str(self.replicas)] if self.replicas else []
         began = time.monotonic()
+        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=own)
         target, drafter = self.settings.get("TARGET", EMBEDDED_TARGET), self.settings.get("DRAFTER", DRAFTER)

@@ -60,14 +60,18 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
-    shown["guesses_right"] = _guesses_right(row.get("metrics") or {})
+    metrics = row.get("metrics") or {}
+    shown |= {"guesses_right": _guesses_right(metrics), "copied_share": finite(metrics.get("copied_share"))}
     return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
 
 
 def _guesses_right(metrics: Mapping[str, Any]) -> float | None:
     """`guesses_right`, the figure below the answer, from the counts: answers of early versions have only these."""
     accepted, proposed = finite(metrics.get("accepted")), finite(metrics.get("proposed"))
-    return accepted / proposed if accepted is not None and proposed else None
+    if accepted is None or proposed is None:
+        return None
+    copied, copies = finite(metrics.get("copied")) or 0.0, finite(metrics.get("copies_proposed")) or 0.0
+    return (accepted - copied) / (proposed - copies) if proposed > copies else None
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
@@ -81,6 +85,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
         ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if gone:
+        services.forget_copies(services.own)
         downloads.forget_files(services.own)
     if not gone and not store.status.ok:
         return f"Not deleted yet: {without_folders(store.status.message)}"

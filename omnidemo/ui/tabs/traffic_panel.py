@@ -131,6 +131,6 @@ def first(services: PublicServices) -> str:
 
 
 def _result(generation: Generation) -> dict[str, Any]:
-    names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup", "guesses_right")
+    names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup", "guesses_right", "copied_share")
     figures = {name: finite(generation.metrics.get(name)) for name in names}
     return {"text": generation.text[:SHOWN_TEXT], "version": generation.adapter_version, "figures": figures}

@@ -1,0 +1,163 @@
+"""The compiled form of `noise` and `race` in `omnidemo.decoding.row_ops`, and the rows of numbers of an answer under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, highest
+from omnidemo.vocab.trie_table import CHILD, SIBLING, TARGET, TOKEN
+
+Words = NDArray[np.uint32]
+# The numbers of the target's tokens by position, made when they are first asked for: rows [n, T or more, whole blocks], the row of a
+# position at its remainder by n; which position each row has [n], −1 for none; and [2] the seed, and the position of the next token.
+# Without rows noise is not shared.
+Shared = tuple[Words, NDArray[np.int64], NDArray[np.int64]]
+
+LANES = 64  # as in `row_ops`
+LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+FIRST, SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # Philox' multipliers and the steps of its keys
+KEY_ONE, KEY_TWO = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+SPREAD = np.uint64(6364136223846793005)
+WHOLE = 4294967296.0  # 2³²
+SLACK = 1.0 + 1e-5  # of comparisons in float32, after which it is looked closely
+
+
+@njit(cache=True, inline="always")
+def mixed(a: Any, b: Any, c: Any, d: Any, one: Any, two: Any) -> Any:
+    """A round of Philox with a key."""
+    first, second = a * FIRST, c * SECOND
+    return (second >> HALF) ^ b ^ one, second & LOW, (first >> HALF) ^ d ^ two, first & LOW
+
+
+@compiled
+def noise_block(seed: Any, position: Any, stream: Any, block: int, made: Words) -> None:
+    """The numbers [BLOCK] of the tokens from block · BLOCK on."""
+    for lane in range(LANES):
+        a, b, c, d = np.uint64(block * LANES + lane), np.uint64(position), np.uint64(stream) & LOW, np.uint64(stream) >> HALF
+        one, two = np.uint64(seed) & LOW, np.uint64(seed) >> HALF
+        for _ in range(10):
+            a, b, c, d = mixed(a, b, c, d, one, two)
+            one, two = (one + KEY_ONE) & LOW, (two + KEY_TWO) & LOW
+        made[lane], made[LANES + lane] = np.uint32(a), np.uint32(b)
+        made[2 * LANES + lane], made[3 * LANES + lane] = np.uint32(c), np.uint32(d)
+
+
+@compiled
+def noise(place: NDArray[np.uint64], made: Words) -> None:
+    """`row_ops.noise` of (seed, position, stream), for whole blocks."""
+    for block in range(len(made) // BLOCK):
+        noise_block(place[0], place[1], place[2], block, made[block * BLOCK : (block + 1) * BLOCK])
+
+
+@compiled
+def race(weights: NDArray[np.float32], numbers: Words) -> Any:
+    """`row_ops.race`."""
+    found = highest(weights)
+    if not weights[found] > 0.0:
+        return found
+    best = time_of(numbers[found], weights[found])
+    for start in range(0, len(weights), BLOCK):
+        end = min(len(weights), start + BLOCK)
+        found, best = nearer(weights[start:end], numbers[start:end], start, found, best)
+    return found
+
+
+@compiled
+def nearer(weights: NDArray[np.float32], numbers: Words, start: int, found: int, best: float) -> tuple[int, float]:
+    """The winner so far and its time, or those of a better one among some tokens from `start` on."""
+    bound, able = np.float32(best * (WHOLE * SLACK)), np.int32(0)
+    for i in range(len(weights)):
+        able |= np.int32(np.float32(~numbers[i]) <= bound * weights[i])
+    if able:
+        for i in range(len(weights)):
+            if weights[i] > 0.0 and np.float32(~numbers[i]) <= bound * weights[i]:
+                time = time_of(numbers[i], weights[i])
+                if time < best or (time == best and start + i < found):
+                    found, best = start + i, time
+    return found, best
+
+
+@compiled
+def time_of(number: Any, weight: Any) -> Any:
+    return -np.log((np.float64(number) + 0.5) / WHOLE) / np.float64(weight)
+
+
+@compiled
+def is_shared(noise: Shared) -> bool:
+    return len(noise[1]) > 0
+
+
+@compiled
+def row_at(noise: Shared, ahead: int) -> Any:
+    """The numbers [T or more] of the position `ahead` of the next token."""
+    rows, known, now = noise
+    position = now[1] + ahead
+    place = position % len(known)
+    if known[place] != position:
+        known[place] = position
+        for block in range(rows.shape[1] // BLOCK):
+            noise_block(now[0], position, np.uint64(0), block, rows[place, block * BLOCK : (block + 1) * BLOCK])
+    return rows[place]
+
+
+@compiled
+def further(stream: Any, drafter_id: int) -> Any:
+    """`randomness.stream_of` of a path that is longer by one."""
+    stream = np.uint64(stream) * SPREAD + np.uint64(drafter_id) + np.uint64(1)
+    return stream if stream != np.uint64(0) else np.uint64(1)
+
+
+@compiled
+def race_at(probs: NDArray[np.float32], noise: Shared, ahead: int, names: NDArray[np.int64]) -> Any:
+    """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are the target tokens that its
+    tokens propose by themselves, −1 for none; or, without `names`, the target's own token by its own."""
+    row = row_at(noise, ahead)
+    if len(names) == 0:
+        return race(probs, row[: len(probs)])
+    found = highest(probs)
+    if not probs[found] > 0.0:
+        return found
+    numbers, own, best, seed, position = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32), np.inf, noise[2][0], noise[2][1] + ahead
+    nearest = found // BLOCK
+    for turn in range((len(probs) + BLOCK - 1) // BLOCK):  # the most probable token's block comes first, and bounds the others
+        block = nearest if turn == 0 else turn - 1 if turn <= nearest else turn
+        start = block * BLOCK
+        end = min(len(probs), start + BLOCK)
+        most: Any = np.float32(0.0)
+        for i in range(start, end):
+            most = max(most, probs[i])
+        if most <= 0.0 or best * most < 0.5 / (WHOLE * SLACK):
+            continue
+        nameless = np.int32(0)
+        for i in range(start, end):
+            nameless |= np.int32((names[i] < 0) & (probs[i] > 0.0))
+        if nameless:
+            noise_block(seed, position, np.uint64(1), block, own)
+        for i in range(start, end):
+            numbers[i - start] = row[names[i]] if names[i] >= 0 else own[i - start]
+        if turn == 0:
+            best = time_of(numbers[found - start], probs[found])
+        found, best = nearer(probs[start:end], numbers[: end - start], start, found, best)
+    return found
+
+
+@compiled
+def race_after(
+    probs: NDArray[np.float32], noise: Shared, ahead: int, stream: Any, node: int, limit: int, info: NDArray[np.int64],
+    kin: NDArray[np.int64],
+) -> Any:  # fmt: skip
+    """A token of a walk by its distribution [D], after a path whose stream and whose node in the trie these are. What completes a target
+    token within the limit has that token's number."""
+    numbers = np.empty((len(probs) + BLOCK - 1) // BLOCK * BLOCK, np.uint32)
+    for block in range(len(numbers) // BLOCK):
+        noise_block(noise[2][0], noise[2][1] + ahead, stream, block, numbers[block * BLOCK : (block + 1) * BLOCK])
+    row, child = row_at(noise, ahead), kin[node, CHILD]
+    while child > 0:
+        if info[child, 0] == 0 and info[child, 1] <= limit:
+            numbers[kin[child, TOKEN]] = row[kin[child, TARGET]]
+        child = kin[child, SIBLING]
+    return race(probs, numbers[: len(probs)])

@@ -1,0 +1,36 @@
+"""Copied drafts on every backend alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from omnidemo import Generation
+from tests.contract.sides import Sides
+
+AGAIN = "Say it again: the small red fox sat on the mat and ate a fish. The small red fox sat on the mat and ate a fish. The small red"
+WARPS: dict[str, dict[str, Any]] = {
+    "greedy": {"temperature": 0.0},
+    "greedy, penalty": {"temperature": 0.0, "repetition_penalty": 1.2},
+    "warm": {"temperature": 1.0},
+    "filters": {"temperature": 0.7, "top_p": 0.9, "top_k": 40, "repetition_penalty": 1.1},
+}
+
+
+def copied(made: Generation) -> int:
+    return sum(token.source == "copied" for done in made.rounds for token in (*done.tokens, *done.discarded))
+
+
+@pytest.mark.parametrize("options", WARPS.values(), ids=WARPS)
+@pytest.mark.parametrize("method", ["copy", "ngram-exact", "token-intersection", "string-exact-match"])
+def test_same_rounds(bundled: Sides, method: str, options: dict[str, Any]) -> None:
+    made = [bundled.ask(AGAIN, method=method, max_new_tokens=30, seed=seed, draft_length=5, **options) for seed in (1, 2)]
+    assert sum(map(copied, made)) > 0
+
+
+def test_greedy_ids_are_those_of_plain_decoding(bundled: Sides) -> None:
+    plain = bundled.ask(AGAIN, method="autoregressive", temperature=0.0)
+    for copying in (False, True):
+        made = bundled.ask(AGAIN, temperature=0.0, draft_length=6, copying=copying)
+        assert made.token_ids == plain.token_ids and (copied(made) > 0) == copying

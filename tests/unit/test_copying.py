@@ -1,0 +1,161 @@
+"""Places of a text, and what is copied from there."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from omnidemo.copying.copier import CopiedDraft, Copier, CopyChances
+from omnidemo.copying.copy_times import CopyTimes
+from omnidemo.copying.text_index import AT_ONCE, BREAK, CANDIDATES, TextIndex
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.pair.copy_memory import CopyMemory
+from omnidemo.records import Match
+
+
+def index(ids: list[int]) -> TextIndex:
+    text = TextIndex()
+    text.extend(ids)
+    return text
+
+
+def by_hand(ids: list[int], tail: list[int], own: bool) -> list[tuple[int, int]]:
+    """(length, index behind) of all places, the newest first."""
+    found = []
+    for end in range(len(ids) - 1, 0, -1):
+        length = 0
+        while length < min(len(tail), end, 32) and ids[end - 1 - length] == tail[-1 - length]:
+            length += 1
+        if length >= 2 and not (own and end == len(ids)):
+            found.append((length, end))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("length", [3, 40, AT_ONCE + 50, 1500])
+def test_places_are_all_that_there_are(seed: int, length: int) -> None:
+    """Entered at once, id by id, and after some were taken back."""
+    draw = random.Random(seed)
+    ids = [draw.randrange(12) for _ in range(length)]
+    wanted = by_hand(ids, ids, True)[:CANDIDATES]
+    whole, single, again = index(ids), TextIndex(), index([*ids[: length // 2], *[3, 1] * (AT_ONCE // (1 + seed))])
+    for token in ids:
+        single.extend([token])
+    again.trim(length // 2)
+    again.extend(ids[length // 2 :])
+    for text in (whole, single, again):
+        found = text.places(ids, True)
+        assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 4)  # other pairs may have the same hash
+
+
+def test_the_oldest_are_forgotten() -> None:
+    text = index([1, 2, 3, 1, 2, 4, 1, 2, 5])
+    assert [at for _, at in text.places([1, 2], False)] == [8, 5, 2]
+    text.drop(3)
+    assert [at for _, at in text.places([1, 2], False)] == [5, 2] and list(text.ids) == [1, 2, 4, 1, 2, 5]
+
+
+def draft(ids: list[int], most: int = 16, earlier: list[int] | None = None, ends: tuple[int, ...] = ()) -> CopiedDraft | None:
+    return Copier(TextIndex(), CopyChances(), ends, len(ids), None if earlier is None else index(earlier)).draft(ids, most)
+
+
+def test_what_followed_is_copied() -> None:
+    found = draft([1, 2, 3, 4, 5, 6, 7, 9, 1, 2, 3])
+    assert found is not None and found.ids[:5] == [4, 5, 6, 7, 9]
+    assert found.matches[:2] == [Match(3, "prompt"), Match(4, "prompt")]
+    assert all(before > after for before, after in zip(found.chances, found.chances[1:], strict=False))
+    limited = draft([1, 2, 3, 4, 5, 6, 7, 9, 1, 2, 3], most=2)
+    assert limited is not None and limited.ids == [4, 5]
+    assert draft([1, 2, 3, 4, 5]) is None and draft([1]) is None and draft([], 3) is None
+
+
+def test_most_places_decide_and_an_end_ends() -> None:
+    often = draft([1, 2, 3, 0, 1, 2, 4, 0, 1, 2, 4, 9, 1, 2, 3, 1, 2, 4, 5, 8, 1, 2])
+    assert often is not None and often.ids[0] == 4
+    end = draft([1, 2, 3, 7, 5, 6, 8, 1, 2, 3], ends=(7,))
+    assert end is not None and end.ids == [7]
+
+
+def test_earlier_answers_are_a_source_and_are_not_run_together() -> None:
+    found = draft([9, 1, 2, 3], earlier=[1, 2, 3, 4, BREAK, 8, 8])
+    assert found is not None and found.ids == [4] and found.matches == [Match(3, "earlier")]
+
+
+def test_chances_follow_what_is_accepted() -> None:
+    ids = [1, 2, 3, 4, 5, 6, 7, 9, 1, 2, 3]
+    copier = Copier(TextIndex(), CopyChances(), (), len(ids))
+    before = copier.draft(ids, 4)
+    assert before is not None
+    for _ in range(60):
+        copier.learn(before, [0.0])
+    after = copier.draft(ids, 4)
+    assert after is None or after.chances[0] < 0.2 < before.chances[0]
+    for _ in range(200):
+        copier.learn_from(before, before.ids)
+    mended = copier.draft(ids, 4)
+    assert mended is not None and mended.chances[0] > 0.7
+
+
+@pytest.mark.parametrize("ids", [[7] * 8000, [draw % 5000 for draw in range(8192)]], ids=["one token", "a long prompt"])
+def test_long_prompts_are_entered_in_one_go(ids: list[int]) -> None:
+    """The work, not the clock: ten chats of 8,192 ids by numpy, a look-up by at most so many places."""
+    began = time.process_time()
+    for _ in range(10):
+        assert len(index(ids).places(ids, True)) <= CANDIDATES
+    assert time.process_time() - began < 5.0  # 20 ms on a quiet machine
+
+
+def test_memory_is_bounded_and_of_its_domain() -> None:
+    memory = CopyMemory(1 << 16, threading.Lock())
+    for answer in range(400):
+        memory.keep("a", [1, 2, 3], [answer, 5, 6, 7, 8, 9, 10, 11, 12, 13])
+    text = memory.of("a")
+    assert text is not None and memory.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
+    assert [at for _, at in text.places([399, 5, 6], False)] and not text.places([0, 5], False)
+    memory.keep("b", [], [1, 2])
+    memory.forget("a")
+    assert memory.of("a") is None and len(text) == 0 and memory.of("b") is not None
+    memory.clear()
+    assert memory.nbytes == 0
+    nothing = CopyMemory(0, threading.Lock())
+    nothing.keep("a", [1], [2, 3])
+    assert nothing.of("a") is None
+
+
+def test_measured_rows_decide_how_much_is_copied() -> None:
+    times = CopyTimes()
+    for count in (2, 4, 8):
+        for _ in range(10):
+            times.note(count, 1.0 + 0.3 * count)
+    first, row = times.line(1.0)
+    assert first == pytest.approx(0.0, abs=0.1) and row == pytest.approx(0.3, abs=0.03)
+    slow = CopyTimes()
+    slow.note(1, 60.0)
+    assert slow.line(1.0)[1] < 0.5  # one slow round does not end copying
+    for _ in range(64):
+        slow.note(0, 1.0)
+    assert slow.line(1.0) == CopyTimes().line(1.0)
+
+
+def test_the_policy_copies_while_an_id_saves_more_than_it_costs() -> None:
+    known = CostModel()
+    for _ in range(16):
+        known.time(0, 0, 0, 1, 0.0, 1.0)
+    for count in (1, 3, 8):
+        for _ in range(10):
+            known.time(count, 0, count, 1 + count // 2, 0.0, 1.0 + 0.2 * count)
+    policy = CostPolicy(8, known)
+    sure = CopiedDraft([1, 2, 3], [Match(3, "prompt")] * 3, [0, 0, 0], [0.9, 0.6, 0.05])
+    assert policy.copies(0, sure, True) == 2
+    assert policy.copies(0, CopiedDraft([1], [Match(2, "prompt")], [0], [0.05]), True) == 0
+
+
+def test_learning_from_rounds_that_copied_leaves_the_drafters_figures_alone() -> None:
+    known = CostModel()
+    known.time(3, 0, 3, 2, 0.0, 1.0)
+    assert known.drafts == 0 and known.speedup is None and np.isclose(known.length, 0.0)
