@@ -30,16 +30,18 @@ def answers(
     out: Annotated[Path, typer.Option(help="the folder of the shards")],
     sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
     kept: Annotated[bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")] = False,
-    most: Annotated[int, typer.Option(help="prompts of a set at most")] = 1_000_000,
+    most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
     tokens: Annotated[int, typer.Option(help="stop after so many, to the end of a shard")] = 2_000_000,
     rows: Annotated[int, typer.Option(help="answers at once")] = 48,
     part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
     rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
+    length: Annotated[int, typer.Option(help="tokens of an answer")] = 192,
+    own_manner: Annotated[bool, typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8")] = False,
     free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
 ) -> None:
     """Write a target's answers to the training prompts, from where the last run stopped."""
     from lab import prompt_sets
-    from lab.answers import write_answers
+    from lab.answers import Wanted, write_answers
     from omnidemo.models.load import load_model
 
     found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
@@ -47,11 +49,12 @@ def answers(
     if unknown := sorted(set(chosen) - set(found)):
         raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets")
     number, count = map(int, part.split("/"))
-    asked = {one: found[one][:most][number::count] for one in chosen}
+    asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
     model = load_model(target, device="cpu", fast=False)
-    write_answers(model, name, asked, out, rows, tokens, rounds, free, (number, count), lambda text: typer.echo(text))
+    wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)
+    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo)
 
 
 @app.command()

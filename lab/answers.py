@@ -9,14 +9,16 @@ import json
 import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lab.batched import Answer, BatchedWriter, Order
+from lab.batched import LOOPS, Answer, BatchedWriter, Order
 from lab.prompt_sets import Prompt, in_turns
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.config import Manner
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 from omnidemo.private_folders import replacing
@@ -24,8 +26,8 @@ from omnidemo.private_folders import replacing
 FREE = "free"  # the set of texts that a model writes of itself, from its start token on
 SAMPLED = 0.8  # temperature of the answers that are drawn
 SHARD = 64  # answers
-LONGEST = {FREE: 256}
-LENGTH = 192  # tokens of other answers
+LONGEST = 256  # tokens of such a text
+LENGTH = 192  # tokens of an answer
 START = ("<|endoftext|>", "<|begin|>")  # what texts begin with, in models whose own begin token begins a turn of a chat
 
 
@@ -38,26 +40,44 @@ def done(folder: Path) -> set[str]:
     return {json.loads(line)["order"] for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()}
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is written to each prompt: a greedy answer, and `rounds` drawn ones, in `manner` or at temperature `SAMPLED`; after every prompt
+    of each set `free` texts without a prompt. `part` (i, n): every nth prompt from the ith on, and texts numbered so. `cut`: an answer
+    ends once it loops."""
+
+    length: int = LENGTH
+    rounds: int = 1
+    manner: Manner | None = None
+    free: int = 0
+    part: tuple[int, int] = (0, 1)
+    cut: bool = True
+
+
 def work(
-    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
-    rounds: int = 1, free: int = 0, part: tuple[int, int] = (0, 1),
+    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str], wanted: Wanted,
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
-    """What is to be written: to each prompt a greedy answer and `rounds` drawn ones, the sets in turns; and after every one of each set
-    `free` texts without a prompt, numbered from `part[0]` in steps of `part[1]`."""
+    """What is to be written, the sets in turns. `start`: the ids that texts without a prompt begin with; none are written without."""
+
+    def order(name: str, temperature: float, length: int) -> Order:
+        manner = wanted.manner if temperature > 0 else None
+        if manner is None:
+            return Order(name, temperature, seed_of(name), length)
+        return Order(name, manner.temperature, seed_of(name), length, manner.top_p, manner.repetition_penalty)
 
     def orders(name: str, temperatures: Sequence[float], length: int) -> list[Order]:
-        wanted = [(f"{target}/{name}/{turn}", heat) for turn, heat in enumerate(temperatures)]
-        return [Order(order, heat, seed_of(order), length) for order, heat in wanted if order not in finished]
+        every = (order(f"{target}/{name}/{turn}", heat, length) for turn, heat in enumerate(temperatures))
+        return [one for one in every if one.id not in finished]
 
-    number, since = part[0], 0
+    number, since = wanted.part[0], 0
     for name, prompt in in_turns(sets):
         if since == 0:
-            for _ in range(free if start else 0):
-                if texts := orders(f"{FREE}/{number}", [SAMPLED], LONGEST[FREE]):
+            for _ in range(wanted.free if start else 0):
+                if texts := orders(f"{FREE}/{number}", [SAMPLED], LONGEST):
                     yield start, texts
-                number += part[1]
+                number += wanted.part[1]
         since = (since + 1) % len(sets)
-        if answers := orders(f"{name}/{prompt.id}", [0.0, *[SAMPLED] * rounds], LENGTH):
+        if answers := orders(f"{name}/{prompt.id}", [0.0, *[SAMPLED] * wanted.rounds], wanted.length):
             yield spell(prompt.text), answers
 
 
@@ -67,8 +87,8 @@ def start_of(model: LanguageModel) -> list[int]:
 
 
 def write_answers(
-    model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, rounds: int, free: int,
-    part: tuple[int, int], report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+    model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, wanted: Wanted,
+    report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
 ) -> int:  # fmt: skip
     """Write shards of a target's answers until there are so many tokens of them here, and return how many were written."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,11 +100,11 @@ def write_answers(
     def spell(text: str) -> list[int]:
         return speller.messages([{"role": "user", "content": text}])
 
-    writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows)
+    writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows, loops=LOOPS if wanted.cut else 0)
     pending: list[Answer] = []
     total, began = 0, clock()
     try:
-        for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), rounds, free, part)):
+        for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), wanted)):
             pending.append(answer)
             total += len(answer.ids)
             if len(pending) == SHARD:
@@ -115,5 +135,5 @@ def line_of(target: str, answer: Answer) -> dict[str, Any]:
     source = order.id.split("/")[1]
     return {
         "order": order.id, "set": source, "target": target, "temperature": order.temperature, "seed": order.seed,
-        "reason": answer.reason, "prompt": answer.prompt, "answer": answer.ids,
+        "top_p": order.top_p, "penalty": order.penalty, "reason": answer.reason, "prompt": answer.prompt, "answer": answer.ids,
     }  # fmt: skip

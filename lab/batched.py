@@ -1,6 +1,7 @@
 """Many answers at once: one pass of some dozen rows, each of another answer, per step.
 
-A product of 48 rows in bfloat16 takes three times as long as one of a single row. What is written is not quite what the model in float32
+A product of 48 rows in bfloat16 takes three times as long as one of a single row. Two processes of one thread each write half as much again
+as one of two threads. What is written is not quite what the model in float32
 writes: its products are rounded. For a drafter to learn from that does not matter.
 """
 
@@ -20,17 +21,20 @@ from lab import batched_attention
 from omnidemo.backends.fused_llama import FusedLlama
 
 TOP = 16  # most probable tokens of each row that are kept
+NUCLEUS = 64  # most probable tokens of which one is drawn under top-p
 GROUP, LOOPS = 8, 4  # an answer ends when it writes a group of so many tokens for the so-manieth time
 
 
 @dataclass(slots=True)
 class Order:
-    """An answer to be written: temperature 0 is greedy. `seed` decides what is drawn."""
+    """An answer to be written: temperature 0 is greedy. `seed` decides what is drawn. `penalty`: repetition penalty within the answer."""
 
     id: str
     temperature: float
     seed: int
     length: int
+    top_p: float = 1.0
+    penalty: float = 1.0
 
 
 @dataclass(slots=True)
@@ -65,13 +69,14 @@ class _Waiting:
 
 
 class BatchedWriter:
-    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens."""
+    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens. `loops`: how often
+    a group of tokens may come before the answer ends; 0: for ever."""
 
-    def __init__(self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024) -> None:
+    def __init__(self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024, loops: int = LOOPS) -> None:
         def half(weight: Tensor) -> Tensor:
             return weight.detach().to(torch.bfloat16)
 
-        self.runner, self.ends, self.positions = runner, frozenset(ends), positions
+        self.runner, self.ends, self.positions, self.loops = runner, frozenset(ends), positions, loops
         self.layers = [
             (layer.before.weight, half(layer.qkv.weight), None if layer.qkv.bias is None else half(layer.qkv.bias), layer.heads,
              half(layer.out.weight), layer.after.weight, half(layer.gate_up.weight), half(layer.down.weight))
@@ -124,7 +129,7 @@ class BatchedWriter:
             row.top.pop()
             row.logprobs.pop()
             return "length"
-        if row.groups[group] >= LOOPS and len(row.ids) > GROUP:
+        if self.loops and row.groups[group] >= self.loops and len(row.ids) > GROUP:
             row.top.pop()
             row.logprobs.pop()
             return "loop"
@@ -192,15 +197,35 @@ class BatchedWriter:
         highest = values[:, :1]
         logprobs = (values - highest - (logits - highest).exp_().sum(-1, keepdim=True).log_()).to(torch.float16).numpy()
         best = ids.to(torch.int32).numpy()
-        drawn = [number for number, row in enumerate(rows) if row.order.temperature > 0]
         picked: dict[int, int] = {}
+        for number, row in enumerate(rows):
+            if row.order.top_p < 1.0 or row.order.penalty != 1.0:
+                picked[number] = _filtered(row, logits[number])
+        drawn = [number for number, row in enumerate(rows) if row.order.temperature > 0 and number not in picked]
         if drawn:
             heat = torch.tensor([rows[number].order.temperature for number in drawn])[:, None]
             mass = ((logits[drawn] - highest[drawn]) / heat).exp_().cumsum(-1)
             uniform = torch.tensor([rows[number].generator.random() for number in drawn], dtype=torch.float32)[:, None]
             places = torch.searchsorted(mass, uniform * mass[:, -1:], right=True).clamp_(max=logits.shape[1] - 1)
-            picked = dict(zip(drawn, places[:, 0].tolist(), strict=True))
+            picked |= zip(drawn, places[:, 0].tolist(), strict=True)
         for number, row in enumerate(rows):
             row.next_id = picked[number] if number in picked else int(best[number, 0])
             row.top.append(best[number])
             row.logprobs.append(logprobs[number])
+
+
+def _filtered(row: _Row, logits: Tensor) -> int:
+    """A row's next token under a repetition penalty and top-p, from its `NUCLEUS` most probable ones."""
+    order = row.order
+    if order.penalty != 1.0:
+        seen = torch.tensor(sorted(set(row.ids)), dtype=torch.int64)
+        logits = logits.clone()
+        logits[seen] = torch.where(logits[seen] > 0, logits[seen] / order.penalty, logits[seen] * order.penalty)
+    values, ids = logits.topk(NUCLEUS)
+    if order.temperature <= 0:
+        return int(ids[0])
+    probs = (values / order.temperature).softmax(-1).double()
+    before = probs.cumsum(-1) - probs
+    probs = torch.where(before < order.top_p, probs, 0.0)
+    place = torch.searchsorted(probs.cumsum(-1), row.generator.random() * probs.sum(), right=True)
+    return int(ids[min(int(place), NUCLEUS - 1)])

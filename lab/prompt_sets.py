@@ -76,6 +76,12 @@ def training(folder: Path) -> dict[str, list[Prompt]]:
     return {name: [prompt for prompt in prompts if not scored & marks(prompt.text)] for name, prompts in sets.items()}
 
 
+def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
+    """At most so many of them, evenly from the first to the last."""
+    count = min(most, len(prompts))
+    return [prompts[number * len(prompts) // count] for number in range(count)]
+
+
 def in_turns(sets: Mapping[str, Sequence[Prompt]], seed: int = 0) -> Iterator[tuple[str, Prompt]]:
     """(set, prompt), one of each set after the other, each set in an order of its own, until the longest ends."""
     orders = {name: random.Random(f"{seed} {name}").sample(list(prompts), len(prompts)) for name, prompts in sets.items()}
