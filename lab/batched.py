@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lab import batched_attention
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.weight_arena import Matrix
 
 TOP = 16  # most probable tokens of each row that are kept
 NUCLEUS = 64  # most probable tokens of which one is drawn under top-p
@@ -68,21 +69,36 @@ class _Waiting:
     keys_values: Tensor  # [layers, 2, Hkv, T, D]
 
 
+class _Product:
+    """A matrix in bfloat16; where oneDNN computes such products, laid out as it reads `rows` rows fastest."""
+
+    def __init__(self, matrix: Matrix, rows: int) -> None:
+        self.weight = matrix.weight.detach().to(torch.bfloat16)
+        self.bias = None if matrix.bias is None else matrix.bias.detach().to(torch.bfloat16)
+        self.laid_out = torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        if self.laid_out:
+            self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if not self.laid_out:
+            return F.linear(x, self.weight, self.bias)
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+
+
 class BatchedWriter:
     """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens. `loops`: how often
     a group of tokens may come before the answer ends; 0: for ever."""
 
     def __init__(self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024, loops: int = LOOPS) -> None:
-        def half(weight: Tensor) -> Tensor:
-            return weight.detach().to(torch.bfloat16)
+        def product(matrix: Matrix) -> _Product:
+            return _Product(matrix, rows)
 
         self.runner, self.ends, self.positions, self.loops = runner, frozenset(ends), positions, loops
         self.layers = [
-            (layer.before.weight, half(layer.qkv.weight), None if layer.qkv.bias is None else half(layer.qkv.bias), layer.heads,
-             half(layer.out.weight), layer.after.weight, half(layer.gate_up.weight), half(layer.down.weight))
+            (layer.before.weight, product(layer.qkv), layer.heads, product(layer.out), layer.after.weight, product(layer.gate_up), product(layer.down))
             for layer in runner.layers
-        ]  # fmt: skip
-        self.embed, self.head = runner.embed, half(runner.head.weight)
+        ]
+        self.embed, self.head = runner.embed, product(runner.head)
         self.caches = torch.zeros(len(self.layers), 2, rows, runner.kv_heads, positions, runner.head_dim, dtype=torch.bfloat16)
         self.bits = self.caches.view(torch.int16).numpy().view(np.uint16)
         self.slots: list[_Row | None] = [None] * rows
@@ -149,7 +165,7 @@ class BatchedWriter:
             return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads)[0].transpose(0, 1)
 
         states = self._pass(torch.tensor(prompt), cos, sin, attend)[-1:]
-        logits, keys_values = F.linear(states.to(torch.bfloat16), self.head).float(), torch.stack(kept)
+        logits, keys_values = self.head(states.to(torch.bfloat16)).float(), torch.stack(kept)
         rows = [_Row(order, prompt, np.random.default_rng(order.seed)) for order in orders]
         self._choose(rows, logits.expand(len(rows), -1))
         for row in rows:
@@ -174,21 +190,21 @@ class BatchedWriter:
 
         tokens = torch.tensor([row.next_id for _, row in active])
         states = self._pass(tokens, self.cos[places], self.sin[places], attend)
-        return F.linear(states.to(torch.bfloat16), self.head).float()
+        return self.head(states.to(torch.bfloat16)).float()
 
     def _pass(self, tokens: Tensor, cos: Tensor, sin: Tensor, attend) -> Tensor:  # type: ignore[no-untyped-def]
         """The normalised last states [T, H]; see `FusedLlama.run`. The residual stream is float32."""
         runner, eps = self.runner, self.runner.eps
         heads, dim, both = runner.heads, runner.head_dim, runner.heads + runner.kv_heads
         x, half = F.embedding(tokens, self.embed), torch.bfloat16
-        for number, (before, qkv, bias, head_norms, out, after, gate_up, down) in enumerate(self.layers):
-            mixed = F.linear(F.rms_norm(x, before.shape, before, eps).to(half), qkv, bias).float().view(len(x), both + runner.kv_heads, dim)
+        for number, (before, qkv, head_norms, out, after, gate_up, down) in enumerate(self.layers):
+            mixed = qkv(F.rms_norm(x, before.shape, before, eps).to(half)).float().view(len(x), both + runner.kv_heads, dim)
             turned = mixed[:, :both] if head_norms is None else head_norms(mixed[:, :both])
             turned = torch.addcmul(turned * cos, turned.roll(dim // 2, -1), sin)
             seen = attend(number, turned[:, :heads], turned[:, heads:], mixed[:, both:])
-            x = x + F.linear(seen.reshape(len(x), heads * dim), out)
-            gate, up = F.linear(F.rms_norm(x, after.shape, after, eps).to(half), gate_up).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, down)
+            x = x + out(seen.reshape(len(x), heads * dim))
+            gate, up = gate_up(F.rms_norm(x, after.shape, after, eps).to(half)).chunk(2, -1)
+            x = x + down(F.silu(gate) * up)
         return F.rms_norm(x, runner.norm.weight.shape, runner.norm.weight, eps)
 
     def _choose(self, rows: list[_Row], logits: Tensor) -> None:
