@@ -121,21 +121,33 @@ def ceilings(
     target: Targets,
     shards: Shards,
     most: Annotated[int, typer.Option(help="answers of a set at most, greedy and drawn ones each")] = 60,
+    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
+    step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
 ) -> None:
-    """How well drafters guess recorded answers: agreement, and tokens a round."""
+    """How well drafters guess recorded answers, and how fast copying and they would make the target at given prices."""
     from transformers import AutoModelForCausalLM
 
+    from lab.ceilings import Prices
     from lab.corpus import few, vocabulary_of
-    from lab.score import score, table
+    from lab.guesses import guess
+    from lab.score import agreement_table, speed_table
     from lab.shards import read_shards
     from lab.spelling import Spelling
     from omnidemo.models import model_files
 
-    for one in drafter:
+    costs = {int(count): float(price) for count, price in (one.split("=") for one in rows.split(","))}
+    if len(step) not in (1, len(drafter)):
+        raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
+    for number, one in enumerate(drafter):
         model = AutoModelForCausalLM.from_pretrained(model_files.find(one, hub=False), dtype=torch.float32).eval()
         for name, place in (named.split("=", 1) for named in target):
-            spelling = Spelling(vocabulary_of(place), vocabulary_of(one))
-            typer.echo(f"\n{one} for {name}\n\n{table(score(model, few(read_shards(shards, name), most), spelling))}")
+            vocabulary = vocabulary_of(place)
+            spelling, prices = Spelling(vocabulary, vocabulary_of(one)), Prices(costs, step[number % len(step)])
+            found = [made for answer in few(read_shards(shards, name), most) if (made := guess(model, answer, spelling)) is not None]
+            typer.echo(f"\n{one} for {name}\n\n{agreement_table(found)}")
+            for drawn in (False, True):
+                manner = "drawn" if drawn else "greedy"
+                typer.echo(f"\n{manner}: tokens a round, × plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}")
 
 
 @app.command()

@@ -95,7 +95,15 @@ class BatchedWriter:
 
         self.runner, self.ends, self.positions, self.loops = runner, frozenset(ends), positions, loops
         self.layers = [
-            (layer.before.weight, product(layer.qkv), layer.heads, product(layer.out), layer.after.weight, product(layer.gate_up), product(layer.down))
+            (
+                layer.before.weight,
+                product(layer.qkv),
+                layer.heads,
+                product(layer.out),
+                layer.after.weight,
+                product(layer.gate_up),
+                product(layer.down),
+            )
             for layer in runner.layers
         ]
         self.embed, self.head = runner.embed, product(runner.head)
@@ -162,7 +170,9 @@ class BatchedWriter:
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             q, k, v = (part.transpose(0, 1).to(torch.bfloat16) for part in (queries, keys, values))
             kept.append(torch.stack([k, v]))
-            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads)[0].transpose(0, 1)
+            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads)[
+                0
+            ].transpose(0, 1)
 
         states = self._pass(torch.tensor(prompt), cos, sin, attend)[-1:]
         logits, keys_values = self.head(states.to(torch.bfloat16)).float(), torch.stack(kept)

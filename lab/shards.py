@@ -25,6 +25,7 @@ class Recorded:
     ids: list[int]
     top: NDArray[Any] | None = None
     logprobs: NDArray[Any] | None = None
+    penalty: float = 1.0
 
 
 def read_shards(folder: Path, target: str | None = None) -> Iterator[Recorded]:
@@ -38,6 +39,6 @@ def read_shards(folder: Path, target: str | None = None) -> Iterator[Recorded]:
             end = at + len(record["answer"])
             yield Recorded(
                 record["set"], record["order"], record["target"], record["temperature"], record["reason"], record["prompt"],
-                record["answer"], top[at:end], logprobs[at:end],
+                record["answer"], top[at:end], logprobs[at:end], record.get("penalty", 1.0),
             )  # fmt: skip
             at = end

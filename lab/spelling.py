@@ -45,7 +45,9 @@ class Spelling:
     def __init__(self, target: Vocabulary, drafter: Vocabulary, target_rows: int | None = None) -> None:
         self.map = VocabularyMap(target, drafter, target_rows or len(target), len(drafter))
 
-    def spell(self, prompt: Sequence[int], answer: Sequence[int], top: NDArray[Any] | None = None, logprobs: NDArray[Any] | None = None) -> Spelled:
+    def spell(
+        self, prompt: Sequence[int], answer: Sequence[int], top: NDArray[Any] | None = None, logprobs: NDArray[Any] | None = None
+    ) -> Spelled:
         """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has one label, what was written."""
         cache: Any = _NoCache()
         context = DrafterContext(cache, self.map)
@@ -66,7 +68,9 @@ class Spelling:
         if top is not None and logprobs is not None:
             probs = np.exp(logprobs.astype(np.float64))
             for place, begin in zip(owners, starts, strict=False):
-                self._label(context.ids, begin, ends[len(prompt) + place + 1], top[place].tolist(), probs[place].tolist(), label_ids, weights)
+                self._label(
+                    context.ids, begin, ends[len(prompt) + place + 1], top[place].tolist(), probs[place].tolist(), label_ids, weights
+                )
         return Spelled(context.ids, first, owners, starts, label_ids, weights)
 
     def _label(

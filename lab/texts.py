@@ -21,7 +21,9 @@ def human_texts(folder: Path) -> Iterator[tuple[str, str, str]]:
                     yield name, record["prompt"], record["answer"].replace("\t", "    ").replace("\r", "")
 
 
-def as_answers(folder: Path, target: str, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int) -> Iterator[Recorded]:
+def as_answers(
+    folder: Path, target: str, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int
+) -> Iterator[Recorded]:
     """The same in a target's ids."""
     for number, (name, prompt, answer) in enumerate(human_texts(folder)):
         ids = [*encode(answer), end] if answer else []

@@ -35,7 +35,12 @@ def folder(tmp_path: Path) -> Path:
 
 def test_kept_parts_do_not_teach(folder: Path) -> None:
     training, kept = prompt_sets.training(folder), prompt_sets.kept(folder)
-    assert {name: len(kept[name]) for name in ("dolly", "summaries", "tasks", "sql")} == {"dolly": 100, "summaries": 40, "tasks": 40, "sql": 40}
+    assert {name: len(kept[name]) for name in ("dolly", "summaries", "tasks", "sql")} == {
+        "dolly": 100,
+        "summaries": 40,
+        "tasks": 40,
+        "sql": 40,
+    }
     assert [prompt.text for prompt in training["dolly"]] == [f"Question {number}" for number in range(50)]
     assert len(training["summaries"]) == 20 and len(training["tasks"]) == 10
     scored = {prompt.text for prompts in kept.values() for prompt in prompts}

@@ -10,8 +10,8 @@ import torch
 
 from lab.answers import save
 from lab.batched import Answer, Order
+from lab.guesses import guess
 from lab.rows import CHANNELS, Chat, pack, write_rows
-from lab.score import count_rounds, guesses, trace_of
 from lab.shards import Recorded, read_shards
 from lab.spelling import LABELS, WHOLE, Spelling
 from omnidemo.bundled.training_llama import labels_of
@@ -80,18 +80,10 @@ def test_labels_of_rows() -> None:
     assert labels_of(rows[:, :3])[0].shape == (2, 4, 1)
 
 
-def test_rounds_of_a_fixed_length() -> None:
-    assert count_rounds([False] * 3, [1] * 3, 4) == 3
-    assert count_rounds([True] * 10, [1] * 10, 4) == 2
-    assert count_rounds([True, True, False, True], [1, 4, 1, 1], 4) == 3  # the n-gram of 4 does not fit behind another token
-
-
 def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
     target, drafter = vocabularies
     answer = recorded(target, " the the the", [(" a", 0.25)])
     spelling = Spelling(target, drafter)
-    trace = trace_of(answer, spelling)
-    assert trace is not None
     the = spelling.map.spelling(answer.ids[0])
 
     class Model:
@@ -100,5 +92,11 @@ def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary
             logits[..., the[0]] = 0.0  # type: ignore[index]
             return type("Output", (), {"logits": logits})()
 
-    agreed, same = guesses(Model(), trace)
-    assert agreed == pytest.approx([0.5] * len(answer.ids), abs=1e-3) and same.tolist() == [1.0] * len(answer.ids)
+    found = guess(Model(), answer, spelling)
+    assert found is not None
+    assert found.agreed == pytest.approx([0.5] * len(answer.ids), abs=1e-3) and found.same.tolist() == [1.0] * len(answer.ids)
+    assert found.right.all() and found.sure == pytest.approx([1.0] * len(answer.ids), abs=1e-3)
+    answer.penalty = 1e6
+    penalised = guess(Model(), answer, spelling)
+    assert penalised is not None and penalised.right.tolist() == [True, False, False]  # its only word has been written
+    assert penalised.same.tolist() == [1.0] * len(answer.ids)
