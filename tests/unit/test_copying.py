@@ -53,6 +53,25 @@ def test_places_are_all_that_there_are(seed: int, length: int) -> None:
         assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 4)  # other pairs may have the same hash
 
 
+def test_places_in_several_tables_and_after_going_back_behind_the_newest() -> None:
+    draw = random.Random(0)
+    ids = [draw.randrange(40) for _ in range(6000)]
+    text = TextIndex()
+    for token in [*ids[:900], *[7] * 5000]:
+        text.extend([token])
+    assert len(text.tables) == 3
+    text.trim(900)
+    assert len(text.tables) == 1
+    for token in ids[900:]:
+        text.extend([token])
+    assert len(text.tables) == 3
+    for end in (6000, 3000, 2000):  # of what stands in all tables, in two and in one
+        wanted, found = by_hand(ids, ids[:end], False)[:CANDIDATES], text.places(ids[:end], False)
+        assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 2)
+    text.drop(5500)
+    assert len(text.tables) == 1 and text.places(ids, True) == by_hand(ids[5500:], ids[5500:], True)[:CANDIDATES]
+
+
 def test_the_oldest_are_forgotten() -> None:
     text = index([1, 2, 3, 1, 2, 4, 1, 2, 5])
     assert [at for _, at in text.places([1, 2], False)] == [8, 5, 2]
