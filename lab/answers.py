@@ -55,7 +55,8 @@ class Wanted:
 
 
 def work(
-    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str], wanted: Wanted,
+    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
+    wanted: Wanted,
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
     """What is to be written, the sets in turns. `start`: the ids that texts without a prompt begin with; none are written without."""
 

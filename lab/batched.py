@@ -86,8 +86,8 @@ class _Product:
 
 
 class BatchedWriter:
-    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens. `loops`: how often
-    a group of tokens may come before the answer ends; 0: for ever."""
+    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens. `loops`: how
+    often a group of tokens may come before the answer ends; 0: for ever."""
 
     def __init__(self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024, loops: int = LOOPS) -> None:
         def product(matrix: Matrix) -> _Product:
@@ -118,7 +118,7 @@ class BatchedWriter:
         """The answers to prompts' ids, each prompt with its orders, in the order in which they end. Too long prompts are left out."""
         source, waiting = iter(orders), deque[_Waiting]()
         while True:
-            for slot, row in enumerate(self.slots):
+            for slot in range(len(self.slots)):
                 while self.slots[slot] is None:
                     while not waiting:
                         found = next(source, None)

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@numba.njit(parallel=True, fastmath=True, cache=True)  # type: ignore[untyped-decorator]
-def attend(
-    queries: NDArray[np.float32], keys: NDArray[np.uint16], values: NDArray[np.uint16], slots: NDArray[np.int64], lengths: NDArray[np.int64],
-    out: NDArray[np.float32],
-) -> Any:  # fmt: skip
+def _attend(
+    queries: NDArray[np.float32], keys: NDArray[np.uint16], values: NDArray[np.uint16], slots: NDArray[np.int64],
+    lengths: NDArray[np.int64], out: NDArray[np.float32],
+) -> None:  # fmt: skip
     """`out` [rows, heads, D] for scaled `queries` of that shape. Row r looks at the first `lengths[r]` positions of `slots[r]` in `keys`
     and `values` [slots, Hkv, positions, D], which are the bits of bfloat16."""
     rows, heads, dim = queries.shape
@@ -52,3 +51,6 @@ def attend(
         for share in range(shares):
             for d in range(dim):
                 out[row, first + share, d] = mixed[share, d] / sums[share]
+
+
+attend: Any = numba.njit(parallel=True, fastmath=True, cache=True)(_attend)

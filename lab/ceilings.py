@@ -3,8 +3,9 @@
 A round proposes the best number of ids by what they are expected to save, as the policy `cost` does, but its prices are known and exact,
 and rows need not lie on a line. A drafter's guess counts as accepted where its most probable tokens spell what was written; so at
 temperature 0 these are the rounds of `ngram-exact` that knows all n-grams, and above it few more would be accepted. Chances are learned
-from what became of earlier drafts of the same set, and a drafter that loses time is asked again in every sixteenth round only. No earlier answers are copied from. `oracle`: every round proposes just what will be
-accepted, whoever guesses it; no policy can do better with these guesses.
+from what became of earlier drafts of the same set, and a drafter that loses time is asked in every sixteenth round only. No earlier
+answers are copied from. `oracle`: every round proposes just what will be accepted, whoever guesses it; no policy can do better with these
+guesses.
 """
 
 from __future__ import annotations

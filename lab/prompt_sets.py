@@ -39,8 +39,9 @@ SOURCES: Mapping[str, Source] = {
     "sql": Source("spider_dev.jsonl", 600),
 }
 KEPT_FILES: Mapping[str, str] = {"gsm8k_test": "gsm8k_test.jsonl", "humaneval": "humaneval.jsonl"}
-OWN_TRAINING = ("train/code.jsonl", "train/howto.jsonl", "train/maths.jsonl", "train/news.jsonl", "train/stories.jsonl")
-OWN_KEPT = ("held_out.jsonl", "probes.jsonl", "examples.jsonl", "free.jsonl", *(f"{name}.jsonl" for name in ("code", "howto", "maths", "news", "stories")))  # fmt: skip
+OWN_TOPICS = ("code", "howto", "maths", "news", "stories")
+OWN_TRAINING = tuple(f"train/{name}.jsonl" for name in OWN_TOPICS)
+OWN_KEPT = tuple(f"{name}.jsonl" for name in ("held_out", "probes", "examples", "free", *OWN_TOPICS))
 
 
 def read_lines(path: Path) -> list[Prompt]:

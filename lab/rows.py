@@ -1,4 +1,4 @@
-"""Rows of tokens to train a drafter on, in the files that `bundled/training_loop.py` reads: several chats in each, shuffled for every epoch."""
+"""Rows of tokens to train a drafter on, several chats in each, in the files that `bundled/training_loop.py` reads."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Score:
 
 
 def count_rounds(right: Sequence[bool], length: int) -> int:
-    """Rounds that it takes to write tokens with drafts of so many guesses, each right or not. The last round's draft ends with the answer."""
+    """Rounds that it takes to write tokens with drafts of so many guesses, each right or not; the last draft ends with the answer."""
     rounds, at = 0, 0
     while at < len(right):
         left = length

@@ -48,7 +48,7 @@ class Spelling:
     def spell(
         self, prompt: Sequence[int], answer: Sequence[int], top: NDArray[Any] | None = None, logprobs: NDArray[Any] | None = None
     ) -> Spelled:
-        """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has one label, what was written."""
+        """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has one label, what is there."""
         cache: Any = _NoCache()
         context = DrafterContext(cache, self.map)
         context.start(prompt, 0)

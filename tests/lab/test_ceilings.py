@@ -35,7 +35,7 @@ def test_a_drafter_that_is_always_right_and_one_that_never_is() -> None:
     found = simulate([guesses(ids, [True] * 300, 0.99)], PRICES, ())["s", False]
     assert found["copy"].tokens_a_round == 1 and found["copy"].speedup(4.0) == pytest.approx(1.0)
     assert found["drafter"].tokens_a_round == pytest.approx(9, abs=0.2)  # eight guesses and the target's own token
-    eight = 8.0 + 8 * 0.1
+    eight = PRICES.of_rows(9)[9] + 8 * 0.1
     assert found["drafter"].speedup(4.0) == pytest.approx(9 * 4.0 / eight, rel=0.03)
     wrong = simulate([guesses(ids, [False] * 300, 0.99)], PRICES, ())["s", False]
     assert wrong["oracle"].speedup(4.0) == wrong["copy"].speedup(4.0) == 1.0

@@ -88,8 +88,8 @@ def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary
 
     class Model:
         def __call__(self, ids: torch.Tensor) -> object:
-            logits = torch.full((*ids.shape, len(drafter)), -30.0)
-            logits[..., the[0]] = 0.0  # type: ignore[index]
+            logits = torch.full((*ids.shape, len(drafter)), -40.0)
+            logits[..., the[0]] = -1.0  # type: ignore[index]
             return type("Output", (), {"logits": logits})()
 
     found = guess(Model(), answer, spelling)
