@@ -31,7 +31,7 @@ def answers(
     sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
     kept: Annotated[bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")] = False,
     most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
-    tokens: Annotated[int, typer.Option(help="stop after so many, to the end of a shard")] = 2_000_000,
+    tokens: Annotated[int, typer.Option(help="stop where the folder has so many, to the end of a shard")] = 2_000_000,
     rows: Annotated[int, typer.Option(help="answers at once")] = 48,
     part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
     rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,10 @@ def seed_of(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-def done(folder: Path) -> set[str]:
-    """The orders that finished shards hold."""
-    return {json.loads(line)["order"] for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()}
+def done(folder: Path, target: str) -> dict[str, int]:
+    """The orders that finished shards of a target hold, with the tokens of each answer."""
+    records = (json.loads(line) for path in sorted(folder.glob(f"{target}-*.jsonl")) for line in path.read_text().splitlines())
+    return {record["order"]: len(record["answer"]) for record in records}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Wanted:
 
 
 def work(
-    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: set[str],
+    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: Container[str],
     wanted: Wanted,
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
     """What is to be written, the sets in turns. `start`: the ids that texts without a prompt begin with; none are written without."""
@@ -91,7 +92,7 @@ def write_answers(
     model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, wanted: Wanted,
     report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
 ) -> int:  # fmt: skip
-    """Write shards of a target's answers until there are so many tokens of them here, and return how many were written."""
+    """Write shards of a target's answers until there are so many tokens of them in the folder, and return how many there are."""
     folder.mkdir(parents=True, exist_ok=True)
     runner = model.runner
     if not isinstance(runner, FusedLlama):
@@ -103,15 +104,19 @@ def write_answers(
 
     writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows, loops=LOOPS if wanted.cut else 0)
     pending: list[Answer] = []
-    total, began = 0, clock()
+    finished = done(folder, name)
+    before = total = sum(finished.values())
+    began = clock()
+    if total >= tokens:
+        return total
     try:
-        for answer in writer.write(work(sets, name, spell, start_of(model), done(folder), wanted)):
+        for answer in writer.write(work(sets, name, spell, start_of(model), finished, wanted)):
             pending.append(answer)
             total += len(answer.ids)
             if len(pending) == SHARD:
                 save(folder, name, pending)
                 pending = []
-                report(f"{total:,} tokens, {total / (clock() - began):.0f} a second")
+                report(f"{total:,} tokens, {(total - before) / (clock() - began):.0f} a second")
                 if total >= tokens:
                     break
     finally:  # stopped by the user, too
