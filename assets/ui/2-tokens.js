@@ -95,14 +95,20 @@
     document.querySelector(".tok.at, .gone.at")?.classList.remove("at");
   };
 
-  // Delegated: hover, tap, focus and arrow keys on one answer's tokens. A step that scrolls must not hide what it shows.
+  // Delegated: hover, tap, focus and arrow keys on one answer's tokens. A step that scrolls must not hide what it shows. What comes to lie
+  // under a pointer at rest is not pointed at: browsers report that like a move, at the place of the last one.
   const STILL = 300;
-  let still = 0;
+  let still = 0, rest = "";
+  const place = (event) => `${event.clientX} ${event.clientY}`;
+  for (const kind of ["pointermove", "pointerdown", "pointerup"]) document.addEventListener(kind, (event) => { rest = place(event); });
   omni.watchTokens = (box, answer, announce) => {
     const at = (event) => event.target.closest?.(".tok, .gone");
     const plain = () => box.closest("[data-view]")?.dataset.view === "text";
     const show = (span) => { if (span && !plain()) omni.showTip(span, answer); };
-    box.addEventListener("pointerover", (event) => { if (event.pointerType !== "touch") show(at(event)); });
+    box.addEventListener("pointermove", (event) => {
+      const span = event.pointerType !== "touch" && place(event) !== rest ? at(event) : null;
+      if (span && (tip.hidden || !span.classList.contains("at"))) show(span);
+    });
     box.addEventListener("pointerout", (event) => { if (event.pointerType !== "touch") omni.hideTip(); });
     box.addEventListener("click", (event) => show(at(event)));
     box.addEventListener("blur", omni.hideTip);

@@ -4,20 +4,22 @@
   const { el } = omni;
   // `now`: facts of the open chat, `known`: when it was last written, as far as this tab has seen, 0 for never.
   const chat = (omni.chat = { turns: [], selected: null, listeners: [], parts: null, now: { id: omni.random(), name: "", named: false, system: "" }, known: 0 });
-  let parts = null, trigger = null, live = null, offset = 0, heard = 0, pair = { ready: false, why: "", reads: "" }, queued = false, editing = null, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
+  let parts = null, trigger = null, live = null, offset = 0, heard = 0, began = 0, pair = { ready: false, why: "", reads: "" }, queued = false, editing = null, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
 
   const busy = () => live !== null;
   chat.busy = busy;
   chat.isLive = (turn) => turn === live;
 
   // ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
-  chat.ask = (text) => {
+  chat.ask = (text, former = null) => {
     if (!text.trim() || busy()) return false; // busy until the server's stream is closed: it takes one request per page
     if (!pair.ready || !trigger) return false;
     if (chat.turns.includes(editing)) leaveEdit(); // this is another question
-    const turn = { run: omni.random(), user: text, system: chat.now.system, answer: omni.newAnswer(), state: "waiting" };
+    const turn = { run: omni.random(), user: text, system: chat.now.system, answer: omni.newAnswer(), state: "waiting", versions: former?.versions ?? (former ? [former] : []) };
+    turn.versions.push(turn);
+    if (former) former.versions = turn.versions;
     chat.turns.push(turn);
-    live = turn; offset = 0; heard = Date.now();
+    live = turn; offset = 0; heard = began = Date.now();
     parts.log.querySelectorAll(".link.last").forEach((node) => node.remove()); // only the last answer can be written anew
     chat.draw(turn);
     select(turn);
@@ -37,7 +39,10 @@
     return [live?.user ?? "", chat.before(live), omni.session(), live?.run ?? "", ...values.slice(4, -1), live?.system ?? ""];
   };
   chat.current = () => [omni.session(), live?.run ?? ""];
-  chat.stop = () => {
+  // A second click on Send, which has become Stop in its place, stops nothing.
+  const DOUBLE = 400;
+  chat.stop = (event) => {
+    if (event && Date.now() - began < DOUBLE) return;
     if (!busy() || live.state === "stopping" || live.state === "done") return;
     live.state = "stopping";
     heard = Date.now();
@@ -105,7 +110,19 @@
     for (const gone of chat.turns.splice(index)) gone.node?.remove();
     if (chat.turns.length) chat.foot(chat.turns.at(-1));
   };
-  chat.again = (turn) => { if (!busy() && pair.ready) { leaveEdit(); dropFrom(turn); chat.ask(turn.user); } };
+  chat.again = (turn) => { if (!busy() && pair.ready) { leaveEdit(); dropFrom(turn); chat.ask(turn.user, turn); } };
+  // A turn that was asked anew keeps what stood there before, while the page lives: `versions`, the oldest first. Shows the one before.
+  chat.former = (turn) => {
+    if (busy() || chat.turns.at(-1) !== turn) return;
+    const { versions } = turn, back = versions.at(versions.indexOf(turn) - 1);
+    leaveEdit();
+    dropFrom(turn);
+    chat.turns.push(back);
+    chat.draw(back);
+    select(back);
+    refresh(); chat.keep(); toEnd();
+    back.node.querySelector(".former")?.focus({ preventScroll: true });
+  };
   // The turn stays until its new text is sent.
   chat.edit = (turn) => {
     if (busy()) return;
@@ -186,10 +203,20 @@
     const text = parts.box.value;
     if (!text.trim()) { parts.box.focus(); return; }
     const old = editing;
-    if (old && !busy() && pair.ready) { old.node.classList.remove("edited"); dropFrom(old); }
-    if (chat.ask(text)) { parts.box.value = old ? draft : ""; draft = ""; editing = null; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
+    const anew = old && !busy() && pair.ready;
+    if (anew) { old.node.classList.remove("edited"); dropFrom(old); }
+    if (chat.ask(text, old)) { parts.box.value = old ? draft : ""; draft = ""; editing = null; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
-  const pick = (prompt) => { if (chat.ask(prompt) || (busy() && parts.box.value.trim())) return; compose(prompt); if (!busy()) send(); };
+  // An example. The card that was pressed goes, so the focus moves on: to the box, or where that would raise a keyboard, to the answers.
+  const pick = (prompt) => {
+    if (!chat.ask(prompt)) {
+      if (busy() && parts.box.value.trim()) return;
+      compose(prompt);
+      if (!busy()) send();
+    }
+    (matchMedia("(pointer: coarse)").matches ? parts.scroll : parts.box).focus({ preventScroll: true });
+    if (parts.root.getBoundingClientRect().top < 0) parts.root.scrollIntoView({ block: "start" });
+  };
 
   omni.widgets.chat = (host, context) => {
     trigger = context.trigger;
@@ -213,6 +240,7 @@
     omni.examples.place(parts.chips, parts.empty, pick);
     if (chat.turns.length) { live = null; chat.turns.forEach((turn) => chat.draw(turn)); select(chat.turns.at(-1)); chat.drawFacts(); } else chat.restore();
     refresh();
+    if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches) parts.box.focus({ preventScroll: true });
     return { update: chat.receive };
   };
   document.addEventListener("keydown", (event) => {

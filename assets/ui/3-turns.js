@@ -3,13 +3,17 @@
 (() => {
   const { el, labels, chat } = omni;
 
+  const LONG = 1200, LINES = 14; // characters and lines of a question above which it is folded
+
   chat.draw = (turn) => {
     const tokens = el("div", { class: "toks", dir: "auto", tabindex: 0, role: "group", "aria-label": "Answer. The arrow keys step through its tokens." });
     const user = el("div", { class: "say", dir: "auto" });
     user.textContent = turn.user;
+    const whole = turn.user.length > LONG || turn.user.split("\n").length > LINES ? el("button", { type: "button", class: "link whole", "aria-expanded": "false", onclick: (event) => { event.stopPropagation(); const open = user.classList.toggle("folded"); whole.setAttribute("aria-expanded", String(!open)); whole.textContent = open ? "Show all of it" : "Show less"; } }, "Show all of it") : null;
+    user.classList.toggle("folded", Boolean(whole));
     turn.parts = { tokens, text: el("div", { class: "md" }), status: el("div", { class: "status" }), foot: el("div", { class: "foot" }) };
     turn.node = el("article", { class: "turn", onclick: () => chat.select(turn), onfocusin: () => { if (chat.selected !== turn) chat.select(turn); } },
-      el("div", { class: "user" }, el("span", { class: "who" }, "You"), user),
+      el("div", { class: "user" }, el("span", { class: "who" }, "You"), user, whole),
       el("div", { class: "answer" }, el("span", { class: "who" }, "Model"), turn.parts.text, tokens, turn.parts.status, turn.parts.foot));
     omni.watchTokens(tokens, turn.answer, chat.announce);
     chat.parts.log.append(turn.node);
@@ -42,6 +46,7 @@
     box.textContent = endings[answer.meta.stopped ? "cancelled" : answer.end?.finish ?? answer.finish] ?? (answer.meta.cut ? "Cut off by a reload." : answer.end && !answer.text ? "The model ended its answer at once." : "");
   };
 
+  const former = (turn) => el("button", { type: "button", class: "link last former", title: "Show the one before; nothing that was asked anew is lost while this page is open", onclick: (event) => { event.stopPropagation(); chat.former(turn); } }, `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`);
   chat.foot = (turn) => {
     const { figures, meta, text } = turn.answer, foot = turn.parts.foot, last = chat.turns.at(-1) === turn;
     const facts = el("span", { class: "facts" });
@@ -56,7 +61,7 @@
     const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
     const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
     foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
-      ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn))] : [])));
+      ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn)), ...(turn.versions?.length > 1 ? [former(turn)] : [])] : [])));
     chat.drawText(turn);
   };
 

@@ -1,20 +1,19 @@
-// The small widgets around the chat: brand, loading line, this answer's figures, method help, notice, prompts.
+// The small widgets around the chat: loading line, this answer's figures, method help, notice, prompts.
 (() => {
   const { el, labels } = omni;
 
-  omni.widgets.brand = (host) => { host.append(el("h1", {}, labels.title), el("p", {}, labels.subtitle)); };
   omni.widgets.prompts = () => ({ update: (value) => omni.chat.setPrompts(JSON.parse(value)) });
-  // What becomes of a chat, with the way to change it: two of the settings under Advanced.
+  // What becomes of a chat, with the two switches below that change it.
   omni.widgets.notice = (host) => {
+    const page = document.documentElement;
     const change = () => {
-      omni.setExpert(true);
-      const fold = document.querySelector("#omni-advanced > button");
-      if (fold && !fold.classList.contains("open")) fold.click();
-      fold?.scrollIntoView({ block: "center" });
-      fold?.focus();
+      const open = page.dataset.privacy !== "on";
+      page.dataset.privacy = open ? "on" : "off";
+      button.setAttribute("aria-expanded", String(open));
+      if (open) document.querySelector("#omni-privacy input")?.focus();
     };
-    const text = el("span");
-    host.append(text, el("button", { type: "button", class: "link", onclick: change }, "Change"));
+    const text = el("span"), button = el("button", { type: "button", class: "link", "aria-expanded": "false", "aria-controls": "omni-privacy", onclick: change }, "Change");
+    host.append(text, button);
     return { update: (value) => { text.textContent = JSON.parse(value); } };
   };
 

@@ -2,7 +2,7 @@
 (() => {
   const { el, svg } = omni;
   const replay = (omni.replay = { views: {} });
-  const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const calm = (replay.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches);
 
   // ── what was recorded ───────────────────────────────────────────────────────────────────────────────────────
   // Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null}.
@@ -91,8 +91,9 @@
     const bar = el("span", { class: "replay-bar" });
     if (!turn.answer.rounds?.length || !(turn.answer.end || turn.state === "done")) return bar;
     const first = omni.chat.turns[0] === turn && omni.chat.turns.length === 1 && !omni.load("raced", false) && replay.drafts(turn);
-    for (const mode of ["slow", "race", "change"]) bar.append(el("button", { type: "button", class: `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`, title: titles[mode][1], onclick: (event) => { event.stopPropagation(); replay.open(mode, turn); } }, picture(mode), titles[mode][0]));
+    for (const mode of ["race", "slow", "change"]) bar.append(el("button", { type: "button", class: `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`, title: titles[mode][1], onclick: (event) => { event.stopPropagation(); replay.open(mode, turn); } }, picture(mode), titles[mode][0]));
     if (first) {
+      if (!omni.load("glimpsed", false)) { omni.save("glimpsed", true); replay.glimpse(turn); }
       bar.prepend(el("span", { class: "replay-hint" }, "Was guessing worth it? Watch the race of this answer:"));
       replay.plain(turn).catch(() => {}); // so that it can start at once
     } else if (omni.chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer

@@ -29,6 +29,8 @@
     return `${kept === 1 ? "The guess is" : kept === 2 ? "Both guesses are" : `All ${kept} guesses are`} right: kept${round.wrote ? `, and the same step brings ${own} as a free extra` : ""}.`;
   };
 
+  replay.words = { proposed, verdict };
+
   replay.views.slow = (turn) => {
     const rounds = replay.rounds(turn.answer), lane = replay.lane("", rounds), pace = turn.answer.end?.plain?.[0] ?? null;
     const end = turn.answer.end?.finish === "end" ? lane.tokens.at(-1)?.i : null, word = (one) => (one.i === end && !one.t.trim() ? "(end)" : replay.word(one.t));

@@ -38,7 +38,7 @@
     if (!host.isConnected || host.offsetParent === null || drawn.get(host) !== figure) return; // hidden, or newer data came meanwhile
     const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(), card = getComputedStyle(host).getPropertyValue("--o-card").trim(), text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
     const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
-    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily }, hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
+    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily, ...(innerWidth <= 800 ? { size: 14 } : {}) }, hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
     if (touch) layout.dragmode = false; // a finger scrolls the page
     await Plotly.react(host, figure.data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
     if (!sizes.has(host)) { sizes.add(host); sizer.observe(host); }

@@ -66,6 +66,7 @@
       const now = newest(s);
       const words = known ? sentence(s)
         : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+      host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
       host.replaceChildren(el("div", { class: "line" }, head, pick), ...(banner ? [banner] : []), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
         ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),

@@ -43,7 +43,7 @@
   make("teach", (host, play) => {
     const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small" }), voice = el("p", { class: "omni-offscreen", role: "status" });
     host.append(el("h3", {}, "Teach it a topic"), el("div", { class: "row" }, omni.field("Topic", picker), go), line, voice);
-    let until = 0;
+    let until = 0, begun = null; // begun: the play that the main pane was told of
     const left = () => Math.max(0, Math.ceil((until - Date.now()) / 1000));
     go.addEventListener("click", () => {
       if (play.busy) return play.stop();
@@ -61,6 +61,8 @@
       line.classList.toggle("alert", s?.state === "error");
       const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
       if (voice.textContent !== told) voice.textContent = told;
+      if (s && s.state !== "error") omni.lesson(s, line.textContent, play.busy && !s.done && s !== begun);
+      begun = play.busy && !s?.done ? s : begun;
     };
     return (config) => picker.replaceChildren(topics(play, config.topics));
   });

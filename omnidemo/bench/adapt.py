@@ -100,7 +100,7 @@ class _Adaptation:
         self.pair, self.what, self.store, self.append = pair, what, store, append
         self.measurer, self.distiller = lines.measurer, lines.get("default")
         self.settings = settings = self.distiller.settings
-        names = ("draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma")
+        names = ("draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma", "copying")
         self.options: dict[str, Any] = {"temperature": what.temperature, **{name: getattr(settings, name) for name in names}}
         recorded = [pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False) for prompt in what.held_out]
         self.held = [one[1] for one in recorded if one is not None]  # of the target's own answers

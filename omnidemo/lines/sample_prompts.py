@@ -34,10 +34,12 @@ def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[st
 
 
 @cache
-def examples() -> tuple[dict[str, str], ...]:
-    """The page's hand-picked examples in the order of the page: topic, label, prompt."""
-    rows = (FOLDER / "examples.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple({"topic": one["domain"], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, rows))
+def examples(target: str) -> tuple[dict[str, str], ...]:
+    """The page's hand-picked examples for a target in the order of the page: kind, label, prompt. The embedded models know little but what
+    they were trained on; a public one is asked what people ask."""
+    name, kind = ("examples", "domain") if target.startswith("bundled/") else ("questions", "kind")
+    rows = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return tuple({"kind": one[kind], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, rows))
 
 
 @cache

@@ -127,9 +127,9 @@ class Services:
     def topics(self) -> list[str]:
         return list(sample_prompts.TOPICS)
 
-    def examples(self) -> list[dict[str, str]]:
-        """The page's hand-picked examples in order: topic, label, prompt."""
-        return list(sample_prompts.examples())
+    def examples(self, target: str) -> list[dict[str, str]]:
+        """The page's hand-picked examples for a target in order: kind, label, prompt."""
+        return list(sample_prompts.examples(target))
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return sample_prompts.sample(topic, count, seed)

@@ -17,7 +17,7 @@ from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import ENGINE, Events
 from omnidemo.ui.guard import around
-from omnidemo.ui.shell import build_shell, load_ready, longest_answer
+from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.models_panel import build_models
@@ -46,6 +46,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
             for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
+        widget("about")
         shell.watch()
         page.news = shell.news
         replay_data.build(services)
@@ -115,6 +116,7 @@ def _head(services: PublicServices) -> str:
     labels = {
         "title": text.TITLE,
         "subtitle": text.SUBTITLE,
+        "about": {"paper": text.PAPER, "code": _code()},
         "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
         "main_figures": text.MAIN_FIGURES,
@@ -140,6 +142,12 @@ def _head(services: PublicServices) -> str:
     )
 
 
+def _code() -> str:
+    """Where the files of a Space are to be read; else empty."""
+    space = os.environ.get("SPACE_ID", "")
+    return f"https://huggingface.co/spaces/{space}/tree/main" if space else ""
+
+
 def _address(settings: Any) -> str:
     """The setting; a Space, which says so in SPACE_ID, is reached through every interface unless one was asked for."""
     return settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
@@ -160,7 +168,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "theme": _theme(),
         "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.css"))),
         "head": _head(services),
-        "footer_links": ["api", "settings"],
+        "footer_links": ["settings"],  # Gradio's list of events would be no help to anybody; our own foot names the endpoint
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,

@@ -29,7 +29,7 @@ def for_browser(value: Any) -> str:
 def fields(value: Any, what: str) -> Mapping[str, Any]:
     """The fields of an object that the page sent, {} for none; ValueError for a list, which Gradio's JSON also accepts."""
     if value is not None and not isinstance(value, Mapping):
-        raise ValueError(f"The {what} are not names with values. Reload the page, or look up the types at its foot.")
+        raise ValueError(f"The {what} are not names with values. Reload the page; a program finds the types under /gradio_api/info.")
     return value or {}
 
 

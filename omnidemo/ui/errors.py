@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import re
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -18,6 +19,7 @@ from gradio.exceptions import ComponentProcessingError
 from omnidemo.private_folders import without_folders
 
 log = logging.getLogger(__name__)
+PROSE = re.compile(r"[a-z]+ [a-z]")  # such as Python's libraries write them
 ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
 REMEMBERED = 256  # browsers with a queue of messages: more than ask within the time in which one reads its answer
@@ -30,7 +32,8 @@ def report(error: BaseException, doing: str) -> str:
     said = " ".join(str(getattr(error, "message", error)).split())
     if isinstance(error, (*EXPECTED, gr.Error)) and not isinstance(error, (RecursionError, NotImplementedError)) and said:
         log.warning("%s: %s", doing, said[:300])
-        return said if isinstance(error, (ValueError, gr.Error)) else without_folders(said)  # the log has the folders
+        said = said if isinstance(error, (ValueError, gr.Error)) else without_folders(said)  # the log has the folders
+        return said[0].upper() + said[1:] if PROSE.match(said) else said  # but a model's name, or a setting's, begins as it is written
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside of this project"
     log.error("%s: %s: %s (%s)", doing, type(error).__name__, said[:200], place)
@@ -84,7 +87,7 @@ class Events(gr.Blocks):
         except ComponentProcessingError as error:
             said = str(error.__cause__ or "") if isinstance(error.__cause__, (ValueError, gr.Error)) else ""
             raise ValueError(
-                f"A value cannot be read{': ' + said if said else ''}. Reload the page, or look up the types at its foot."
+                f"A value cannot be read{': ' + said if said else ''}. Reload the page; a program finds the types under /gradio_api/info."
             ) from error
 
     async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:

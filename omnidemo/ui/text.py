@@ -7,7 +7,8 @@ from typing import Any
 from omnidemo.config import Manner, Settings
 
 TITLE = "OmniDemo"
-SUBTITLE = "A big model writes. A small one guesses ahead. The guesses get better."
+PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
+SUBTITLE = "A small model guesses ahead, the big one checks: the same text in fewer steps."
 
 # Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token of an answer is in one
 # class, so the counts without the last add up to its tokens.

@@ -396,8 +396,8 @@ class FakeServices:
     def topics(self) -> list[str]:
         return list(PROMPTS)
 
-    def examples(self) -> list[dict[str, str]]:
-        return [{"topic": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
+    def examples(self, target: str) -> list[dict[str, str]]:
+        return [{"kind": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
 
     def let_learn(self, target: str, drafter: str, line: str, cancel: Any = None, topic: str = "") -> None:
         pass

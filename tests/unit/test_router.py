@@ -149,3 +149,9 @@ def test_a_topic_that_somebody_chose_is_ahead_of_one_known_from_samples() -> Non
         router.teach(text, "sums")
     assert router.route("How many apples and pears?").domain == "sums"
     assert router.route("a Python function for a list").domain == "code"
+
+
+def test_a_public_target_is_asked_what_people_ask() -> None:
+    toys, people = sample_prompts.examples("bundled/large"), sample_prompts.examples("org/model:file.gguf")
+    assert len(toys) == len(people) == 12 and not {one["prompt"] for one in toys} & {one["prompt"] for one in people}
+    assert len({one["kind"] for one in people}) == 12 and all(one["label"] and len(one["label"]) <= 28 for one in people)

@@ -150,7 +150,7 @@ class Run:
         if line is not None and line.version != self.published.get(place, 0):
             replay.pair.publish(line.version, line.weights(), line.head(), domain)
             self.published[place] = line.version
-        return replay.answer(prompt, domain=domain, learn=learn, **options(reading))
+        return replay.answer(prompt, domain=domain, learn=learn, copying=False, **options(reading))
 
     def _replay(self, target: str, fraction: float | None, policy: str) -> Replay:
         """The target's, with an n-gram cache that holds so much of what the traffic will leave (None: all)."""

@@ -61,7 +61,7 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
                 _settle(line)
             for prompt in asked:
                 began = time.perf_counter()
-                made = pair.generate(prompt, reuse=False, **options)
+                made = pair.generate(prompt, reuse=False, copying=False, **options)
                 seconds = time.perf_counter() - began
                 row = {"experiment": NAME, "seed": seed, "block": block, "training": mode, "request": len(rows), "seconds": seconds}
                 rows.append(row | {"tokens": len(made.token_ids), "adapter_version": made.adapter_version, "state": line.status().state})

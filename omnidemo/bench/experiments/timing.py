@@ -37,7 +37,7 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Itera
     """
 
     def decode(pair: Pair, text: str, how: Mapping[str, Any]) -> Generation:
-        return pair.generate(text, max_new_tokens=world.settings.max_new_tokens, learn=False, reuse=False, **how)
+        return pair.generate(text, max_new_tokens=world.settings.max_new_tokens, learn=False, copying=False, reuse=False, **how)
 
     contenders = _contenders(world, arms, seed)
     first, plainly = contenders[0][2], {"method": BASELINE}

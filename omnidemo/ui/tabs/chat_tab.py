@@ -200,8 +200,16 @@ def _bar(services: PublicServices) -> list[Any]:
     return [method, line]
 
 
+def _privacy(services: PublicServices) -> list[Any]:
+    """What becomes of a chat: the two switches behind *Change*."""
+    with gr.Row(elem_id="omni-privacy", equal_height=False):
+        learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
+        keep = gr.Checkbox(True, label="Store this chat", info=text.HELP["keep" if services.settings.keep_text else "figures"])
+    return [learn, keep]
+
+
 def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
-    """The folded settings: the draft policy, which is everybody's, and the own ones in the order of `chat`'s last parameters."""
+    """The folded settings: the draft policy, which is everybody's, and the own ones, as `chat` takes them."""
     settings = services.settings
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         most = gr.Slider(
@@ -209,10 +217,8 @@ def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
         )
         # A gr.Number turns "empty" into 0 as soon as it is shown.
         seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
-        learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
-        keep = gr.Checkbox(True, label="Store this chat", info=text.HELP["keep" if settings.keep_text else "figures"])
         steering = widget("ahead", events=("adjust",))
-    return steering, [most, seed, learn, keep]
+    return steering, [most, seed]
 
 
 def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
@@ -228,8 +234,9 @@ def build(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
-            widget("prompts", json.dumps(services.examples()), visible="hidden")
+            prompts = widget("prompts", visible="hidden")
             notice = widget("notice")
+            privacy = _privacy(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
@@ -239,7 +246,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             steering, advanced = _advanced(services)
     # The browser fills these in with what was changed of the target's manner.
     sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
-    settings += [*sampling, *advanced]
+    settings += [*sampling, *advanced, *privacy]
     message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
     history = gr.JSON(visible=False, label="history")
     inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, system]
@@ -260,6 +267,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
+    shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(

@@ -124,7 +124,7 @@ def build(services: PublicServices, shell: Shell) -> None:
                     placeholder="Type a prompt, or pick an example below.",
                     elem_id="omni-compare-prompt",
                 )
-                chips = widget("examples", for_browser(services.examples()), events=("pick",))
+                chips = widget("examples", for_browser(services.examples(services.settings.target)), events=("pick",))
                 first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
             with gr.Tab("Many prompts", elem_classes=EXPERT):
                 with gr.Row(elem_classes="omni-tight"):

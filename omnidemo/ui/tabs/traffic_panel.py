@@ -14,7 +14,7 @@ import gradio as gr
 
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite
+from omnidemo.store.recorded_rounds import finite, round_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
@@ -23,7 +23,7 @@ from omnidemo.ui.shell import PRIVATE, Shell, load_ready
 MOST, USUAL = 200, 40  # requests of one play
 SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
 MOST_PARKED = 32  # plays between two slices, of which a closed browser leaves one behind
-SHOWN_TEXT = 400
+SHOWN_TEXT, SHOWN_ROUNDS = 400, 200
 Key = tuple[str, str]  # session, run
 
 
@@ -133,4 +133,5 @@ def first(services: PublicServices) -> str:
 def _result(generation: Generation) -> dict[str, Any]:
     names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup", "guesses_right", "copied_share")
     figures = {name: finite(generation.metrics.get(name)) for name in names}
-    return {"text": generation.text[:SHOWN_TEXT], "version": generation.adapter_version, "figures": figures}
+    lines = "".join(line for one in generation.rounds[:SHOWN_ROUNDS] for line in round_lines(one))
+    return {"text": generation.text[:SHOWN_TEXT], "lines": lines, "version": generation.adapter_version, "figures": figures}

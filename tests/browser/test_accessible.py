@@ -1,0 +1,39 @@
+"""No serious finding of axe on any tab: wide, on a phone, light, dark, and at 200 %, over fake services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.test_chat import ask, come, served, someone
+from tests.support.fakes import FakeServices
+
+pytestmark = pytest.mark.browser
+__all__ = ["served"]  # the fixture
+
+axe_core_python = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed (it is in requirements-dev.txt)")
+SCRIPT = (Path(axe_core_python.__path__[0]) / "axe.min.js").read_text(encoding="utf-8")
+FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.filter(one => ["serious", "critical"].includes(one.impact))
+    .map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? "")).join(" | ")}`)"""
+SIZES = {"wide": (1440, 900), "phone": (390, 844), "at 200 %": (720, 450)}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_axe_finds_nothing_serious(browser: Browser, served: tuple[FakeServices, str], size: str, scheme: str) -> None:
+    served[0].pace = 0.0
+    width, height = SIZES[size]
+    with someone(browser, viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce") as context:
+        page = come(context, served)
+        page.evaluate(SCRIPT)
+        assert page.evaluate(FOUND) == [], "first screen"
+        ask(page, "a question, answered in **Markdown** with `code`")
+        assert page.evaluate(FOUND) == [], "answer"
+        page.get_by_role("button", name="Tokens", exact=True).click()
+        page.get_by_role("switch", name="Expert").click()
+        for tab in ("Chat", "Adaptation", "Compare", "History"):
+            page.get_by_role("tab", name=tab, exact=True).click()
+            page.wait_for_timeout(500)
+            assert page.evaluate(FOUND) == [], tab

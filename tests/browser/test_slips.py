@@ -1,0 +1,191 @@
+"""What a visitor meets in the first minute, and what a slip must not cost, in a real browser over fake services: one sentence at first,
+addresses, focus, a second click on *Send*, former answers, the switches of privacy, type that can be read on a phone, a glimpse of slow
+motion, and examples that are seen as they are taught."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.test_chat import ask, come, served, someone
+from tests.support.fakes import FakeServices, generation, script
+
+pytestmark = pytest.mark.browser
+Served = tuple[FakeServices, str]
+__all__ = ["served"]  # the fixture
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+SMALL = """() => { const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const node = walk.currentNode, parent = node.parentElement;
+        if (!node.textContent.trim() || !parent.checkVisibility({visibilityProperty: true}) || parent.closest(".wrap.hide")) continue;
+        const size = parseFloat(getComputedStyle(parent).fontSize);
+        if (size < 14) found.push(`${parent.tagName} ${parent.className.baseVal ?? parent.className} ${size}: ${node.textContent.slice(0, 30)}`);
+    }
+    return found; }"""
+FOCUSED = "() => document.activeElement.id || document.activeElement.className"
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    served[0].pace = 0.0
+    with someone(browser, reduced_motion="reduce") as context:
+        yield come(context, served)
+
+
+def test_the_first_screen_has_one_sentence_and_the_box_is_where_typing_goes(page: Page) -> None:
+    assert page.evaluate(FOCUSED) == "omni-message"
+    assert page.locator(".empty-state > :is(h2, p:not([aria-hidden]))").all_inner_texts() == [page.evaluate("omni.labels.subtitle")]
+    for hidden in (".legend", "#omni-answer", "#omni-trainer", "#omni-privacy"):
+        expect(page.locator(hidden)).to_be_hidden()
+    page.locator(".card").first.click()
+    page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1")
+    expect(page.locator(".legend")).to_be_visible()
+    assert page.evaluate(FOCUSED) == "omni-message"
+
+
+def test_one_key_leads_past_everything_to_the_box(page: Page) -> None:
+    skip = page.get_by_role("link", name="Skip to the message box")
+    stops = "[...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"]')].filter(node => node.offsetParent)"
+    assert page.evaluate(f"{stops}[0].className") == "skip"
+    skip.focus()
+    box = skip.bounding_box()
+    assert box is not None and box["y"] >= 0  # it is seen while it has the focus
+    page.keyboard.press("Enter")
+    assert page.evaluate(FOCUSED) == "omni-message"
+
+
+def test_tabs_have_addresses(page: Page) -> None:
+    def chosen() -> str:
+        return page.locator("#omni-tabs [role=tab][aria-selected=true]").first.inner_text()
+
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.get_by_role("tab", name="History", exact=True).click()
+    assert page.url.endswith("#history")
+    page.go_back()
+    page.wait_for_function("document.querySelector('#omni-tab-compare-button').ariaSelected === 'true'")
+    assert page.url.endswith("#compare")
+    page.reload()
+    page.wait_for_function("document.querySelector('#omni-tab-compare-button')?.ariaSelected === 'true'")
+    assert chosen() == "Compare"
+    page.go_back()
+    page.wait_for_function("document.querySelector('#omni-tab-chat-button').ariaSelected === 'true'")
+
+
+def test_a_double_click_on_send_stops_nothing(page: Page, served: Served) -> None:
+    served[0].pace = 0.05
+    page.fill("#omni-message", "one two three four five six seven")
+    page.locator(".send").dblclick(delay=10)
+    page.wait_for_function("omni.chat.turns.length === 1 && !omni.chat.busy()")
+    assert page.evaluate("omni.chat.turns[0].answer.end.finish") == "end"
+    page.fill("#omni-message", "again, and stopped")
+    page.locator(".send").click()
+    page.wait_for_timeout(500)
+    page.locator(".stop").click()
+    page.wait_for_function("!omni.chat.busy()")
+    assert page.evaluate("omni.chat.turns[1].answer.end?.finish ?? 'cancelled'") == "cancelled"
+
+
+def test_an_answer_that_was_asked_anew_can_be_brought_back(page: Page) -> None:
+    ask(page, "first question")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    ask(page, "second question")
+    page.get_by_role("button", name="Again", exact=True).click()
+    page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1 && omni.chat.turns[0].versions.length === 3")
+    former = page.locator(".former")
+    seen = []
+    for _ in range(3):
+        seen.append((former.inner_text(), page.evaluate("omni.chat.turns[0].user")))
+        former.click()
+    second = [("Version 3 of 3", "second question"), ("Version 2 of 3", "second question")]
+    assert seen == [*second, ("Version 1 of 3", "first question")]
+    assert former.inner_text() == "Version 3 of 3"
+    assert page.evaluate("omni.chats.turns(omni.chat.now.id).map(turn => turn.user)") == ["second question"]  # what is shown is kept
+
+
+def test_what_becomes_of_a_chat_is_changed_where_it_is_said(page: Page) -> None:
+    change = page.locator("#omni-notice").get_by_role("button", name="Change")
+    change.click()
+    for name in ("Learn from this chat", "Store this chat"):
+        expect(page.get_by_label(name)).to_be_visible()
+    expect(page.get_by_role("switch", name="Expert")).to_have_attribute("aria-checked", "false")
+    change.click()
+    expect(page.locator("#omni-privacy")).to_be_hidden()
+
+
+def test_a_long_question_is_folded(page: Page) -> None:
+    ask(page, "word " * 400)
+    said = page.locator(".turn .say")
+    folded = said.bounding_box()
+    page.get_by_role("button", name="Show all of it").click()
+    whole = said.bounding_box()
+    assert folded is not None and whole is not None and folded["height"] < 220 < whole["height"]
+
+
+def test_a_pointer_at_rest_points_at_nothing(page: Page) -> None:
+    ask(page, "some words to point at")
+    page.get_by_role("button", name="Tokens", exact=True).click()
+    token = page.locator(".turn .toks .tok").nth(3)
+    box = token.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.mouse.move(x, y)
+    page.evaluate("document.querySelector('.segments button:nth-child(2)').click()")  # the tokens come to lie under it
+    page.wait_for_timeout(400)
+    expect(page.locator(".omni-tip")).to_be_hidden()
+    page.mouse.move(x + 1, y)
+    expect(page.locator(".omni-tip")).to_be_visible()
+
+
+def test_a_glimpse_of_slow_motion_comes_by_itself_once(browser: Browser, served: Served) -> None:
+    served[0].pace = 0.0
+    with someone(browser) as context:
+        page = come(context, served)
+        ask(page, "what is this?")
+        glimpse = page.locator(".glimpse")
+        expect(glimpse.locator(".chip-token").first).to_be_visible()
+        expect(glimpse).to_contain_text(re.compile(r"In all: \d+ tokens in \d+ steps of the big model"))
+        assert glimpse.locator(".chip-token.right").count() and not glimpse.locator(".chip-token.pending").count()
+        ask(page, "and this?")
+        expect(page.locator(".glimpse")).to_have_count(1)
+
+
+def test_whoever_asks_for_less_motion_gets_no_glimpse(page: Page) -> None:
+    ask(page, "what is this?")
+    page.wait_for_timeout(300)
+    expect(page.locator(".glimpse")).to_have_count(0)
+
+
+def test_examples_are_seen_as_they_are_taught(page: Page, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    taught = [(index, f"example {index}", generation(script(f"the answer to it is {index}"), 1.0, "ngram-exact")) for index in range(4)]
+    monkeypatch.setattr(served[0], "play", lambda **_: iter(taught))
+    page.get_by_role("button", name=re.compile("Teach it for")).click()
+    lesson = page.locator(".lesson")
+    expect(lesson.locator("h3")).to_contain_text("Taught 4 examples")
+    assert lesson.locator(".asked").all_inner_texts() == ["example 1", "example 2", "example 3"]
+    text = lesson.locator("article").last.locator(".tok").evaluate_all("spans => spans.map(span => span.textContent).join('')")
+    assert text == taught[-1][2].text
+    expect(page.locator(".empty-state")).to_be_hidden()
+    ask(page, "a question of my own")
+    expect(lesson).to_have_count(0)
+
+
+def test_nothing_is_too_small_to_read_on_a_phone(browser: Browser, served: Served) -> None:
+    served[0].pace = 0.0
+    with someone(browser, **PHONE, reduced_motion="reduce") as context:
+        page = come(context, served)
+        assert page.evaluate(SMALL) == []
+        page.locator(".card").last.click()
+        page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1")
+        top = page.locator("[data-widget=chat]").bounding_box()
+        assert top is not None and top["y"] >= -1, "the answer to an example low in the list is in sight"
+        assert page.evaluate(SMALL) == []
+        for tab in ("Adaptation", "Compare", "History"):
+            page.get_by_role("tab", name=tab, exact=True).click()
+            page.wait_for_timeout(600)
+            assert page.evaluate(SMALL) == [], tab
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
