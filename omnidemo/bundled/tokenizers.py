@@ -24,7 +24,8 @@ GPT4_STYLE = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\
 SPACES_STYLE = r" *[\p{L}\p{M}_']+|\p{N}| *[^\s\p{L}\p{M}\p{N}_']| +|\s"
 
 
-def _wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
+    """For `transformers`, with the roles and the chat template that all bundled tokenizers share."""
     unknown = {"unk_token": UNKNOWN} if tokenizer.token_to_id(UNKNOWN) is not None else {}
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -54,7 +55,7 @@ def train_byte_level(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return _wrap(tokenizer)
+    return wrap(tokenizer)
 
 
 def train_spaces(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
@@ -81,7 +82,7 @@ def train_spaces(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     # The trainer can place tokens only as special ones; as such a typed "<0x41>" would turn into an "A".
     state = json.loads(tokenizer.to_str())
     state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] not in byte_tokens]
-    return _wrap(Tokenizer.from_str(json.dumps(state)))
+    return wrap(Tokenizer.from_str(json.dumps(state)))
 
 
 def ids_of(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str] = SPECIALS) -> list[int]:

@@ -108,18 +108,19 @@ def _leave(x: Tensor, mixed: Tensor, out: Tensor, gate_up: Sequence[Tensor], dow
 
 
 class _Loss(torch.autograd.Function):
-    """Summed cross-entropy of tied logits; the gradient of the embedding is added to `sink`, if any, directly, in float32."""
+    """Summed cross-entropy of tied logits with labels [n, K], ids and their weights, which sum to 1 in each row; the gradient of the
+    embedding is added to `sink`, if any, directly, in float32."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, embed: Tensor, target: Tensor, sink: Tensor | None, scale: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, embed: Tensor, labels: Tensor, weights: Tensor, sink: Tensor | None, scale: float) -> Tensor:
         total, gradient = x.new_zeros((), dtype=torch.float32), torch.empty_like(x)
         for low in range(0, len(x), ROWS):
-            rows, goal = x[low : low + ROWS], target[low : low + ROWS, None]
+            rows, goal, weight = (part[low : low + ROWS] for part in (x, labels, weights))
             logits = (rows @ embed.T).float()
             norm = logits.logsumexp(-1, keepdim=True)
-            total += (norm - logits.gather(1, goal)).sum()
+            total += norm.sum() - (weight * logits.gather(1, goal)).sum()
             share = logits.sub_(norm).exp_()
-            share.scatter_add_(1, goal, torch.full_like(goal, -1, dtype=share.dtype))
+            share.scatter_add_(1, goal, -weight)
             share = share.mul_(scale).to(x.dtype)
             gradient[low : low + ROWS] = share @ embed
             if sink is not None:
@@ -129,7 +130,16 @@ class _Loss(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor | None, ...]:
-        return ctx.saved_tensors[0], None, None, None, None
+        return ctx.saved_tensors[0], None, None, None, None, None
+
+
+def labels_of(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The labels [batch, length, K] of each token and their weights, from rows [batch, channels, length]: of three channels (ids, mask,
+    beginning of the chat) the token itself; of more the ids of K labels behind these, then their weights as parts of 65,535."""
+    if rows.shape[1] == 3:
+        return rows[:, 0, :, None], torch.ones_like(rows[:, 0, :, None], dtype=torch.float32)
+    ids, weights = rows[:, 3:].chunk(2, 1)
+    return ids.transpose(1, 2), weights.transpose(1, 2).float() / 65535
 
 
 class TrainingLlama:
@@ -164,12 +174,14 @@ class TrainingLlama:
                 x = self.leave(x, mixed, out, (gate, up), down, after)
         return _norm(x, leaves[LAST_NORM])
 
-    def step(self, tokens: Tensor, mask: Tensor, start: Tensor, scale: float) -> float:
-        """Forward and backward; `scale` is one over the number of loss tokens of the whole batch. Returns the summed loss."""
-        x = self.hidden(tokens, start)[:, :-1]
-        rows = mask[:, 1:].bool()
+    def step(self, rows: Tensor, scale: float) -> float:
+        """Forward and backward of rows [batch, channels, length] (see `labels_of`); `scale` is one over the number of loss tokens of the
+        whole batch. Returns the summed loss."""
+        tokens, learned = rows[:, 0], rows[:, 1, 1:].bool()
+        x = self.hidden(tokens, rows[:, 2])[:, :-1]
+        labels, weights = (part[:, 1:][learned] for part in labels_of(rows))
         sink = self.sinks[EMBEDDING] if EMBEDDING in self.trained else None
-        loss = _Loss.apply(x[rows], self.leaves[EMBEDDING].detach(), tokens[:, 1:][rows], sink, scale)
+        loss = _Loss.apply(x[learned], self.leaves[EMBEDDING].detach(), labels, weights, sink, scale)
         loss.backward()
         for name, leaf in self.trained.items():
             assert leaf.grad is not None

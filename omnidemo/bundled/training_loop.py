@@ -112,7 +112,7 @@ def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock:
             if turn >= len(parts):
                 break
             part = rows[parts[turn] : parts[turn] + micro]
-            total += lean.step(part[:, 0], part[:, 1], part[:, 2], 1.0 / counted)
+            total += lean.step(part, 1.0 / counted)
         scratch[rank, 0] = total
         barrier.wait(STALL_S)
         scratch[rank, 1] = share.gather()

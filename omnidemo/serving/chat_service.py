@@ -14,8 +14,7 @@ from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.slowdown import Scope
-from omnidemo.methods import BASELINE, make_method
+from omnidemo.methods import make_method
 from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
@@ -26,6 +25,7 @@ from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
+from omnidemo.serving.speed import Speeds
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import TRAFFIC, sessions_of
 
@@ -42,8 +42,8 @@ Kind = Literal["chat", "traffic", "api"]
 class ChatService:
     """Generates with the pairs of a pool. All methods may be called from any thread."""
 
-    def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store) -> None:
-        self._pool, self._adaptation, self._store = pool, adaptation, store
+    def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
+        self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
         self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
         self._lock = threading.Lock()
 
@@ -79,6 +79,7 @@ class ChatService:
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         page_closed = threading.Event()
         check_messages(messages, texts=True)
+        self._speeds.hold()
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
             asked = asked.in_manner(pair.target.manner).seeded()
@@ -92,14 +93,14 @@ class ChatService:
             def finish(generation: Generation) -> None:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
-                slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
-                    self._record(pair, session, prompt, generation, asked, route, created, kind, slower)
+                    self._record(pair, session, prompt, generation, asked, route, created, kind)
                     # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
                     # is known to fail at the moment is not waited for, nor is any where nobody sees the end: a page that goes is
                     # closed by the thread that serves all others.
                     if self._store.status.ok and not page_closed.is_set():
                         self._store.flush(STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS, while_ok=True)
+                self._speeds.add(target, drafter, read, asked, before, generation)
 
             def cancelled() -> bool:
                 return page_closed.is_set() or (cancel is not None and cancel.is_set())
@@ -113,11 +114,10 @@ class ChatService:
             with lines.using(route.domain):
                 window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
                 remember = keep and self._pool.settings.keep_text
-                rounds = pair.stream(
-                    pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages,
-                    cancelled=cancelled,
-                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember},
-                )
+                asked = asked.model_copy(update={"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember})
+                before = self._speeds.before(pair, route.domain) if kind == "chat" else None
+                read = pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages
+                rounds = pair.stream(read, cancelled=cancelled, **dict(asked))
                 yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
                 if learn:
                     lines.run_pending(route.domain)
@@ -189,11 +189,12 @@ class ChatService:
         seed: int | None = 0,
         cancel: threading.Event | None = None,
         domain: str | None = None,
+        runs: int = 1,
         **sampling: float | None,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved, with what an adapter line has learned (None: the settings' line, or `default` where
-        that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings' policy makes them,
-        as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
+        """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned (None: the settings' line, or
+        `default` where that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings'
+        policy makes them, as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
@@ -209,6 +210,7 @@ class ChatService:
                 seed=seed,
                 domain=domain,
                 warm=True,
+                runs=runs,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,
                 **sampling,
@@ -249,7 +251,6 @@ class ChatService:
         route: Route,
         created: str,
         kind: Kind,
-        slower: bool,
     ) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
         keep_text = self._pool.settings.keep_text
@@ -270,7 +271,6 @@ class ChatService:
                 cache_entries=len(pair.ngrams),
                 cache_bytes=pair.ngrams.nbytes,
                 topic=route.topic,
-                slower=slower if asked.method != BASELINE else None,
                 remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
             ),
             agreed=True,

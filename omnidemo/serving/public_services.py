@@ -14,7 +14,6 @@ from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
@@ -28,6 +27,7 @@ from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_publi
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "manner", "measuring", "forget_copies"}
+FREE |= {"speeds_of", "speed_lanes"}  # by the key of an answer, which nobody can guess
 
 
 class PublicServices:
@@ -86,6 +86,7 @@ class PublicServices:
     def seen_through_proxy(self) -> None:
         """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
         self._proxied = True
+        self._services.speeds.public = self.public
 
     @property
     def settings(self) -> Settings:
@@ -200,9 +201,6 @@ class PublicServices:
         own = self.own
         found = self._services.following(own or self.caller_name or session)
         return replace(found, domain=DEFAULT) if found and own else found
-
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
-        return self._services.pace_of(target, drafter, topic, self._own(domain))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}

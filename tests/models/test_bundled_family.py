@@ -106,7 +106,7 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
     gradient = torch.zeros_like(flat)
     row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
     tokens, mask, start = torch.from_numpy(row)[:, None]
-    loss = TrainingLlama(shape, flat, gradient, compiled=False).step(tokens, mask, start, 1.0)
+    loss = TrainingLlama(shape, flat, gradient, compiled=False).step(torch.stack([tokens, mask, start], 1), 1.0)
     model = family.to_transformers(shape, flat, tokenizer)
     edges = [*sorted(set(row[2].tolist())), 300]
     total = torch.zeros(())
@@ -144,8 +144,8 @@ def test_frozen_layers_change_no_gradient_above_them(family_tokenizers: dict[str
     row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
     tokens, mask, start = torch.from_numpy(row)[:, None]
     whole, upper = torch.zeros_like(flat), torch.zeros_like(flat)
-    TrainingLlama(shape, flat, whole, compiled=False).step(tokens, mask, start, 1.0)
-    TrainingLlama(shape, flat, upper, compiled=False, frozen=2).step(tokens, mask, start, 1.0)
+    TrainingLlama(shape, flat, whole, compiled=False).step(torch.stack([tokens, mask, start], 1), 1.0)
+    TrainingLlama(shape, flat, upper, compiled=False, frozen=2).step(torch.stack([tokens, mask, start], 1), 1.0)
     wanted, found = shape.views(whole), shape.views(upper)
     upper_names = [*family.parts_of(2), family.LAST_NORM]
     assert all(torch.equal(found[name], wanted[name]) and found[name].any() for name in upper_names)

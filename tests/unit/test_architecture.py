@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "omnidemo").rglob("*.py"))
+LAB = sorted((ROOT / "lab").glob("*.py"))
 # From the bottom up: a room imports from itself and from the floors below. A module beside the rooms is a room of its own.
 FLOORS: list[set[str]] = [{room} for room in ("config", "records", "metrics", "processes", "private_folders", "figures")]
 FLOORS += [{"vocab"}, {"copying"}, {"decoding"}]
@@ -94,6 +95,12 @@ def test_imports_point_down(path: Path) -> None:
             assert parts[1] == own or HEIGHT[parts[1]] < HEIGHT[own], f"{own} imports {name}"
 
 
+def test_the_laboratory_is_above_all_of_it() -> None:
+    """`lab/` imports omnidemo; nothing that an app needs imports `lab/`."""
+    assert LAB and any("omnidemo" in {name.split(".")[0] for name in imports(path)} for path in LAB)
+    assert not [path.name for path in [*FILES, ROOT / "app.py"] if "lab" in {name.split(".")[0] for name in imports(path)}]
+
+
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_a_library_stays_in_its_files(library: str) -> None:
     users = {
@@ -117,6 +124,8 @@ def test_rooms_stay_small() -> None:
         modules = sorted(path.stem for path in own if path.parent == folder)
         assert len(modules) <= MODULES_IN_A_FOLDER, f"{folder.name} has {len(modules)} modules: {modules}"
     long = {path.name: lines for path in own if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_IN_A_FILE}
+    long |= {path.name: lines for path in LAB if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_IN_A_FILE}
+    assert len(LAB) <= MODULES_IN_A_FOLDER + 2, "without __init__ and __main__"
     assert not long, f"more than {LINES_IN_A_FILE} lines: {long}"
     names = Counter(path.stem for path in own)
     assert not [name for name, count in names.items() if count > 1]

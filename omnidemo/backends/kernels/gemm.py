@@ -13,20 +13,22 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic as _intrinsic
 from numpy.typing import NDArray
 
+from omnidemo.backends.call_layout import Array
+from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.rows_kernel import compiled, int64
 
-Array = NDArray[np.float32]
 Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's bits
-intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the function says
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 LANES = 16 if WIDE else 8  # numbers of a vector
 MOST = 6 if WIDE else 3  # rows whose sums fit into the registers
 TOGETHER = 3  # strips that are multiplied with the same weights one after the other
 AHEAD = 4096  # bytes between what is multiplied and what is fetched
+BYTE, INDEX, REAL = cgutils.voidptr_t, ir.IntType(64), ir.FloatType()
+WORDS, REALS = (ir.VectorType(kind, LANES) for kind in (ir.IntType(32), ir.FloatType()))
 ONE, TWO, THREE, FOUR, FIVE, SIX = ((0,) * size for size in range(1, 7))  # numbers of rows, as types
 
 
@@ -185,3 +187,27 @@ def _added_up(builder: Any, four: Any) -> Any:
         quarter //= 2
         total = builder.fadd(total, joined(total, total, [lane ^ quarter for lane in range(LANES)]))
     return joined(total, total, [group * (LANES // 4) for group in range(4)])
+
+
+def _function(module: Any, name: str, *kinds: Any) -> tuple[Any, Any]:
+    """A function of a module that other functions of it call, and what builds it, unless it is there."""
+    if name in module.globals:
+        return module.globals[name], None
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, ir.IRBuilder(function.append_basic_block())
+
+
+def spread(builder: Any, place: Any) -> Any:
+    """A float32 in all lanes."""
+    return everywhere(builder, builder.load(builder.bitcast(place, REAL.as_pointer()), align=4), REALS)
+
+
+def everywhere(builder: Any, value: Any, kind: Any) -> Any:
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(WORDS, [0] * LANES))
+
+
+multiply_float32 = outlined(multiply, examples.WEIGHT, examples.WEIGHT, examples.ROWS)
+multiply_bfloat16 = outlined(multiply, examples.WEIGHT.astype(np.uint16), examples.WEIGHT, examples.ROWS)

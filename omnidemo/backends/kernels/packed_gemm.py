@@ -9,21 +9,22 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 
-from omnidemo.backends.kernels import gemm
-from omnidemo.backends.kernels.gemm import LANES, Array, intrinsic
-from omnidemo.backends.kernels.packed_codes import BYTE, INDEX, REALS, codes_of, number_of, spread
+from omnidemo.backends.call_layout import Array
+from omnidemo.backends.kernels import examples, gemm
+from omnidemo.backends.kernels.gemm import BYTE, INDEX, LANES, REAL, REALS, WORDS, everywhere, spread
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
-AHEAD = 4096  # bytes between what is multiplied and what is fetched
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
 PAIRED = 4 if gemm.WIDE else 0  # rows of a strip up to which two records are taken in at once
 FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
+HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
 PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
 SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
 SCALES = tuple(LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1))  # that have minima
@@ -86,14 +87,9 @@ def sums_of(x: Array, parts: int) -> Array:
 
 
 @exactly
-def record_size(form: int) -> int:
-    return SIZES[form]
-
-
-@exactly
 def unpack_row(given: Records, row: int, out: Array) -> None:
     """One row of a matrix, in float32 [k]."""
-    address = given.address + row // ROWS * given.blocks * record_size(given.form)
+    address = given.address + row // ROWS * given.blocks * SIZES[given.form]
     group = np.empty((len(out), ROWS), np.float32)
     unpack(given.form, address, given.blocks, group)
     append(out, int64(0), group[:, row % ROWS])
@@ -150,19 +146,9 @@ def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
 PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
 
-def _function(module: Any, name: str, *kinds: Any) -> tuple[Any, Any]:
-    """A function of a module that other functions of it call, and what builds it, unless it is there."""
-    if name in module.globals:
-        return module.globals[name], None
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    return function, ir.IRBuilder(function.append_basic_block())
-
-
 def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
     """A function that makes sixteen columns of `out` for so many rows of x."""
-    function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, BYTE, INDEX, INDEX, INDEX)
+    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE, BYTE, BYTE, INDEX, INDEX, INDEX)
     if builder is None:
         return function
     records, blocks, *arrays = function.args
@@ -183,7 +169,7 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         blocks = [builder.add(first, INDEX(one)) for one in range(which)]
         each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
         for record in each:
-            gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+            gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
             for one in [one for into in sums[:which] for own in into for one in own] if layout.scales else ():
@@ -192,19 +178,19 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
             with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
                 words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
                 places = [builder.mul(one, INDEX(4 * layout.each)) for one in words]
-                decoded = [[codes_of(builder, layout, record, word, part, layout.centre) for part in PARTS] for record in each]
+                decoded = [[_codes(builder, layout, record, word, part, layout.centre) for part in PARTS] for record in each]
                 for column in range(layout.each):
                     for into, codes, place in zip(sums, decoded, places, strict=False):
                         at = builder.add(place, INDEX(4 * column))
                         add(into, [of_part[column] for of_part in codes], [spread(builder, builder.gep(row, [at])) for row in rows[0]])
             for into, block, record in zip(sums, blocks, each, strict=False) if layout.scales else ():
-                scales = [number_of(builder, layout, record, half, part) for part in PARTS]
+                scales = [_number(builder, layout, record, half, part) for part in PARTS]
                 for row in range(count):
                     for part, scale in enumerate(scales):
                         total = gemm._multiply_add(builder, builder.load(into[row][part]), scale, builder.load(totals[row][part]))
                         builder.store(total, totals[row][part])
                 if layout.minima:
-                    minima = [number_of(builder, layout, record, layout.scales + half, part) for part in PARTS]
+                    minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
                     centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
                     minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
                     at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
@@ -226,23 +212,81 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
 
 def _unpacked(module: Any, name: str, layout: Layout) -> Any:
     """A function that writes sixteen rows in float32."""
-    function, builder = _function(module, name, BYTE, INDEX, BYTE)
+    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE)
     if builder is None:
         return function
     records, blocks, out = function.args
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+        gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
         with cgutils.for_range_slice(builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True) as (word, _):
             at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
-                scale = number_of(builder, layout, record, half, part)
-                low = number_of(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
-                for column, codes in enumerate(codes_of(builder, layout, record, word, part, layout.zero)):
+                scale = _number(builder, layout, record, half, part)
+                low = _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
+                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
                     values = builder.fmul(codes, scale)
                     values = builder.fadd(values, low) if layout.minima else values
                     place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
                     builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
     builder.ret_void()
     return function
+
+
+def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
+    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the rows from `part` on."""
+
+    def constant(value: int) -> Any:
+        return ir.Constant(WORDS, [value] * LANES)
+
+    def loaded(which: Any) -> Any:
+        place = builder.add(builder.mul(which, INDEX(4 * ROWS)), INDEX(4 * part))
+        return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
+
+    words, bits = loaded(word), layout.bits
+    if bits == 32:
+        return [builder.bitcast(words, REALS)]
+    if layout.upper:  # two words of bytes, which hold every other column
+        upper = loaded(builder.add(INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))))
+        shift = builder.trunc(builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32))
+        upper = builder.lshr(upper, everywhere(builder, shift, WORDS))
+        low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
+        even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
+        upper = builder.shl(upper, constant(4 - layout.upper))
+        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
+        places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
+    else:
+        places = [(words, column * bits) for column in range(layout.each)]
+
+    def decoded(words: Any, at: int) -> Any:
+        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in most places."""
+        if at + bits > 23:
+            words, at = builder.lshr(words, constant(16)), at - 16
+        words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
+        return builder.fsub(builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES))
+
+    return [decoded(*place) for place in places]
+
+
+def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) -> Any:
+    """A scale or minimum of as many rows as a vector has lanes, in float32."""
+    which = INDEX(which) if isinstance(which, int) else which
+    size = 2 if layout.number is np.float16 else 4
+    place = builder.add(builder.mul(which, INDEX(size * ROWS)), INDEX(layout.size - layout.record["numbers"].itemsize + size * part))
+    place = builder.gep(record, [place])
+    if size == 4:
+        return gemm._load(builder, place, REAL, 4)
+    bits = gemm._load(builder, place, ir.IntType(16), 2)
+    if HALF:
+        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
+    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is no number.
+    wide = builder.zext(bits, WORDS)
+    sign = builder.and_(builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES))
+    rest = builder.and_(builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES))
+    rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
+    return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
+
+
+multiply_records = outlined(multiply_packed, Records(FLOAT32, 0, 0, 0), examples.WEIGHT, examples.ROWS)
+unpack_one = outlined(unpack_row, Records(FLOAT32, 0, 0, 0), 0, examples.WEIGHT[0])

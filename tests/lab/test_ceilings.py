@@ -1,0 +1,59 @@
+"""Rounds at given prices, on answers where one can count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lab.ceilings import WAYS, Prices, simulate
+from lab.guesses import Guesses
+from lab.score import agreement_table, count_rounds, scores, speed_table
+from lab.shards import Recorded
+
+PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
+
+
+def guesses(ids: list[int], right: list[bool], sure: float, prompt: list[int] | None = None, temperature: float = 0.0) -> Guesses:
+    n = len(ids)
+    hits = np.array(right)
+    answer = Recorded("s", "t/s/0", "t", temperature, "end", [1] if prompt is None else prompt, ids)
+    return Guesses(answer, np.ones(n, np.int32), hits * 0.5, hits * 1.0, hits, np.full(n, sure))
+
+
+def test_prices_between_and_beyond_known_rows() -> None:
+    assert PRICES.of_rows(6) == pytest.approx([4.0, 4.0, 5.0, 5.5, 6.0, 6.5, 7.0])
+
+
+def test_rounds_of_a_fixed_length() -> None:
+    assert count_rounds([False] * 3, 4) == 3
+    assert count_rounds([True] * 10, 4) == 2
+    assert count_rounds([True, True, False, True], 1) == 3  # the guess, and one that the target writes
+
+
+def test_a_drafter_that_is_always_right_and_one_that_never_is() -> None:
+    ids = list(range(100, 400))
+    found = simulate([guesses(ids, [True] * 300, 0.99)], PRICES, ())["s", False]
+    assert found["copy"].tokens_a_round == 1 and found["copy"].speedup(4.0) == pytest.approx(1.0)
+    assert found["drafter"].tokens_a_round == pytest.approx(9, abs=0.2)  # eight guesses and the target's own token
+    eight = PRICES.of_rows(9)[9] + 8 * 0.1
+    assert found["drafter"].speedup(4.0) == pytest.approx(9 * 4.0 / eight, rel=0.03)
+    wrong = simulate([guesses(ids, [False] * 300, 0.99)], PRICES, ())["s", False]
+    assert wrong["oracle"].speedup(4.0) == wrong["copy"].speedup(4.0) == 1.0
+    assert 0.9 < wrong["drafter"].speedup(4.0) < 1.0  # it is given up
+
+
+def test_a_text_that_repeats_is_copied() -> None:
+    ids = list(range(100, 130)) * 6
+    found = simulate([guesses(ids, [False] * len(ids), 0.1)], PRICES, ())["s", False]
+    assert found["copy"].tokens_a_round > 4
+    assert found["oracle"].milliseconds <= found["copy"].milliseconds
+    assert set(found) == set(WAYS)
+
+
+def test_tables_hold_greedy_and_drawn_answers_apart() -> None:
+    found = [guesses([5, 6, 7], [True, False, True], 0.5), guesses([5, 6, 8], [False] * 3, 0.5, temperature=0.2)]
+    assert scores(found)["s"].agreed == pytest.approx(1.0) and scores(found)["s"].greedy == 3
+    assert agreement_table(found).splitlines()[2].startswith("| s | 2 | 6 | 1.000 | 0.167 |")
+    greedy, drawn = (speed_table(found, PRICES, (), way) for way in (False, True))
+    assert len(greedy.splitlines()) == len(drawn.splitlines()) == 4
+    assert speed_table(found[:1], PRICES, (), True).count("\n") == 1  # there are none
