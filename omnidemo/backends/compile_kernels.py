@@ -200,7 +200,7 @@ def _features() -> str | None:
 
 def _sources() -> list[Path]:
     here = Path(__file__).parent
-    beside = [here / name for name in ("thread_pool.py", "round_layout.py", "packed_forms.py")]
+    beside = [here / name for name in ("thread_pool.py", "call_layout.py", "packed_forms.py")]
     return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
 
 

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
+from omnidemo.backends.call_layout import Array, Choice, Draft, Marks, Model, Noise, Rule, Sampling, Scores, Side, Stop, Text, Workers
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
-from omnidemo.decoding.draft_policy import NEVER
+from omnidemo.decoding.draft_policy import NEVER, StopRule
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats
-from omnidemo.decoding.sampling import Logits, Seen, as_array
+from omnidemo.decoding.sampling import Logits, SamplingParams, Seen, as_array
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
-Array = NDArray[np.float32]
 Form = Literal["packed", "bfloat16", "float32"]
 WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
 LARGE = 4_000_000  # the same, from which on a product has several tasks per thread; below, claiming them costs more than it saves
@@ -31,7 +31,7 @@ CHUNK = 256  # tokens that are read at once: what is computed of them stays in t
 EMBEDDING = "model.embed_tokens.weight"
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
-NOBODY = np.zeros(0, np.bool_), np.zeros(1, np.int64)  # in place of what is seen, where no penalty asks
+NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))  # in place of what is seen, where no penalty asks
 STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
 
 
@@ -51,7 +51,7 @@ class CompiledPasses:
         self.width = int(runner.embed.shape[1])
         self.weights = sum(one.size for one in arrays)  # that a pass reads
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
-        self._rule: tuple[Any, ...] = (None,)  # the newest one drawn by, and its tables as numpy's
+        self._rule: tuple[ProposalRule, Rule] | None = None  # the newest one drawn by, and its tables as numpy's
         compile_kernels.prepare()
 
     @property
@@ -79,7 +79,8 @@ class CompiledPasses:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if temperature is not None else 0, 4), np.float32)
-        self.call(kernels.forward, len(ids), CHUNK, self.model(buffer), np.array(ids), start, logits, states, temperature or 1.0, numbers)
+        scores = Scores(logits, states, numbers)
+        self.call(kernels.forward, len(ids), self.model(buffer), np.array(ids, np.int64), start, scores, temperature or 1.0)
         return logits, states, RowStats(logits, numbers, temperature) if temperature is not None else None
 
     def roll_out(
@@ -91,38 +92,32 @@ class CompiledPasses:
         if kernels is None:
             return None
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
-        draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
-        rows, states = np.empty((total + 1, runner.rows), np.float32), np.empty((total + 1, self.width), np.float32)
+        draft = room_for(total, runner.rows, self.width)
+        rows, states = draft.rows, draft.states
         if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
             rows[0], states[0] = as_array(row), state
-        notes = np.empty((3, max(draws, total + 1)), np.int64)
-        draft_probs, distributions = np.empty(draws), np.empty((draws, runner.rows), np.float32)
-        uniforms = order.uniforms if order.uniforms is not None else NOTHING
-        rule_numbers = (stop.cumulative, stop.min_prob, stop.price, stop.segments, np.array(order.ends, np.int64))
-        slots, bounds = np.empty((draws, 4), np.int64), np.empty(draws)
+        side = Side(self.model(buffer), np.array(ids, np.int64), start, text_of(order.seen, np.array(order.ends, np.int64)))
+        choice = choice_of(order.sampling, order.uniforms, order.noise, order.position, 1)
+        names = order.names if order.names is not None else OWN
         count, read, _, read_in_all = self.call(
-            kernels.roll_out, 1, self.model(buffer), np.array(ids, np.int64), start, rows, states, *self.tables(rule)[:5], total,
-            order.left, order.sampling.numbers, arrays_of(order.seen), uniforms, noise_of(order.noise, order.position, 1),
-            order.names if order.names is not None else OWN, rule.trie.kin, *rule_numbers, notes, draft_probs, distributions, slots,
-            bounds,
-        )  # fmt: skip
-        places, drawn, tokens = notes[:, : max(count, read)].tolist()
-        found = draft_probs[:count].tolist()
+            kernels.roll_out, 1, side, self.rule(rule), total, order.left, choice, names, stop_of(stop), draft
+        )
+        places, drawn, tokens = draft.notes[:, : max(count, read)].tolist()
+        found = draft.probs[:count].tolist()
         rows, states, wasted = rows[: read + 1], states[: read + 1], read_in_all - read
-        return Rollout(places[:count], drawn[:count], found, distributions[:count], tokens[:read], rows, states, wasted)
+        return Rollout(places[:count], drawn[:count], found, draft.distributions[:count], tokens[:read], rows, states, wasted)
 
     def call(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
-        """Call a kernel for passes of so many `tokens`, with the threads' common queue, the helpers, and the number of tasks of a
-        product."""
+        """Call a kernel for passes of so many `tokens`, with the `Workers` that make them."""
         tasks = self.tasks(tokens)
         if tasks == 1:
-            return kernel(thread_pool.new_queue(), 1, *given)
+            return kernel(Workers(thread_pool.new_queue(), 1, CHUNK), *given)
         kernels: Any = compile_kernels.kernels()
         with thread_pool.helping(self.helpers, kernels.run_worker) as queue:
-            return kernel(queue, tasks, *given)
+            return kernel(Workers(queue, tasks, CHUNK), *given)
 
     def tasks(self, tokens: int) -> int:
         """Into how many tasks a product is split in a pass of so many tokens: as many for each thread, or one would wait for the last."""
@@ -131,20 +126,20 @@ class CompiledPasses:
             return 1
         return (thread_pool.TASKS if work >= LARGE else 1) * (helpers + 1)
 
-    def model(self, buffer: Array) -> tuple[Any, ...]:
+    def model(self, buffer: Array) -> Model:
         """The model as a kernel's argument, with a cache's `buffer`."""
         rope = self._rope
         if rope[0] is not self.runner.rope:  # another thread may do this too
             rope = self._rope = self.runner.rope, *(table.numpy().reshape(len(table), -1) for table in self.runner.rope)
-        return buffer, *self._given, rope[1], rope[2], self.runner.eps
+        return Model(buffer, *self._given, rope[1], rope[2], self.runner.eps)
 
-    def tables(self, rule: ProposalRule) -> tuple[Any, ...]:
-        """A proposal rule as a kernel's arguments."""
+    def rule(self, rule: ProposalRule) -> Rule:
+        """A proposal rule as a kernel's argument."""
         known = self._rule
-        if rule is not known[0]:  # another thread may do this too
+        if known is None or rule is not known[0]:  # another thread may do this too
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
-            known = self._rule = rule, *(table.numpy() for table in tables), rule.trie.kin
-        return known[1:]
+            known = self._rule = rule, Rule(*(table.numpy() for table in tables), rule.trie.kin)
+        return known[1]
 
 
 def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[NDArray[np.int64], list[Any], int]:
@@ -192,14 +187,32 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
     return np.array(table), kept, passed
 
 
-def noise_of(noise: SharedNoise | None, position: int, rows: int) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """Shared noise from a position of the answer on as a kernel's argument, with room for `rows` positions at once."""
+def choice_of(
+    sampling: SamplingParams, uniforms: NDArray[np.float64] | None, noise: SharedNoise | None, position: int, rows: int
+) -> Choice:
+    """How tokens are chosen, as a kernel's argument: the noise from a position of the answer on, with room for `rows` positions at once."""
     if noise is None:
-        return np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64)
-    width = -(-noise.tokens // BLOCK) * BLOCK
-    return np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position])
+        shared = Noise(np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64))
+    else:
+        width = -(-noise.tokens // BLOCK) * BLOCK
+        shared = Noise(np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position]))
+    return Choice(Sampling(*sampling.numbers), uniforms if uniforms is not None else NOTHING, shared)
 
 
-def arrays_of(seen: Seen | None) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """What is seen as a kernel's argument."""
-    return NOBODY if seen is None else seen.arrays
+def text_of(seen: Seen | None, ends: NDArray[np.int64]) -> Text:
+    """What is seen, and after which ids nothing follows, as a kernel's argument."""
+    return Text(Marks(*seen.arrays) if seen is not None else NOBODY, ends)
+
+
+def stop_of(rule: StopRule) -> Stop:
+    return Stop(rule.cumulative, rule.min_prob, rule.price, rule.segments)
+
+
+def room_for(total: int, vocabulary: int, width: int) -> Draft:
+    """Where a draft of so many tokens is written."""
+    draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
+    return Draft(
+        np.empty((total + 1, vocabulary), np.float32), np.empty((total + 1, width), np.float32),
+        np.empty((3, max(draws, total + 1)), np.int64), np.empty(draws), np.empty((draws, vocabulary), np.float32),
+        np.empty((draws, 4), np.int64), np.empty(draws),
+    )  # fmt: skip

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import CHUNK, NOTHING, STRIDES, arrays_of, noise_of
-from omnidemo.backends.round_layout import HEADER, NONE, UNFINISHED
+from omnidemo.backends.call_layout import HEADER, NONE, UNFINISHED, Course, Scores, Side, Words
+from omnidemo.backends.compiled_passes import STRIDES, choice_of, room_for, stop_of, text_of
 from omnidemo.decoding.backend import RoundResult, Slot, StageSeconds, StateKey
 from omnidemo.decoding.draft_policy import NEVER
-from omnidemo.decoding.rollout import DRAWS, FEW, Rollout, RolloutRequest
+from omnidemo.decoding.rollout import FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Seen, as_array
 from omnidemo.vocab.ngram_cache import no_ngrams
@@ -76,25 +76,25 @@ def make_rounds(
     count = drafter.rounds_that_fit(len(given), total + LONGEST, count)
     if count < 1:
         return None
-    draws, tokens, width = min(DRAWS, 3 * total), drafter.runner.rows, budget + 1
-    rows, states = np.empty((total + 1, tokens), np.float32), np.empty((total + 1, few.width), np.float32)
+    tokens, width = drafter.runner.rows, budget + 1
+    draft = room_for(total, tokens, few.width)
+    draws = len(draft.probs)
     if row is not None:
-        rows[0], states[0] = as_array(row), state
+        draft.rows[0], draft.states[0] = as_array(row), state
     scored = max(width, min(count * width, MOST_LOGITS // target.runner.rows))
-    distributions, logits = np.empty((draws, tokens), np.float32), np.empty((scored, target.runner.rows), np.float32)
-    hidden, stats = np.empty((width, passes.width), np.float32), np.empty((scored, 4), np.float32)
+    logits, stats = np.empty((scored, target.runner.rows), np.float32), np.empty((scored, 4), np.float32)
     ints = np.empty(count * (HEADER + 3 * width + total + 1 + 2 * draws), np.int64)
     floats = np.empty(count * (4 + 3 * width + draws))
-    stop, grows = order.stop_rule or NEVER, order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
+    grows = order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
     made, int_at, float_at = passes.call(
-        kernels.rounds, width, few.tasks(1), CHUNK, few.model(drafter.array), np.array(given, np.int64), drafter.length,
-        passes.model(target.array), np.array(unread, np.int64), target.length, count, budget, order.rule.overrun, wanted.left,
-        few.tables(order.rule) + wanted.map.tables, order.sampling.numbers, arrays_of(wanted.seen), arrays_of(order.seen),
-        order.uniforms if order.uniforms is not None else NOTHING, noise_of(order.noise, order.position, total + 2), stop.cumulative,
-        stop.min_prob, stop.price, stop.segments, wanted.ends, wanted.last, grows, rows, states, distributions, logits, hidden, stats, ints,
-        floats,
+        kernels.rounds, width, few.tasks(1),
+        Side(passes.model(target.array), np.array(unread, np.int64), target.length, text_of(wanted.seen, wanted.ends)),
+        Side(few.model(drafter.array), np.array(given, np.int64), drafter.length, text_of(order.seen, wanted.last)),
+        Course(count, budget, order.rule.overrun, wanted.left, grows), few.rule(order.rule), Words(*wanted.map.tables),
+        choice_of(order.sampling, order.uniforms, order.noise, order.position, total + 2), stop_of(order.stop_rule or NEVER), draft,
+        Scores(logits, np.empty((width, passes.width), np.float32), stats), ints, floats,
     )  # fmt: skip
-    left_of_last = Rollout([], [], [], distributions, [], rows, states)
+    left_of_last = Rollout([], [], [], draft.distributions, [], draft.rows, draft.states)
     return _unpack(
         made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given, RowStats(logits, stats, order.sampling.temperature),
         left_of_last,
@@ -104,7 +104,7 @@ def make_rounds(
 def _unpack(
     made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int], stats: RowStats, last: Rollout
 ) -> list[MadeRound]:
-    """Unpack the rounds from the format of `round_layout.py`. `stats`: those of all their rows; `last`: what the last round left behind."""
+    """Unpack the rounds from the format of `call_layout.py`. `stats`: those of all their rows; `last`: what the last round left behind."""
     rounds: list[MadeRound] = []
     key, budget, left, greedy = wanted.at, wanted.order.left, wanted.left, wanted.order.sampling.greedy
     at = place = filled = 0

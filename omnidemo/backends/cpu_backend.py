@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import NOTHING, arrays_of, noise_of
+from omnidemo.backends.call_layout import NONE
+from omnidemo.backends.compiled_passes import choice_of, text_of
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
-from omnidemo.backends.round_layout import NONE
 from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult, StageSeconds, StateKey
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
@@ -67,11 +67,11 @@ class CpuBackend(RolloutBackend):
             result = reference_round(context, method, plan, self.clock, lambda _: read)
         else:
             numbers, accepts, likely = context.upcoming(len(proposal) + 1), np.zeros(len(proposal)), np.zeros(len(proposal) + 1)
+            choice = choice_of(sampling, numbers, context.noise, context.place(0).position, len(proposal) + 1)
+            text = text_of(context.target_seen(), self._end_tokens(context)[0])
             accepted, written, spent = kernels.judge_given(
-                np.array(proposal, np.int64), read.stats.rows, read.stats.numbers, sampling.numbers, arrays_of(context.target_seen()),
-                numbers if numbers is not None else NOTHING, noise_of(context.noise, context.place(0).position, len(proposal) + 1),
-                self._end_tokens(context)[0], accepts, likely,
-            )  # fmt: skip
+                np.array(proposal, np.int64), read.stats.rows, read.stats.numbers, choice, text, accepts, likely
+            )
             context.use_up(spent)
             token, judged = None if written == NONE else written, min(len(proposal), accepted + (written != NONE))
             result = RoundResult(

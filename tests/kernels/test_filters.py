@@ -12,7 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from omnidemo.backends import compile_kernels
-from omnidemo.backends.compiled_passes import NOBODY, arrays_of
+from omnidemo.backends.call_layout import Sampling
+from omnidemo.backends.compiled_passes import NOBODY, OWN, text_of
 from omnidemo.decoding import row_ops
 from omnidemo.decoding.sampling import SamplingParams, Seen
 
@@ -25,7 +26,7 @@ def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> An
     kernels: Any = compile_kernels.kernels()
     assert kernels is not None
     probs = np.array(row, np.float32)
-    return probs if kernels.distribution(probs, sampling.numbers, arrays_of(seen)) else None
+    return probs if kernels.distribution(probs, Sampling(*sampling.numbers), text_of(seen, OWN).seen) else None
 
 
 def wanted(row: Any, sampling: SamplingParams, ids: list[int]) -> Any:

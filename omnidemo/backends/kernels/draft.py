@@ -6,14 +6,29 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark_all, plain, unmark
-from omnidemo.backends.kernels.forward import Model, forward
-from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.noise_kernel import Shared, further, is_shared, race_after, race_at
+from omnidemo.backends.call_layout import (
+    Array,
+    Choice,
+    Draft,
+    Limits,
+    Marks,
+    Model,
+    Numbers,
+    Rule,
+    Sampling,
+    Scores,
+    Side,
+    Stop,
+    Whole,
+    Workers,
+)
+from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.filters_kernel import filtered, mark_all, plain, unmark
+from omnidemo.backends.kernels.forward import run_pass
+from omnidemo.backends.kernels.noise_kernel import further, is_shared, race_after, race_at
+from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
-from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import PROBES, SPREAD
 
 TO_RACE = -2
@@ -21,37 +36,32 @@ TO_RACE = -2
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
-    queue: Queue, tasks: int, model: Model, given: Whole, start: int, rows: Array, states: Array, first: NDArray[np.int32],
-    inside: NDArray[np.int32], alone: NDArray[np.bool_], keys: Whole, info: Whole, slot_limit: int, draft_limit: int, sampling: Sampling,
-    seen: Seen, uniforms: Numbers, noise: Shared, names: Whole, kin: Whole, cumulative: float, min_prob: float, price: float,
-    segments: Numbers, ends: Whole, notes: Whole, draft_probs: Numbers, distributions: Array, slots: Whole, bounds: Numbers,
+    workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole, stop: Stop, draft: Draft
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Read the `given` tokens at positions start…, of which rows[0] are the logits if there are none, and make the draws of
-    `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended,
-    and all tokens that were read).
+    """Read what the `side` has not read (if that is nothing, draft.rows[0] are its logits), and make the draws of `NgramExact.draft`: (how
+    many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended, and all tokens that were
+    read).
 
-    Up to `states` everything is as in `forward`, but with `rows` [R, V] and `states` [R, H] for the logits after each read token. `first`
-    to `info`: see `ProposalRule` and `TrieTable`. `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens.
-    At temperature 0 of the `sampling` the most probable token is drawn. `seen` is what the text contains so far; some of what is drafted is
-    left in it. `uniforms` [n] are the numbers of the draws, unless there is `noise`: then the tokens race by it, and the first slot is of
-    the next token; `names` [D] are the target tokens that tokens propose by themselves, −1 for none (no names where the target itself
-    draws), and `kin` is the trie's. `cumulative` to `segments`: see `StopRule`. Nothing is drawn after a slot of one token that is among
-    the `ends`. Written are the `notes` [3, n or more], `draft_probs` [n] and `distributions` [n, V]: for each of
-    at most n draws its place, id, probability and distribution, as in `Rollout`, and in the last of the notes the tokens that were drafted.
-    Written too are the `slots` [n, 4] and `bounds` [n]: of each slot its first draw, the place where it ends (where it began if nothing
-    came of it), the trie's node there, and the draw that was made in vain after it, −1 if none was; and Q̄.
-    """
+    `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature 0 the most probable token is
+    drawn. Some of what is drafted is left among what the side has seen. With shared noise the first slot is of the next token; `names` [D]
+    are the target tokens that tokens propose by themselves, −1 for none (no names where the target itself draws). Nothing is drawn after a
+    slot of one token that is among the side's ends."""
+    rows, states, notes, draft_probs, distributions, slots, bounds = draft
+    sampling, uniforms, noise = choice
+    model, given, start, (seen, ends) = side
+    first, inside, alone, keys, info, kin = rule
+    segments, cumulative = stop.segments, stop.cumulative
     places, ids, tokens = notes[0], notes[1], notes[2]
-    base, read, passes, count, made = int64(0), int64(0), 0, 0, 0
-    most, room, before, temperature = len(draft_probs), len(rows) - 1, seen[1][0], sampling[0]
+    base, read, passes, count, made = int64(0), int64(0), 0, 0, int64(0)
+    most, room, before, temperature = len(draft_probs), len(rows) - 1, seen.ids[0], sampling.temperature
     if len(given):
-        forward(queue, tasks, len(given), model, given, start, rows[:1], states[:1], 1.0, np.empty((0, 4), np.float32))
+        run_pass(workers, model, given, start, Scores(rows[:1], states[:1], np.empty((0, 4), np.float32)), 1.0)
         start += len(given)
     vocabulary = rows.shape[1]
     while base < draft_limit and base <= room and count < most:
         limit = slot_limit - base
         passes += max(0, base - read)
-        read = read_on(queue, tasks, model, tokens, start, read, base, rows, states)
+        read = read_on(workers, model, tokens, start, read, base, rows, states)
         follow(seen, before, tokens[:base])
         drawn = draw(rows[base], first, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
         if drawn == TO_RACE:
@@ -72,7 +82,7 @@ def roll_out(
             if base + depth > room or count == most:
                 return count, min(read, end), -1, passes
             passes += max(0, base + depth - read)
-            read = read_on(queue, tasks, model, tokens, start, read, base + depth, rows, states)
+            read = read_on(workers, model, tokens, start, read, base + depth, rows, states)
             follow(seen, before, tokens[: base + depth])
             drawn = draw(rows[base + depth], inside, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
             if drawn == TO_RACE:
@@ -99,7 +109,7 @@ def roll_out(
         while line + 1 < len(segments) and slot_prob >= segments[line + 1, 0]:
             line += 1
         cumulative *= segments[line, 1] + segments[line, 2] * slot_prob
-        if end == base or slot_prob < min_prob or cumulative * (segments[line, 3] + segments[line, 4] * slot_prob) <= price:
+        if end == base or slot_prob < stop.min_prob or cumulative * (segments[line, 3] + segments[line, 4] * slot_prob) <= stop.price:
             break
         if end == base + 1 and np.any(ends == tokens[base]):
             break
@@ -108,19 +118,17 @@ def roll_out(
 
 
 @compiled
-def read_on(queue: Queue, tasks: int, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array) -> int:
+def read_on(workers: Workers, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array) -> int:
     """Read the drafted tokens, one by one, as far as `until`."""
     for token in range(read, until):
         row = slice(token + 1, token + 2)
-        forward(
-            queue, tasks, int64(1), model, tokens[token : token + 1], start + token, rows[row], states[row], 1.0,
-            np.empty((0, 4), np.float32),
-        )  # fmt: skip
+        scores = Scores(rows[row], states[row], np.empty((0, 4), np.float32))
+        run_pass(workers, model, tokens[token : token + 1], start + token, scores, 1.0)
     return max(read, until)
 
 
 @compiled
-def follow(seen: Seen, before: int, tokens: Whole) -> None:
+def follow(seen: Marks, before: int, tokens: Whole) -> None:
     """Count as seen what was so before the draft, and these tokens of it."""
     unmark(seen, before)
     mark_all(seen, tokens)
@@ -128,15 +136,15 @@ def follow(seen: Seen, before: int, tokens: Whole) -> None:
 
 @compiled
 def draw(
-    row: Array, needed: NDArray[np.int32], limit: int, sampling: Sampling, seen: Seen, uniform: float, probs: Array, racing: bool
+    row: Array, needed: Limits, limit: int, sampling: Sampling, seen: Marks, uniform: float, probs: Array, racing: bool
 ) -> int:  # fmt: skip
     """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they are not
     finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the penalty. TO_RACE where it is still to
     be drawn from them."""
-    temperature, simple = sampling[0], plain(sampling)
+    temperature, simple = sampling.temperature, plain(sampling)
     if temperature == 0.0 or not simple:
         masked_logits(row, needed, limit, probs)
-        if not simple and not distribution(probs, sampling, seen):
+        if not simple and not filtered(probs, sampling, seen):
             return -1
         if temperature == 0.0:
             best = highest(probs)
@@ -155,14 +163,14 @@ def draw(
 
 
 @compiled
-def masked_logits(row: Array, needed: NDArray[np.int32], limit: int, probs: Array) -> None:
+def masked_logits(row: Array, needed: Limits, limit: int, probs: Array) -> None:
     """The logits [V] of which the `needed` is within the limit; −∞ for the others."""
     for i in range(len(row)):
         probs[i] = row[i] if needed[i] <= limit else np.float32(-np.inf)
 
 
 @compiled
-def masked_top(row: Array, needed: NDArray[np.int32], limit: int) -> Any:
+def masked_top(row: Array, needed: Limits, limit: int) -> Any:
     """The highest of them."""
     bits, lowest, within = row.view(np.int32), np.int32(-(1 << 31)), np.int32(limit)
     found = lowest
@@ -172,7 +180,7 @@ def masked_top(row: Array, needed: NDArray[np.int32], limit: int) -> Any:
 
 
 @compiled
-def masked_softmax(row: Array, needed: NDArray[np.int32], limit: int, high: float, temperature: float, probs: Array, sums: Numbers) -> None:
+def masked_softmax(row: Array, needed: Limits, limit: int, high: float, temperature: float, probs: Array, sums: Numbers) -> None:
     """Their softmax [V] at a temperature, and its running sums as of `block_sums`. In one go, for there is a draw to each token that is
     drafted, and a loop that writes where it reads takes twice as long."""
     within, factor, full = np.int32(limit), np.float32(1.0 / temperature), len(probs) // BLOCK
@@ -213,3 +221,8 @@ def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
         if keys[slot] == wanted:
             return slot + 1
     return 0
+
+
+make_draft = outlined(
+    roll_out, examples.WORKERS, examples.SIDE, examples.RULE, 1, 1, examples.CHOICE, examples.whole(1), examples.STOP, examples.DRAFT
+)

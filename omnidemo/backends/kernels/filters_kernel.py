@@ -9,66 +9,47 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
-from numba import carray, cfunc, types
 from numpy.typing import NDArray
 
-from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.rows_kernel import FAST, compiled, exponential, mass, ordered, softmax_, top
-from omnidemo.backends.kernels.work_queue import pointer
-
-Whole = NDArray[np.int64]
-Numbers = NDArray[np.float64]
-Sampling = tuple[float, int, float, float, float]  # temperature, top-k, top-p, min-p and repetition penalty; see `SamplingParams`
-Seen = tuple[NDArray[np.bool_], Whole]  # `Seen.arrays` of `decoding/sampling.py`, which its next `hold` puts right again
+from omnidemo.backends.call_layout import Array, Marks, Numbers, Sampling, Whole
+from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.outlined import outlined
+from omnidemo.backends.kernels.rows_kernel import compiled, exponential, mass, ordered, softmax_, top
 
 GROUP = 256  # tokens that are looked at together
 FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
 STEP, WIDER = np.float32(4.0), np.float32(1.5)  # how far below the highest logit the best k are looked for at first, and how much further
 MARGIN, ROUNDING = 1e-3, np.float32(1e-6)  # so much further than needed is looked, for what may be rounded: in exponents, and of logits
-distribution_of: Any = types.ExternalFunction(
-    "omnidemo_distribution", types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3)
-)
 
 
 @compiled
 def plain(sampling: Sampling) -> Any:
     """Whether a softmax at the temperature (or at temperature 0 the most probable token) is all that is asked for."""
-    temperature, top_k, top_p, min_p, penalty = sampling
-    return penalty == 1.0 and (temperature == 0.0 or (top_k == 0 and top_p == 1.0 and min_p == 0.0))
+    unfiltered = sampling.top_k == 0 and sampling.top_p == 1.0 and sampling.min_p == 0.0
+    return sampling.penalty == 1.0 and (sampling.temperature == 0.0 or unfiltered)
 
 
 @compiled
-def mark(seen: Seen, token: int) -> None:
-    """Count a token as seen; nothing where nobody asks (there are no marks then)."""
-    marks, ids = seen
-    if len(marks) and not marks[token]:
-        marks[token] = True
-        ids[0] += 1
-        ids[ids[0]] = token
+def mark(seen: Marks, token: int) -> None:
+    """Count a token as seen; nothing where nobody asks."""
+    if len(seen.there) and not seen.there[token]:
+        seen.there[token] = True
+        seen.ids[0] += 1
+        seen.ids[seen.ids[0]] = token
 
 
 @compiled
-def mark_all(seen: Seen, tokens: Any) -> None:
+def mark_all(seen: Marks, tokens: Any) -> None:
     for token in tokens:
         mark(seen, np.int64(token))
 
 
 @compiled
-def unmark(seen: Seen, count: int) -> None:
+def unmark(seen: Marks, count: int) -> None:
     """Take back all but the first `count` tokens that were seen."""
-    marks, ids = seen
-    for place in range(count, ids[0]):
-        marks[ids[1 + place]] = False
-    ids[0] = count
-
-
-@compiled
-def distribution(probs: Array, sampling: Sampling, seen: Seen) -> bool:
-    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty. False where they are not
-    finite; then they become what is not a number."""
-    temperature, top_k, top_p, min_p, penalty = sampling
-    return distribution_of(probs.ctypes.data, len(probs), seen[1].ctypes.data, temperature, top_k, top_p, min_p, penalty) != 0
+    for place in range(count, seen.ids[0]):
+        seen.there[seen.ids[1 + place]] = False
+    seen.ids[0] = count
 
 
 @compiled
@@ -169,25 +150,25 @@ def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
     return total
 
 
-# Called by its address, or numba would optimise it again with each function above.
-@cfunc(types.int64(*[types.int64] * 3, types.float64, types.int64, *[types.float64] * 3), cache=True, fastmath=FAST, error_model="numpy")
-def _distribution(row: int, size: int, seen: int, temperature: float, top_k: int, top_p: float, min_p: float, penalty: float) -> int:
-    probs, ids = carray(pointer(row), size, np.float32), carray(pointer(seen), size + 1, np.int64)
-    by = np.float32(penalty)
-    for place in range(1, 1 + ids[0]):
-        logit = probs[ids[place]]
-        probs[ids[place]] = logit / by if logit > np.float32(0.0) else logit * by
+@compiled
+def distribution(probs: Array, sampling: Sampling, seen: Marks) -> bool:
+    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty. False where they are not
+    finite; then they become what is not a number."""
+    temperature, by = sampling.temperature, np.float32(sampling.penalty)
+    for place in range(1, 1 + seen.ids[0]):
+        logit = probs[seen.ids[place]]
+        probs[seen.ids[place]] = logit / by if logit > np.float32(0.0) else logit * by
     high = top(probs)
     if not -np.inf < high < np.inf:
-        for i in range(size):
+        for i in range(len(probs)):
             probs[i] = np.nan
-        return 0
-    limited = 0 < top_k < size
-    if temperature > 0.0 and (limited or top_p < 1.0 or min_p > 0.0):
-        cut(probs, high, np.float32(1.0 / temperature), top_k if limited else 0, top_p, min_p)
+        return False
+    limited = 0 < sampling.top_k < len(probs)
+    if temperature > 0.0 and (limited or sampling.top_p < 1.0 or sampling.min_p > 0.0):
+        cut(probs, high, np.float32(1.0 / temperature), sampling.top_k if limited else 0, sampling.top_p, sampling.min_p)
     elif temperature > 0.0:
         softmax_(probs, temperature)
-    return 1
+    return True
 
 
-binding.add_symbol("omnidemo_distribution", _distribution.address)
+filtered = outlined(distribution, examples.WEIGHT[0], examples.SAMPLING, examples.SEEN)

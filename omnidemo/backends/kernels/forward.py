@@ -9,17 +9,16 @@ import os
 from typing import Any
 
 import numpy as np
-from llvmlite import binding
-from numba import carray, cfunc, njit, types
-from numpy.typing import NDArray
+from numba import carray, njit, types
 
-from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
+from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.layers import add_normed, attend, norm_heads, rotate, silu_times, store
-from omnidemo.backends.kernels.products import COUNT, Matrices, Rows, look_up, multiply_rows
+from omnidemo.backends.kernels.outlined import outlined
+from omnidemo.backends.kernels.products import COUNT, Rows, look_up, multiply_rows
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
 from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
-from omnidemo.backends.thread_pool import SIZE as LENGTH
 
 PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
 KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
@@ -30,36 +29,28 @@ BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 # A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner, H], down [H, inner].
 QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
-# A model: its cache's buffer [L, 2, Hkv, C, D], the table [7 L + 2, 3] of each layer's matrices, of the head [V, H] and of the embedding
-# [V, H], norms [L, 2, H], the last norm [H], the biases [L, n] of queries, keys and values (zeros for none), the norms of their heads
-# [L, 2 D + 1] as in `norm_heads` ([L, 0] for none), rotary cosines and sines as in `store`, and what the norms add.
-Model = tuple[Array, Matrices, Array, Array, Array, Array, Array, Array, float]
-run_tasks: Any = types.ExternalFunction("omnidemo_run_tasks", types.int64(types.int64, types.int64))
 sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def forward(
-    queue: Queue, tasks: int, chunk: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array,
-    temperature: float, stats: Array,
-) -> None:  # fmt: skip
-    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the last rows' `logits` [R, V] and what the
-    output layer reads, `states` [R, H]. `stats` [R or 0, 4] become the numbers of `RowStats` for the `temperature`. `chunk`
-    tokens are read at a time. Products are split into about so many `tasks`, which the threads that `run_worker` share.
-    """
-    unread = len(ids) - len(logits)
+def forward(workers: Workers, model: Model, ids: Whole, start: int, scores: Scores, temperature: float) -> None:
+    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the `scores` of the last rows, their `stats` for
+    the `temperature`."""
+    logits, states, stats = scores
+    unread, chunk = len(ids) - len(logits), workers.chunk
     for begin in range(0, len(ids), chunk):
         end = min(begin + chunk, len(ids))
         shown, after = max(0, begin - unread), max(0, end - unread)
-        read(queue, tasks, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
+        read(workers, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
     if len(stats):
         stats[:, 3] = 1.0 / temperature
-        run_rows(queue, ROW_STATS, tasks, model[1], logits, stats)
+        run_rows(workers, ROW_STATS, model.matrices, logits, stats)
 
 
 @compiled
-def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: int, logits: Array, states: Array) -> None:
+def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
+    queue, tasks, _ = workers
     buffer, matrices, norms, last, bias, of_heads, cos, sin, eps = model
     count, rows, layers, width, inner = len(ids), len(logits), len(buffer), len(last), matrices[GATE, COUNT]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
@@ -76,7 +67,7 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
         if by_heads:
             run_heads(queue, own[QUERY:MIX], y, bias[layer], of_heads[layer], wide, start, buffer[layer], cos, sin, mixed)
         else:
-            run_rows(queue, PRODUCT, tasks, own[QUERY:MIX], y, wide)
+            run_rows(workers, PRODUCT, own[QUERY:MIX], y, wide)
             wide += bias[layer]
             if of_heads.shape[1]:
                 heads = mixed.shape[1] // buffer.shape[4]
@@ -84,20 +75,21 @@ def read(queue: Queue, tasks: int, model: Model, ids: NDArray[np.int64], start: 
                 norm_heads(wide, heads, heads + buffer.shape[2], of_heads[layer], int64(1))
             store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
             run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
-        run_rows(queue, PRODUCT, tasks, own[MIX:GATE], mixed, y)
+        run_rows(workers, PRODUCT, own[MIX:GATE], mixed, y)
         add_normed(x, y, norms[layer, 1], eps, y)
-        run_rows(queue, GATED, tasks, own[GATE:DOWN], y, gated)
-        run_rows(queue, PRODUCT, tasks, own[DOWN:], gated, y)
+        run_rows(workers, GATED, own[GATE:DOWN], y, gated)
+        run_rows(workers, PRODUCT, own[DOWN:], gated, y)
     add_normed(x, y, last, eps, y)
     for row in range(rows):
         append(states[row], int64(0), y[count - rows + row])
-    run_rows(queue, PRODUCT, tasks, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], states, logits)
+    run_rows(workers, PRODUCT, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], states, logits)
 
 
 @compiled
-def run_rows(queue: Queue, kind: int, tasks: int, matrices: Matrices, x: Array, out: Array) -> None:
+def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, out: Array) -> None:
     """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate and up, and
     out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
+    queue, tasks, _ = workers
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
@@ -114,14 +106,14 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
     describe(queue, heads, cache, start, cos, sin)
     tasks = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
-        run_tasks(queue.ctypes.data, tasks)
+        take_tasks(queue, tasks)
     else:
         run_all(queue, tasks)
 
 
 @compiled
 def run_heads(
-    queue: Queue, matrices: Matrices, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array,
+    queue: Queue, matrices: Whole, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array,
     sin: Array, out: Array,
 ) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of the keys, from the product to
@@ -143,7 +135,7 @@ def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin
 def run_all(queue: Queue, tasks: int) -> None:
     """Do the work that has been written, together with the threads of the queue."""
     offer(queue, tasks)
-    run_tasks(queue.ctypes.data, 0)
+    take_tasks(queue, 0)
     looks = 0
     while look(queue, DONE) < tasks:
         looks += 1
@@ -157,7 +149,7 @@ def run_worker(queue: Queue) -> None:
     add(queue, AWAKE, 1)
     idle = 0
     while idle < SPINS_BEFORE_SLEEP:
-        idle = 0 if run_tasks(queue.ctypes.data, 0) else idle + 1
+        idle = 0 if take_tasks(queue, 0) else idle + 1
         if idle > SPINS_BEFORE_YIELD:
             sched_yield()
     add(queue, AWAKE, -1)
@@ -264,11 +256,10 @@ def attend_rotated(
         append(out[first + row], at, mixed[row])
 
 
-# What calls this holds its address instead of its code, which numba would optimise again with each function above it.
-@cfunc(types.int64(types.int64, types.int64), cache=True, fastmath=FAST, error_model="numpy")
-def _run_tasks(address: int, alone: int) -> int:
-    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
-    queue, found = carray(pointer(address), LENGTH, np.int64), 0
+@compiled
+def run_tasks(queue: Queue, alone: int) -> int:
+    """Do tasks of the queue as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
+    found = 0
     for task in range(alone):
         do_task(queue, task)
     while not alone:
@@ -281,4 +272,5 @@ def _run_tasks(address: int, alone: int) -> int:
     return found
 
 
-binding.add_symbol("omnidemo_run_tasks", _run_tasks.address)
+take_tasks = outlined(run_tasks, examples.WORKERS.queue, 0)
+run_pass = outlined(forward, examples.WORKERS, examples.MODEL, examples.whole(1), 0, examples.SCORES, 1.0)

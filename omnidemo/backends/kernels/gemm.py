@@ -13,14 +13,14 @@ import numpy as np
 from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic as _intrinsic
 from numpy.typing import NDArray
 
+from omnidemo.backends.call_layout import Array
+from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.rows_kernel import compiled, int64
 
-Array = NDArray[np.float32]
 Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's bits
-intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the function says
 
 WIDE = binding.get_host_cpu_features().get("avx512f", False)
 LANES = 16 if WIDE else 8  # numbers of a vector
@@ -185,3 +185,7 @@ def _added_up(builder: Any, four: Any) -> Any:
         quarter //= 2
         total = builder.fadd(total, joined(total, total, [lane ^ quarter for lane in range(LANES)]))
     return joined(total, total, [group * (LANES // 4) for group in range(4)])
+
+
+multiply_float32 = outlined(multiply, examples.WEIGHT, examples.WEIGHT, examples.ROWS)
+multiply_bfloat16 = outlined(multiply, examples.WEIGHT.astype(np.uint16), examples.WEIGHT, examples.ROWS)

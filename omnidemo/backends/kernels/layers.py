@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.backends.kernels.gemm import Array, multiply
+from omnidemo.backends.call_layout import Array
+from omnidemo.backends.kernels.gemm import multiply_float32
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential
 
 
@@ -71,7 +72,7 @@ def attend(queries: Array, start: int, keys: Array, values: Array, out: Array) -
     """softmax(q · Kᵀ / √D) · V of queries [R, D], each of which sees one position more than the one before it, the last all of keys and
     values [start + R, D]; `out` is [R, D]."""
     factor, scores = np.float32(1.0 / math.sqrt(queries.shape[1])), np.empty((len(queries), len(keys)), np.float32)
-    multiply(keys, queries, scores[:, :])  # of the same type as elsewhere, so that it is compiled once
+    multiply_float32(keys, queries, scores[:, :])  # whose type is that of rows that lie apart
     for row in range(len(queries)):
         seen = scores[row, : start + row + 1]
         total = exponentials(seen, factor)

@@ -8,15 +8,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from omnidemo.backends.call_layout import Noise
 from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, highest
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TARGET, TOKEN
 
-Words = NDArray[np.uint32]
-# The numbers of the target's tokens by position, made when they are first asked for: rows [n, T or more, whole blocks], the row of a
-# position at its remainder by n; which position each row has [n], −1 for none; and [2] the seed, and the position of the next token.
-# Without rows noise is not shared.
-Shared = tuple[Words, NDArray[np.int64], NDArray[np.int64]]
-
+Row = NDArray[np.uint32]
 LANES = 64  # as in `row_ops`
 LOW, HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 FIRST, SECOND = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)  # Philox' multipliers and the steps of its keys
@@ -34,7 +30,7 @@ def mixed(a: Any, b: Any, c: Any, d: Any, one: Any, two: Any) -> Any:
 
 
 @compiled
-def noise_block(seed: Any, position: Any, stream: Any, block: int, made: Words) -> None:
+def noise_block(seed: Any, position: Any, stream: Any, block: int, made: Row) -> None:
     """The numbers [BLOCK] of the tokens from block · BLOCK on."""
     for lane in range(LANES):
         a, b, c, d = np.uint64(block * LANES + lane), np.uint64(position), np.uint64(stream) & LOW, np.uint64(stream) >> HALF
@@ -47,14 +43,14 @@ def noise_block(seed: Any, position: Any, stream: Any, block: int, made: Words) 
 
 
 @compiled
-def noise(place: NDArray[np.uint64], made: Words) -> None:
+def noise(place: NDArray[np.uint64], made: Row) -> None:
     """`row_ops.noise` of (seed, position, stream), for whole blocks."""
     for block in range(len(made) // BLOCK):
         noise_block(place[0], place[1], place[2], block, made[block * BLOCK : (block + 1) * BLOCK])
 
 
 @compiled
-def race(weights: NDArray[np.float32], numbers: Words) -> Any:
+def race(weights: NDArray[np.float32], numbers: Row) -> Any:
     """`row_ops.race`."""
     found = highest(weights)
     if not weights[found] > 0.0:
@@ -67,7 +63,7 @@ def race(weights: NDArray[np.float32], numbers: Words) -> Any:
 
 
 @compiled
-def nearer(weights: NDArray[np.float32], numbers: Words, start: int, found: int, best: float) -> tuple[int, float]:
+def nearer(weights: NDArray[np.float32], numbers: Row, start: int, found: int, best: float) -> tuple[int, float]:
     """The winner so far and its time, or those of a better one among some tokens from `start` on."""
     bound, able = np.float32(best * (WHOLE * SLACK)), np.int32(0)
     for i in range(len(weights)):
@@ -87,21 +83,21 @@ def time_of(number: Any, weight: Any) -> Any:
 
 
 @compiled
-def is_shared(noise: Shared) -> bool:
-    return len(noise[1]) > 0
+def is_shared(noise: Noise) -> bool:
+    return len(noise.known) > 0
 
 
 @compiled
-def row_at(noise: Shared, ahead: int) -> Any:
+def row_at(noise: Noise, ahead: int) -> Any:
     """The numbers [T or more] of the position `ahead` of the next token."""
-    rows, known, now = noise
-    position = now[1] + ahead
-    place = position % len(known)
-    if known[place] != position:
-        known[place] = position
-        for block in range(rows.shape[1] // BLOCK):
-            noise_block(now[0], position, np.uint64(0), block, rows[place, block * BLOCK : (block + 1) * BLOCK])
-    return rows[place]
+    position = noise.place[1] + ahead
+    place = position % len(noise.known)
+    row = noise.rows[place]
+    if noise.known[place] != position:
+        noise.known[place] = position
+        for block in range(len(row) // BLOCK):
+            noise_block(noise.place[0], position, np.uint64(0), block, row[block * BLOCK : (block + 1) * BLOCK])
+    return row
 
 
 @compiled
@@ -112,7 +108,7 @@ def further(stream: Any, drafter_id: int) -> Any:
 
 
 @compiled
-def race_at(probs: NDArray[np.float32], noise: Shared, ahead: int, names: NDArray[np.int64]) -> Any:
+def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray[np.int64]) -> Any:
     """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are the target tokens that its
     tokens propose by themselves, −1 for none; or, without `names`, the target's own token by its own."""
     row = row_at(noise, ahead)
@@ -121,8 +117,8 @@ def race_at(probs: NDArray[np.float32], noise: Shared, ahead: int, names: NDArra
     found = highest(probs)
     if not probs[found] > 0.0:
         return found
-    numbers, own, best, seed, position = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32), np.inf, noise[2][0], noise[2][1] + ahead
-    nearest = found // BLOCK
+    numbers, own, best, nearest = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32), np.inf, found // BLOCK
+    seed, position = noise.place[0], noise.place[1] + ahead
     for turn in range((len(probs) + BLOCK - 1) // BLOCK):  # the most probable token's block comes first, and bounds the others
         block = nearest if turn == 0 else turn - 1 if turn <= nearest else turn
         start = block * BLOCK
@@ -147,14 +143,14 @@ def race_at(probs: NDArray[np.float32], noise: Shared, ahead: int, names: NDArra
 
 @compiled
 def race_after(
-    probs: NDArray[np.float32], noise: Shared, ahead: int, stream: Any, node: int, limit: int, info: NDArray[np.int64],
+    probs: NDArray[np.float32], noise: Noise, ahead: int, stream: Any, node: int, limit: int, info: NDArray[np.int64],
     kin: NDArray[np.int64],
 ) -> Any:  # fmt: skip
     """A token of a walk by its distribution [D], after a path whose stream and whose node in the trie these are. What completes a target
     token within the limit has that token's number."""
     numbers = np.empty((len(probs) + BLOCK - 1) // BLOCK * BLOCK, np.uint32)
     for block in range(len(numbers) // BLOCK):
-        noise_block(noise[2][0], noise[2][1] + ahead, stream, block, numbers[block * BLOCK : (block + 1) * BLOCK])
+        noise_block(noise.place[0], noise.place[1] + ahead, stream, block, numbers[block * BLOCK : (block + 1) * BLOCK])
     row, child = row_at(noise, ahead), kin[node, CHILD]
     while child > 0:
         if info[child, 0] == 0 and info[child, 1] <= limit:

@@ -13,8 +13,10 @@ from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 
-from omnidemo.backends.kernels import gemm
-from omnidemo.backends.kernels.gemm import LANES, Array, intrinsic
+from omnidemo.backends.call_layout import Array
+from omnidemo.backends.kernels import examples, gemm
+from omnidemo.backends.kernels.gemm import LANES
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
@@ -298,3 +300,7 @@ def _spread(builder: Any, place: Any) -> Any:
 def _all(builder: Any, value: Any, kind: Any) -> Any:
     first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, ir.IntType(32)(0))
     return builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), ir.Constant(WORDS, [0] * LANES))
+
+
+multiply_records = outlined(multiply_packed, Records(FLOAT32, 0, 0, 0), examples.WEIGHT, examples.ROWS)
+unpack_one = outlined(unpack_row, Records(FLOAT32, 0, 0, 0), 0, examples.WEIGHT[0])

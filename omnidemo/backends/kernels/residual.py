@@ -2,49 +2,57 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from omnidemo.backends.call_layout import UNFINISHED, Array, Choice, Numbers, Rule, Scores, Side, Whole, Words, Workers
+from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.draft import find, follow, masked_logits
-from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution
-from omnidemo.backends.kernels.forward import Model, forward
-from omnidemo.backends.kernels.gemm import Array
+from omnidemo.backends.kernels.filters_kernel import filtered
+from omnidemo.backends.kernels.forward import run_pass
+from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by
-from omnidemo.backends.round_layout import UNFINISHED
-from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN
 
 SPARE = 48  # numbers that a correction may need
 ROUNDING = 1e-6  # as in `row_ops`
 
-# A rule and a map: `ProposalRule`'s first, inside and alone [D]; its trie's keys, info and kin; the target token of each drafter token
-# [D] and the reverse [T], −1 for none; which drafter tokens may be proposed directly [D]; and how target tokens are spelled [T, 1 + n]:
-# by how many drafter tokens, and by which; 0 where nobody asked yet (for n-grams somebody has) or none do, −1 where n do not hold them.
-Tables = tuple[
-    NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], Whole, Whole, Whole, Whole, Whole, NDArray[np.bool_], NDArray[np.int32]
-]  # fmt: skip
-# What reads a token and says what follows: the pool's queue, tasks of a product, the drafter, the position of the slot's first token, and
-# how it is drawn from: the sampling, what is seen, and how many tokens of it were so before the slot.
-Reader = tuple[Queue, int, Model, int, Sampling, Seen, int]
+
+class Walk(NamedTuple):
+    """What a rejected slot drew: its tokens [n] and their distributions [n, D]."""
+
+    tokens: Whole
+    probs: Array
+
+
+class Reader(NamedTuple):
+    """What reads a token and says what follows: the drafter, whose `start` is the position of the slot's first token; how it is drawn from;
+    and the logits [1, D] of the newest token that it read."""
+
+    workers: Workers
+    side: Side
+    rule: Rule
+    choice: Choice
+    row: Array
 
 
 @compiled
 def correct(
-    probs: Array, sums: Numbers, limit: int, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, uniforms: Numbers, at: int,
+    probs: Array, sums: Numbers, limit: int, walk: Walk, reader: Reader, words: Words, at: int
 ) -> tuple[int, int, int]:  # fmt: skip
     """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to `sums`, without what the slot could
     have proposed; UNFINISHED where that takes too many numbers; numbers used so far; drafter tokens that were read, from the slot's first
-    position on). `walk` [n] and `walk_probs` [n, D] are the tokens that the slot drew, and their distributions."""
-    _, _, _, keys, info, kin, _, drafters, draftable, spelled = tables
-    proposed, vocabulary, until, passes = walk_probs[0], walk_probs.shape[1], at + SPARE - limit - 2, 0
-    row, after = np.empty((1, vocabulary), np.float32), np.empty(vocabulary, np.float32)
+    position on)."""
+    keys, info, kin, uniforms, spelled = reader.rule.keys, reader.rule.info, reader.rule.kin, reader.choice.uniforms, words.spelled
+    before = reader.side.text.seen.ids[0]
+    proposed, vocabulary, until, passes = walk.probs[0], walk.probs.shape[1], at + SPARE - limit - 2, 0
+    after = np.empty(vocabulary, np.float32)
     while at <= until:
         token = inverse_cdf_by(probs, sums, uniforms[at])
-        p, mapped, count, at = np.float64(probs[token]), drafters[token], spelled[token, 0], at + 1
+        p, mapped, count, at = np.float64(probs[token]), words.drafters[token], spelled[token, 0], at + 1
         if mapped >= 0:
-            if not draftable[mapped]:
+            if not words.draftable[mapped]:
                 return token, at, passes
             path = np.full(max(limit, 1), mapped)
             count = 1
@@ -62,13 +70,13 @@ def correct(
             return token, at + 1, passes
         node, read = find(keys, vocabulary, int64(0), path[0]), int64(0)
         for depth in range(1, count):
-            read = probs_after(path[:depth], read, row, walk, walk_probs, reader, tables, after)
+            read = probs_after(path[:depth], read, walk, reader, before, after)
             bound *= after[path[depth]]
             node = find(keys, vocabulary, node, path[depth])
             if bound <= 0.0:
                 break
         if bound > 0.0 and has_children(node, limit, True, info, kin):
-            read = probs_after(path[:count], read, row, walk, walk_probs, reader, tables, after)
+            read = probs_after(path[:count], read, walk, reader, before, after)
             bound *= rest_of(children_mass(after, node, info, kin))
         if bound <= 0.0:
             return token, at, passes + read
@@ -76,7 +84,7 @@ def correct(
             at += 1
             if uniforms[at - 1] >= bound / p:
                 return token, at, passes + read
-        longer, at, read = becomes_longer(path, count, node, limit, read, row, walk, walk_probs, reader, tables, after, uniforms, at)
+        longer, at, read = becomes_longer(path, count, node, limit, read, walk, reader, before, after, at)
         passes += read
         if longer:
             return token, at, passes
@@ -85,17 +93,16 @@ def correct(
 
 @compiled
 def becomes_longer(
-    path: Whole, count: int, node: int, limit: int, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader,
-    tables: Tables, after: Array, uniforms: Numbers, at: int,
+    path: Whole, count: int, node: int, limit: int, read: int, walk: Walk, reader: Reader, before: int, after: Array, at: int
 ) -> tuple[bool, int, int]:  # fmt: skip
     """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been read: (whether a longer
-    n-gram comes, numbers used so far, tokens read)."""
-    _, _, _, keys, info, kin, _, _, _, _ = tables
+    n-gram comes, numbers used so far, tokens read). `after` [D] is where it works."""
+    keys, info, kin, uniforms = reader.rule.keys, reader.rule.info, reader.rule.kin, reader.choice.uniforms
     avoiding, sums = True, np.empty((len(after) + BLOCK - 1) // BLOCK)
     while node > 0 and info[node, 2] <= limit:
         if avoiding and not has_children(node, limit, False, info, kin):
             return False, at, read
-        read = probs_after(path[:count], read, row, walk, walk_probs, reader, tables, after)
+        read = probs_after(path[:count], read, walk, reader, before, after)
         if avoiding:
             child = kin[node, CHILD]
             while child > 0:
@@ -117,22 +124,23 @@ def becomes_longer(
 
 
 @compiled
-def probs_after(path: Whole, read: int, row: Array, walk: Whole, walk_probs: Array, reader: Reader, tables: Tables, probs: Array) -> int:
-    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read and left the logits `row` [1, D]; how many
-    have been read now."""
-    count, same = len(path), len(path) < len(walk)
+def probs_after(path: Whole, read: int, walk: Walk, reader: Reader, before: int, probs: Array) -> int:
+    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read last; how many have been read now. `before`:
+    how many tokens were seen before the slot."""
+    count, same = len(path), len(path) < len(walk.tokens)
     for i in range(count):
-        same = same and path[i] == walk[i]
+        same = same and path[i] == walk.tokens[i]
     if same:
-        append(probs, int64(0), walk_probs[count])
+        append(probs, int64(0), walk.probs[count])
         return read
-    queue, few, drafter, origin, sampling, seen, before = reader
-    state = np.empty((1, len(drafter[3])), np.float32)  # as wide as the last norm
+    side, row = reader.side, reader.row
+    state = np.empty((1, len(side.model.last)), np.float32)
     for token in range(read, count):
-        forward(queue, few, int64(1), drafter, path[token : token + 1], origin + token, row, state, 1.0, np.empty((0, 4), np.float32))
-    masked_logits(row[0], tables[1], 0, probs)
-    follow(seen, before, path)
-    if not distribution(probs, sampling, seen):  # no walk goes on from here
+        scores = Scores(row, state, np.empty((0, 4), np.float32))
+        run_pass(reader.workers, side.model, path[token : token + 1], side.start + token, scores, 1.0)
+    masked_logits(row[0], reader.rule.inside, 0, probs)
+    follow(side.text.seen, before, path)
+    if not filtered(probs, reader.choice.sampling, side.text.seen):  # no walk goes on from here
         probs[:] = 0.0
     return count
 
@@ -175,3 +183,9 @@ def is_ngram(path: Any, vocabulary: int, keys: Whole, info: Whole) -> bool:
         if node == 0:
             return False
     return info[node, 0] == 0
+
+
+replace = outlined(
+    correct, examples.WEIGHT[0], np.zeros(1), 1, Walk(examples.whole(1), examples.WEIGHT),
+    Reader(examples.WORKERS, examples.SIDE, examples.RULE, examples.CHOICE, examples.WEIGHT), examples.WORDS, 0,
+)  # fmt: skip

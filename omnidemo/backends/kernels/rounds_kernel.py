@@ -13,15 +13,39 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-from omnidemo.backends.kernels.draft import follow, read_on, roll_out
-from omnidemo.backends.kernels.filters_kernel import Numbers, Sampling, Seen, Whole, distribution, mark, mark_all, plain
-from omnidemo.backends.kernels.forward import Model, forward
-from omnidemo.backends.kernels.gemm import Array
-from omnidemo.backends.kernels.noise_kernel import Shared, is_shared, race, row_at
-from omnidemo.backends.kernels.residual import SPARE, Tables, children_mass, correct, is_ngram, rest_of
+from omnidemo.backends.call_layout import (
+    ACCEPTED,
+    DRAWN,
+    HEADER,
+    NONE,
+    PASSES,
+    PROPOSED,
+    READ,
+    SLOTS,
+    SPENT,
+    UNFINISHED,
+    USED,
+    WRITTEN,
+    Array,
+    Choice,
+    Course,
+    Draft,
+    Numbers,
+    Rule,
+    Scores,
+    Side,
+    Stop,
+    Text,
+    Whole,
+    Words,
+    Workers,
+)
+from omnidemo.backends.kernels.draft import follow, make_draft, read_on
+from omnidemo.backends.kernels.filters_kernel import filtered, mark, mark_all, plain
+from omnidemo.backends.kernels.forward import run_pass
+from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
+from omnidemo.backends.kernels.residual import SPARE, Reader, Walk, children_mass, is_ngram, replace, rest_of
 from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, highest, int64, inverse_cdf_by, softmax_given
-from omnidemo.backends.round_layout import ACCEPTED, DRAWN, HEADER, NONE, PASSES, PROPOSED, READ, SLOTS, SPENT, UNFINISHED, USED, WRITTEN
-from omnidemo.backends.thread_pool import Queue
 from omnidemo.vocab.trie_table import TARGET
 
 POSIX = os.name == "posix"
@@ -33,86 +57,79 @@ _clock: Any = types.ExternalFunction(
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def rounds(
-    queue: Queue, tasks: int, few: int, chunk: int, drafter: Model, given: Whole, start: int, target: Model, unread: Whole, begin: int,
-    most: int, budget: int, overrun: int, left: int, tables: Tables, sampling: Sampling, target_seen: Seen, drafter_seen: Seen,
-    uniforms: Numbers, noise: Shared, cumulative: float, min_prob: float, price: float, segments: Numbers, ends: Whole, last: Whole,
-    grows: bool, rows: Array, states: Array, distributions: Array, logits: Array, hidden: Array, all_stats: Array, ints: Whole,
-    floats: Numbers,
+    workers: Workers, few: int, target: Side, drafter: Side, course: Course, rule: Rule, words: Words, choice: Choice, stop: Stop,
+    draft: Draft, scores: Scores, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make at most `most` rounds, one at least: (how many were, lengths of the ints and of the floats).
+    """Make rounds as far as the `course` says, one at least: (how many were, lengths of the ints and of the floats).
 
-    The `drafter`, by `few` tasks of a product, first reads the `given` tokens at positions start… (if there are none, rows[0] are its
-    logits), the `target` the `unread` ones at positions begin…. A round drafts at most `budget` drafter tokens, and at most `left` target
-    tokens are proposed or written in all, one fewer than are wanted. `sampling` to `segments`: see `roll_out`; with `noise` a proposal is
-    accepted where it is what the target draws by it; nothing follows the
-    target's tokens `ends`, of which the drafter's are `last`. `grows`: whether the host puts n-grams into the trie that it lacks. Written
-    are, of one round after another as long as there is room for a whole one, the target's `logits` [R, T] and `all_stats` [R, 4], and what
-    `round_layout` describes; and `rows`, `states` and `distributions` as in `roll_out`, which are left of the last one. `hidden`
-    [1 + budget, H] is where the target works.
+    The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its logits. With shared noise a proposal
+    is accepted where it is what the target draws by it. Written are, of one round after another as long as there is room for a whole one,
+    the target's scores.logits [R, T] and scores.stats [R, 4], and what `call_layout` describes; and the `draft`, which is left of the last
+    one. scores.states [1 + budget, H] is where the target works.
     """
-    first, inside, alone, keys, info, kin, targets, _, _, spelled = tables
-    draws, width, at, int_at, float_at, filled = len(distributions), len(hidden), 0, int64(0), int64(0), 0
-    read, own = np.empty(len(unread) + width, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
-    notes, slots, draft_probs = np.empty((3, max(draws, len(rows))), np.int64), np.empty((draws, 4), np.int64), np.empty(draws)
-    bounds, accept_probs, target_probs, times = np.empty(draws), np.empty(width), np.empty(width), np.empty(3)
+    first, _, _, keys, info, kin = rule
+    sampling, uniforms, noise = choice
+    logits, hidden, all_stats = scores
+    rows, states, notes, draft_probs, distributions, slots, bounds = draft
+    targets, spelled, left = words.targets, words.spelled, course.left
+    draws, width, at, int_at, float_at, filled = len(draft_probs), len(hidden), int64(0), int64(0), int64(0), 0
+    known_most = len(target.unread) + width
+    read, own = np.empty(known_most, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
+    accept_probs, target_probs, times = np.empty(width), np.empty(width), np.empty(3)
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
-    drawing = sampling[0] > 0.0 and not is_shared(noise)  # by uniform numbers
-    tokens, out, temperature, before = notes[2], np.empty(HEADER, np.int64), sampling[0], drafter_seen[1][0]
+    temperature, drafting = sampling.temperature, Workers(workers.queue, few, workers.chunk)
+    own_tokens = temperature == 0.0 or is_shared(noise)  # what is accepted is the target's own token, and no uniform number is used
+    tokens, out, before = notes[2], np.empty(HEADER, np.int64), drafter.text.seen.ids[0]
     times[2] = now()
-    for made in range(most):
-        wanted, known, accepted, written, proposed, used = min(budget, left), len(unread), 0, UNFINISHED, 0, at
+    for made in range(course.rounds):
+        wanted, known, accepted, written, proposed, used = min(course.budget, left), len(target.unread), 0, UNFINISHED, 0, at
         times[0] = times[2]
-        out[DRAWN], out[READ], count, out[PASSES] = roll_out(
-            queue, few, drafter, given, start, rows, states, first, inside, alone, keys, info, wanted + overrun, wanted, sampling,
-            drafter_seen, uniforms[at:], noise, targets, kin, cumulative, min_prob, price, segments, last, notes, draft_probs,
-            distributions, slots, bounds,
-        )  # fmt: skip
+        out[DRAWN], out[READ], count, out[PASSES] = make_draft(
+            drafting, drafter, rule, wanted + course.overrun, wanted, Choice(sampling, uniforms[at:], noise), targets, stop, draft
+        )
         times[1] = now()
         if count > 0:
-            start += len(given)
-            at += out[DRAWN] if drawing else 0
-            append(read, int64(0), unread)
+            start = drafter.start + len(drafter.unread)
+            at += 0 if own_tokens else out[DRAWN]
+            append(read, int64(0), target.unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            scores, stats = logits[filled : filled + proposed + 1], all_stats[filled : filled + proposed + 1]
+            found = Scores(logits[filled : filled + proposed + 1], hidden[: proposed + 1], all_stats[filled : filled + proposed + 1])
             proposal, filled = read[known : known + proposed], filled + proposed + 1
             divisor = temperature if temperature > 0.0 else 1.0
-            forward(queue, tasks, chunk, target, read[: known + proposed], begin, scores, hidden[: proposed + 1], divisor, stats)
-            if temperature == 0.0:
-                accepted, written = judge_greedy(proposal, scores, stats, sampling, target_seen, ends, accept_probs, probs)
-            elif is_shared(noise):
-                accepted, written = judge_equal(proposal, scores, stats, sampling, target_seen, noise, ends, accept_probs, probs)
+            run_pass(workers, target.model, read[: known + proposed], target.start, found, divisor)
+            if own_tokens:
+                accepted, written = judge_own(proposal, found, choice, target.text, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
                         bounds[slot] *= rest_of(children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin))
-                accepted, written, at = judge(
-                    proposal, bounds, scores, stats, sampling, target_seen, uniforms, at, ends, accept_probs, probs
-                )
+                accepted, written, at = judge(proposal, bounds, found, choice, target.text, at, accept_probs, probs)
                 if written == UNFINISHED:
                     if plain(sampling):
-                        softmax_given(scores[accepted], stats[accepted, 1], 1.0 / temperature, stats[accepted, 3], probs)
+                        stats = found.stats[accepted]
+                        softmax_given(found.logits[accepted], stats[1], 1.0 / temperature, stats[3], probs)
                     block_sums(probs, sums)
                     if accepted == count:
                         written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
                     else:
                         base, drawn = base_of(slots, accepted), slots[accepted, 0]
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
-                        follow(drafter_seen, before, tokens[:base])
-                        written, at, walked = correct(
-                            probs, sums, wanted + overrun - base, notes[1, drawn:rest], distributions[drawn:rest],
-                            (queue, few, drafter, start + base, sampling, drafter_seen, drafter_seen[1][0]), tables, uniforms, at,
-                        )  # fmt: skip
+                        follow(drafter.text.seen, before, tokens[:base])
+                        side = Side(drafter.model, drafter.unread, start + base, drafter.text)
+                        reader = Reader(drafting, side, rule, choice, np.empty((1, rows.shape[1]), np.float32))
+                        walk = Walk(notes[1, drawn:rest], distributions[drawn:rest])
+                        written, at, walked = replace(probs, sums, wanted + course.overrun - base, walk, reader, words, at)
                         out[PASSES] += walked
                         if walked > 0 and written == UNFINISHED:
-                            read_on(queue, few, drafter, tokens, start, base, out[READ], rows, states)
+                            read_on(drafting, drafter.model, tokens, start, base, out[READ], rows, states)
                         elif walked > 0:
                             out[READ] = min(out[READ], base)
             for place in range(proposed):
-                target_probs[place] = likelihood(scores[place], stats[place], proposal[place])
-            target_probs[proposed] = likelihood(scores[accepted], stats[accepted], written) if written >= 0 else 0.0
+                target_probs[place] = likelihood(found, place, proposal[place])
+            target_probs[proposed] = likelihood(found, accepted, written) if written >= 0 else 0.0
         times[2] = now()
         judged = min(proposed, accepted + (written != NONE))
         out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = count, proposed if count > 0 else UNFINISHED, accepted, written
@@ -132,26 +149,25 @@ def rounds(
         float_at = append(floats, float_at, draft_probs[: out[DRAWN]])
         left -= accepted + 1
         if is_shared(noise):
-            noise[2][1] += accepted + 1
-        if written < 0 or np.any(ends == written) or left < 1 or filled + width > len(logits):
+            noise.place[1] += accepted + 1
+        if written < 0 or np.any(target.text.ends == written) or left < 1 or filled + width > len(logits):
             return made + 1, int_at, float_at
-        if drawing and at + draws + width + SPARE > len(uniforms):
+        if not own_tokens and at + draws + width + SPARE > len(uniforms):
             return made + 1, int_at, float_at
         length = spelled[written, 0]
         spelling = spelled[written, 1 : 1 + length]
-        if length < 1 or (grows and length > 1 and not is_ngram(spelling, len(first), keys, info)):
+        if length < 1 or (course.grows and length > 1 and not is_ngram(spelling, len(first), keys, info)):
             return made + 1, int_at, float_at
         end = base_of(slots, accepted)
         there = min(out[READ], end)
-        follow(drafter_seen, before, tokens[:end])
-        mark_all(drafter_seen, spelling)
-        mark(target_seen, written)
-        before = drafter_seen[1][0]
+        follow(drafter.text.seen, before, tokens[:end])
+        mark_all(drafter.text.seen, spelling)
+        mark(target.text.seen, written)
+        before = drafter.text.seen.ids[0]
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
-        start += there
-        begin += known + accepted
-        unread = np.full(1, written)
-    return most, int_at, float_at
+        drafter = Side(drafter.model, given, drafter.start + len(drafter.unread) + there, drafter.text)
+        target = Side(target.model, np.full(1, written), target.start + known + accepted, target.text)
+    return course.rounds, int_at, float_at
 
 
 @compiled
@@ -179,52 +195,22 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
 
 
 @compiled
-def likelihood(row: Array, stats: Array, token: int) -> Any:
-    """The probability of a token under logits [V] of which the `RowStats` are known."""
-    return np.exp(np.float64(row[token]) - np.float64(stats[1])) / np.float64(stats[2])
+def likelihood(found: Scores, place: int, token: int) -> Any:
+    """The probability of a token at a place, by its logits and their `RowStats`."""
+    return np.exp(np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])) / np.float64(found.stats[place, 2])
 
 
 @compiled
-def judge_greedy(
-    proposal: Whole, scores: Array, stats: Array, sampling: Sampling, seen: Seen, ends: Whole, accept_probs: Numbers, probs: Array
-) -> tuple[int, Any]:  # fmt: skip
-    """(how many are accepted, the token after them). `probs` [T] is where the rows to which a penalty belongs are worked on."""
+def judge_own(proposal: Whole, found: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array) -> tuple[int, Any]:
+    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the target's own token, the most
+    probable one or that of the noise. `probs` [T] is where rows are worked on."""
     for place in range(len(proposal) + 1):
-        best = np.int64(stats[place, 0])
-        if not plain(sampling):
-            append(probs, int64(0), scores[place])
-            distribution(probs, sampling, seen)
-            best = highest(probs)
-        if place == len(proposal) or proposal[place] != best:
-            break
-        accept_probs[place] = 1.0
-        mark(seen, best)
-        if np.any(ends == best):
-            return place + 1, NONE
-    if place < len(proposal):
-        accept_probs[place] = 0.0
-    return place, best
-
-
-@compiled
-def judge_equal(
-    proposal: Whole, scores: Array, stats: Array, sampling: Sampling, seen: Seen, noise: Shared, ends: Whole, accept_probs: Numbers,
-    probs: Array,
-) -> tuple[int, Any]:  # fmt: skip
-    """(how many are accepted, the token after them), where the target draws its own token at every place up to the first other one. `probs`
-    [T] is where rows become distributions."""
-    for place in range(len(proposal) + 1):
-        if plain(sampling):
-            softmax_given(scores[place], stats[place, 1], 1.0 / sampling[0], stats[place, 3], probs)
-        else:
-            append(probs, int64(0), scores[place])
-            distribution(probs, sampling, seen)
-        token = np.int64(race(probs, row_at(noise, place)[: len(probs)]))
+        token = own_token(place, found, choice, text, probs)
         if place == len(proposal) or proposal[place] != token:
             break
         accept_probs[place] = 1.0
-        mark(seen, token)
-        if np.any(ends == token):
+        mark(text.seen, token)
+        if np.any(text.ends == token):
             return place + 1, NONE
     if place < len(proposal):
         accept_probs[place] = 0.0
@@ -232,31 +218,46 @@ def judge_equal(
 
 
 @compiled
+def own_token(place: int, found: Scores, choice: Choice, text: Text, probs: Array) -> Any:
+    sampling, simple = choice.sampling, plain(choice.sampling)
+    if sampling.temperature == 0.0 and simple:
+        return np.int64(found.stats[place, 0])
+    if simple:
+        softmax_given(found.logits[place], found.stats[place, 1], 1.0 / sampling.temperature, found.stats[place, 3], probs)
+    else:
+        append(probs, int64(0), found.logits[place])
+        filtered(probs, sampling, text.seen)
+    if sampling.temperature == 0.0:
+        return np.int64(highest(probs))
+    return np.int64(race(probs, row_at(choice.noise, place)[: len(probs)]))
+
+
+@compiled
 def judge(
-    proposal: Whole, bounds: Numbers, scores: Array, stats: Array, sampling: Sampling, seen: Seen, uniforms: Numbers, at: int,
-    ends: Whole, accept_probs: Numbers, probs: Array,
+    proposal: Whole, bounds: Numbers, found: Scores, choice: Choice, text: Text, at: int, accept_probs: Numbers, probs: Array
 ) -> tuple[int, int, int]:  # fmt: skip
     """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With a filter or a penalty `probs`
     [T] become the distribution of the last row that was looked at; those behind the first rejection are never filtered."""
-    simple, temperature = plain(sampling), sampling[0]
+    sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
     for place in range(len(proposal) + 1):
         if not simple:
-            append(probs, int64(0), scores[place])
-            distribution(probs, sampling, seen)
+            append(probs, int64(0), found.logits[place])
+            filtered(probs, sampling, text.seen)
         if place == len(proposal):
             break
         token, q = proposal[place], bounds[place]
         if simple:
-            p = np.exp((np.float64(scores[place, token]) - np.float64(stats[place, 1])) / temperature) / np.float64(stats[place, 3])
+            away = np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])
+            p = np.exp(away / temperature) / np.float64(found.stats[place, 3])
         else:
             p = np.float64(probs[token])
         chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
         accept_probs[place] = min(1.0, chance)
         if chance < 1.0:
             at += 1
-            if uniforms[at - 1] >= chance:
+            if choice.uniforms[at - 1] >= chance:
                 return place, UNFINISHED, at
-        mark(seen, token)
-        if np.any(ends == token):
+        mark(text.seen, token)
+        if np.any(text.ends == token):
             return place + 1, NONE, at
     return len(proposal), UNFINISHED, at

@@ -8,11 +8,9 @@ from typing import Any
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
-from numba.extending import intrinsic as _intrinsic
 
+from omnidemo.backends.kernels.outlined import intrinsic
 from omnidemo.backends.thread_pool import DONE, TICKET
-
-intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the function says
 
 
 def _atomic(emit: Callable[..., Any]) -> Any:
