@@ -29,7 +29,7 @@ end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()
 """
-TIMEOUT_S = 1200  # seconds that compiling may take: half a minute where nothing else runs, and many beside what has a higher priority
+TIMEOUT_S = 1200  # seconds that compiling may take: one minute at most where nothing else runs, and many beside what has a higher priority
 NICE = 10  # so much lower is the priority of the compiling process
 
 _log = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def failure() -> str:
 
 
 def prepare() -> None:
-    """Begin to compile in a process of its own, which takes half a minute or more the first time on a machine. Until it is ready, and if it
+    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the first time on a machine. Until it is ready, and if it
     fails, passes run without compiled code."""
     _start(_prepare)
 

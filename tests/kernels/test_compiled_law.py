@@ -32,7 +32,8 @@ class Modelled(World):
 
     def __init__(self, world: World, compact: bool, threads: int) -> None:
         super().__init__(world.target, world.drafter, world.prompt, world.seed)
-        self.runners = []
+        runners: list[tuple[FusedLlama, TransformersRunner]] = []
+        object.__setattr__(self, "runners", runners)  # a world is frozen
         for rows in (len(world.target) + 1, len(world.drafter) + 2):
             model = random_model("llama", rows, seed=rows)
             for weight in model.parameters():
@@ -40,7 +41,7 @@ class Modelled(World):
             runner = FusedLlama(model)
             runner.threads = threads
             runner.compact(compact)
-            self.runners.append((runner, TransformersRunner(model)))
+            runners.append((runner, TransformersRunner(model)))
 
     def conversation(self, prompt: Sequence[int], limit: int = 1000) -> DecodingState:
         target, drafter = (Widened(fast.new_cache()) for fast, _ in self.runners)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -462,9 +463,9 @@ def test_rules_say_how_long_they_draft() -> None:
 class Compiled(World):
     """A world whose models are small Llamas."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.runners = [FusedLlama(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
+    @cached_property
+    def runners(self) -> list[FusedLlama]:
+        return [FusedLlama(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
 
     def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
         target, drafter = (FusedCache(runner) for runner in self.runners)
