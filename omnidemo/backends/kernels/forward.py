@@ -19,6 +19,7 @@ from omnidemo.backends.kernels.products import COUNT, Rows, look_up, multiply_ro
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
 from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
+from omnidemo.backends.thread_pool import SIZE as LENGTH
 
 PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
 KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
@@ -106,7 +107,7 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
     describe(queue, heads, cache, start, cos, sin)
     tasks = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
-        take_tasks(queue, tasks)
+        take_tasks(queue.ctypes.data, tasks)
     else:
         run_all(queue, tasks)
 
@@ -135,7 +136,7 @@ def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin
 def run_all(queue: Queue, tasks: int) -> None:
     """Do the work that has been written, together with the threads of the queue."""
     offer(queue, tasks)
-    take_tasks(queue, 0)
+    take_tasks(queue.ctypes.data, 0)
     looks = 0
     while look(queue, DONE) < tasks:
         looks += 1
@@ -149,7 +150,7 @@ def run_worker(queue: Queue) -> None:
     add(queue, AWAKE, 1)
     idle = 0
     while idle < SPINS_BEFORE_SLEEP:
-        idle = 0 if take_tasks(queue, 0) else idle + 1
+        idle = 0 if take_tasks(queue.ctypes.data, 0) else idle + 1
         if idle > SPINS_BEFORE_YIELD:
             sched_yield()
     add(queue, AWAKE, -1)
@@ -257,9 +258,9 @@ def attend_rotated(
 
 
 @compiled
-def run_tasks(queue: Queue, alone: int) -> int:
-    """Do tasks of the queue as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
-    found = 0
+def run_tasks(address: int, alone: int) -> int:
+    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
+    queue, found = carray(pointer(address), LENGTH, np.int64), 0  # not the array itself, whose owners all threads would count all the time
     for task in range(alone):
         do_task(queue, task)
     while not alone:
@@ -272,5 +273,5 @@ def run_tasks(queue: Queue, alone: int) -> int:
     return found
 
 
-take_tasks = outlined(run_tasks, examples.WORKERS.queue, 0)
+take_tasks = outlined(run_tasks, 0, 0)
 run_pass = outlined(forward, examples.WORKERS, examples.MODEL, examples.whole(1), 0, examples.SCORES, 1.0)

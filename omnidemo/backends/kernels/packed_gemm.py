@@ -20,7 +20,6 @@ from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
 
-AHEAD = 4096  # bytes between what is multiplied and what is fetched
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
 FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
@@ -87,14 +86,9 @@ def sums_of(x: Array, parts: int) -> Array:
 
 
 @exactly
-def record_size(form: int) -> int:
-    return SIZES[form]
-
-
-@exactly
 def unpack_row(given: Records, row: int, out: Array) -> None:
     """One row of a matrix, in float32 [k]."""
-    address = given.address + row // ROWS * given.blocks * record_size(given.form)
+    address = given.address + row // ROWS * given.blocks * SIZES[given.form]
     group = np.empty((len(out), ROWS), np.float32)
     unpack(given.form, address, given.blocks, group)
     append(out, int64(0), group[:, row % ROWS])
@@ -181,7 +175,7 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
 
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+        gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
             for one in [one for own in sums for one in own] if layout.scales else ():
@@ -222,7 +216,7 @@ def _unpacked(module: Any, name: str, layout: Layout) -> Any:
     records, blocks, out = function.args
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+        gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
         with cgutils.for_range_slice(builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True) as (word, _):
             at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
             half = builder.udiv(word, INDEX(layout.words // layout.scales))

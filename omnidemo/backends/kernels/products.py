@@ -9,7 +9,7 @@ from numba import carray
 
 from omnidemo.backends.call_layout import Array, Whole
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
-from omnidemo.backends.kernels.packed_gemm import Records, multiply_records, record_size, unpack_one
+from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
 from omnidemo.backends.kernels.work_queue import pointer
 from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, ROWS
@@ -47,7 +47,7 @@ def place_of(matrix: Whole, row: int, k: int) -> int:
         return matrix[ADDRESS] + 4 * k * row
     if matrix[FORM] == BFLOAT16:
         return matrix[ADDRESS] + 2 * k * row
-    return matrix[ADDRESS] + row // ROWS * (k // COLUMNS) * record_size(matrix[FORM])
+    return matrix[ADDRESS] + row // ROWS * (k // COLUMNS) * SIZES[matrix[FORM]]
 
 
 @compiled
