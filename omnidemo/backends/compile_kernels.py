@@ -51,8 +51,8 @@ def failure() -> str:
 
 
 def prepare() -> None:
-    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the first time on a machine. Until it is ready, and if it
-    fails, passes run without compiled code."""
+    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the first time on a machine. Until it
+    is ready, and if it fails, passes run without compiled code."""
     _start(_prepare)
 
 
