@@ -138,7 +138,8 @@ class CompiledPasses:
         known = self._rule
         if known is None or rule is not known[0]:  # another thread may do this too
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
-            known = self._rule = rule, Rule(*(table.numpy() for table in tables), rule.trie.kin)
+            first, inside, alone, keys, info = (table.numpy() for table in tables)
+            known = self._rule = rule, Rule(first, inside, alone, keys, info, rule.trie.kin)
         return known[1]
 
 

@@ -58,8 +58,8 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
-    # As many of the keys' heads as there are threads, at least, or in a small pass half as many.
-    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2]
+    # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have three done no sooner than four.
+    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2] and buffer.shape[2] % max(1, tasks // TASKS) == 0
     for row in range(count):
         look_up(matrices[EACH_LAYER * layers + 1], ids[row], x[row])
     for layer in range(layers):
