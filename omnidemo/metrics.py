@@ -14,8 +14,7 @@ def measure(
     and `plain_at`, the UNIX time of the newest plain round that `plain_seconds` knows.
 
     `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round (draft length 0),
-    against which the speedup of a single chat is *estimated*, rounds against rounds: what a page does in between is no part of either. (To
-    measure it the answer would have to be written twice; Compare does that.)
+    known from the policy "cost", for replays on the page; how much faster an answer was is measured (`serving/speed.py`), not computed.
     Values are None where they are undefined.
 
     `proposed` and `accepted` count all proposals, also those that were copied. How good the drafter guesses is computed without these:
@@ -30,8 +29,6 @@ def measure(
     draft_length: drafter tokens drawn per round, rounds without a draft included.
     engine_overhead: fraction of the round time outside drafting and verifying.
     modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
-    estimated_speedup: at most the block efficiency, for no round is shorter than a plain one; a machine that has become faster since the
-    newest plain rounds would otherwise be taken for a gain of drafting.
     """
     tokens = sum(len(r.tokens) for r in rounds)
     copies = [r.copies for r in rounds]
@@ -71,7 +68,6 @@ def measure(
         "settle_seconds": split["settle"],
         "other_seconds": split["other"],
         "engine_overhead": (split["settle"] + split["other"]) / total if total > 0 else None,
-        "estimated_speedup": min(tokens / total * plain_seconds, efficiency) if efficiency and total > 0 and plain_seconds else None,
         "plain_seconds": plain_seconds,
         "modelled_speedup": efficiency / cost if efficiency is not None and cost is not None and drafted else None,
     }

@@ -122,6 +122,7 @@ class Generation:
     key: str = ""  # by which `Pair.agreement` finds what is measured of it later
     context_limit: int = 0
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
+    guessing: Literal["on", "none", "off", "paused"] = "on"  # as it began: none by its method, off by its length, paused by "cost"
 
     @property
     def context_tokens(self) -> int:
@@ -244,7 +245,6 @@ class RequestRecord:
     cache_entries: int = 0
     cache_bytes: int = 0
     topic: str | None = None  # a label that the router gave, whichever adapter line drafted
-    slower: bool | None = None  # whether the page said that guessing was slower than plain decoding on this topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,10 +97,5 @@
     times: (x) => `${x.toFixed(2)} ×`,
   };
   omni.format = (value, form) => (value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value));
-  // A figure of an answer; there is no speedup to tell where nothing was guessed.
-  omni.figure = (figures, key) => (key === "estimated_speedup" && figures.acceptance_rate == null && !figures.copies_proposed ? null : figures[key]);
-  // A speedup in words.
-  omni.faster = (pace) => (pace == null ? null : Math.abs(pace - 1) < 0.005 ? "as fast as without guessing" : `≈ ${omni.format(pace, "times")} ${pace < 1 ? "as fast" : "faster"}`);
-  omni.copied = (figures) => (figures.copied_share ? `${omni.format(figures.copied_share, "percent")} copied` : null);
   omni.plural = (n, word) => `${omni.format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;
 })();

@@ -26,7 +26,7 @@
         answer.figures = { ...answer.figures, ...line.f };
         answer.counts = line.c;
         if (line.context_limit > 0) answer.context = { tokens: line.context_tokens ?? 0, limit: line.context_limit, dropped: line.dropped_messages ?? 0 };
-        answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why, note: line.note };
+        answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why };
       } else if (line.k === "error") answer.error = line.text;
       if (line.k !== "f" && line.k !== "m") answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
     }
@@ -57,7 +57,7 @@
   };
 
   // Where the text went on like this before.
-  const origins = (answer) => ({ prompt: answer.first === false ? "the chat before" : "your message", answer: "this answer", earlier: "an earlier answer" });
+  const origins = (answer) => ({ prompt: answer.first === false ? "the chat so far" : "your message", answer: "this answer", earlier: "an earlier answer" });
   omni.matched = ([length, origin], answer) => `matches ${omni.plural(length, "token")} of ${origins(answer)[origin]}`;
 
   omni.showTip = (span, answer) => {
@@ -69,7 +69,7 @@
     const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
     const { temperature, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = answer.meta;
     const plain = temperature === 1 && top_p === 1 && !top_k && !min_p && repetition_penalty === 1; // else p is of the model itself, and q of what the settings make of it
-    if (!discarded || line.j) rows.push(row(plain ? "the big model's probability, p" : "the big model's probability at temperature 1", percent(line.p) ?? "–"));
+    if (!discarded || line.j) rows.push(row(plain ? "the big model's probability, p" : "the big model's, at temperature 1", percent(line.p) ?? "–"));
     if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
     const greedy = temperature === 0; // then p and q decide nothing
     if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));

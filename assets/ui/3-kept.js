@@ -4,7 +4,7 @@
   const KEEP_TURNS = 60, KEEP_LINES = 1_200_000, KEEP_TEXT = 40_000; // of a chat: answers, characters of tokens, characters of a question
 
   // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
-  const META = ["method", "version", "line", "topic", "note", "target", "drafter", "temperature", "top_p", "top_k", "min_p", "repetition_penalty"];
+  const META = ["method", "version", "line", "topic", "target", "drafter", "temperature", "top_p", "top_k", "min_p", "repetition_penalty"];
   const kept = (turns) => {
     let room = KEEP_LINES;
     return turns.slice(-KEEP_TURNS).reverse().map(({ run, user, system, answer }) => {

@@ -51,16 +51,16 @@
     const { figures, meta, text } = turn.answer, foot = turn.parts.foot, last = chat.turns.at(-1) === turn;
     const facts = el("span", { class: "facts" });
     if (figures) {
-      const pace = omni.figure(figures, "estimated_speedup"), right = figures.guesses_right, step = figures.block_efficiency;
-      const pieces = [omni.plural(figures.tokens ?? 0, "token"), omni.faster(pace), step == null ? null : `${omni.format(step, "number")} tokens a step`, right == null ? null : `${omni.format(right, "percent")} of the guesses right`, omni.copied(figures)];
       const technical = [figures.tokens_per_second == null ? null : `${omni.format(figures.tokens_per_second, "number")} tok/s`, meta.method ? omni.methodTitle(meta.method) : null, meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter"];
       const joined = (list) => list.filter(Boolean).join(" · ");
-      facts.append(joined(pieces), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
+      facts.append(omni.plural(figures.tokens ?? 0, "token"), el("span", { class: "omni-expert" }, ` · ${joined(technical)}`));
+      if (meta.topic && meta.topic !== "other") facts.append(" · ", el("span", { title: meta.why || null }, `topic: ${labels.topics[meta.topic] ?? meta.topic}`));
+      if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
+      if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
     }
-    const line = meta.topic || (meta.line && meta.line !== "default") ? el("p", { class: "said" }, meta.topic ? el("b", { title: meta.why || null }, `Topic: ${labels.topics[meta.topic] ?? meta.topic}`) : "", meta.why ? el("span", { class: "omni-expert" }, ` · ${meta.why}`) : "", meta.line && meta.line !== "default" ? `${meta.topic ? " · " : ""}Topic memory ${meta.line}` : "") : null;
-    const note = meta.note ? el("p", { class: "said note" }, meta.note) : null;
+    const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }, outcome) : null;
     const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
-    foot.replaceChildren(...[line, note].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
+    foot.replaceChildren(...[said].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
       ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn)), ...(turn.versions?.length > 1 ? [former(turn)] : [])] : [])));
     chat.drawText(turn);
   };

@@ -112,12 +112,13 @@
 
   omni.widgets.answer = (host) => {
     const title = el("h3", {}, "This answer"), main = el("dl", { class: "three" }), grid = el("dl", { class: "figures omni-expert" }), split = el("div", { class: "split omni-expert" }), foot = el("p", { class: "small omni-expert" });
-    const empty = el("p", { class: "small" }, "Three figures appear here while an answer is written: how much faster, how many tokens for one step of the big model, and how many guesses were right.");
+    const empty = el("p", { class: "small" }, "Figures appear here while an answer is written: how many tokens one step of the big model brings, how many guesses were right, and how much was copied.");
     host.append(title, empty, main, grid, split, foot);
     const cells = labels.figures.map((item, place) => {
       const value = el("dd", {}, "–"), name = el("dt", {}, item.title);
-      (place < labels.main_figures ? main : grid).append(el("div", { title: item.help, class: item.key }, value, name));
-      return { ...item, value, name };
+      const node = el("div", { title: item.help, class: item.key }, value, name);
+      (place < labels.main_figures ? main : grid).append(node);
+      return { ...item, value, node };
     });
     const bar = el("div", { class: "split-bar", role: "img" }), key = el("div", { class: "split-key" });
     split.append(bar, key);
@@ -131,9 +132,10 @@
       host.classList.toggle("idle", !figures);
       title.textContent = live ? "This answer · live" : count > 1 && index ? `Answer ${index} of ${count}` : "This answer";
       if (!figures) return;
-      for (const cell of cells) cell.value.textContent = omni.format(omni.figure(figures, cell.key), cell.as);
-      const [fast] = cells, pace = omni.figure(figures, fast.key);
-      fast.name.textContent = pace != null && pace < 1 ? labels.slower : fast.title;
+      for (const cell of cells) {
+        cell.value.textContent = omni.format(figures[cell.key], cell.as);
+        cell.node.hidden = main.contains(cell.node) && !figures[cell.key] && (figures[cell.key] == null || cell.key === "copied_share"); // nothing to tell
+      }
       const seconds = { draft_seconds: figures.draft_seconds || 0, verify_seconds: figures.verify_seconds || 0, rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0) };
       const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
       split.hidden = !total;

@@ -62,13 +62,12 @@
       if (places !== drawn) pick = s.topics.length > 1 || s.chosen ? omni.select("Topic of the curve", [["", "newest topic"], ...s.topics.map((name) => [name, s.names[name] ?? name])], s.chosen, (name) => { hero.wanted = name; trigger("look"); }) : null;
       drawn = places;
       const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
-      const banner = s.slower ? el("p", { class: "alert", role: "status" }, s.slower) : null;
       const now = newest(s);
       const words = known ? sentence(s)
         : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
       host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
-      host.replaceChildren(el("div", { class: "line" }, head, pick), ...(banner ? [banner] : []), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
+      host.replaceChildren(el("div", { class: "line" }, head, pick), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
         ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
         ...(known ? [el("p", { class: "small omni-expert", title: "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable" }, `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`)] : []));
       if (held) (pick.querySelector("select") ?? pick).focus();

@@ -91,8 +91,7 @@
       prompt.textContent = s.prompt;
       text.textContent = s.text || "(an empty answer)";
       const f = s.figures;
-      facts.textContent = [omni.plural(f.tokens ?? 0, "token"), omni.faster(omni.figure(f, "estimated_speedup")), f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
-        f.guesses_right == null ? null : `${format(f.guesses_right, "percent")} of the guesses right`, omni.copied(f), s.version ? `adapter v${s.version}` : "base drafter"].filter(Boolean).join(" · ");
+      facts.textContent = [omni.outcome({ figures: f, end: s }), s.version ? `Adapter v${s.version}.` : "Base drafter."].filter(Boolean).join(" ");
     };
     return (config) => topic.replaceChildren(topics(play, config.topics));
   });

@@ -150,9 +150,7 @@ def describe(policy: Policy, known: CostModel, has_head: bool, draft_length: int
     losing = policy == "cost" and not known.speculating
     estimated = known.speedup if losing else known.gain
     if losing:
-        # While it is tried again the newest estimate may be a gain already.
-        shown = f" ({estimated:.2f}×)" if estimated is not None and estimated < 0.995 else ""
-        sentence = f"Guessing ahead was slower than plain decoding lately{shown}. It is paused here; it tries again soon."
+        sentence = "The small model's guesses cost more time than they saved lately, so it rests; it tries again soon."
     elif policy == "fixed" and draft_length == 0:
         sentence = "Guessing is switched off: the draft length is 0."
     elif policy == "head" and not has_head:

@@ -31,11 +31,11 @@ class Curve:
 CURVES = (
     Curve("acceptance_rate", "Acceptance", "of a round's guesses", ".0%", "Accepted of the drafter's proposals in a round, averaged."),
     Curve(
-        "estimated_speedup",
-        "Speedup, estimated",
+        "speedup",
+        "Speedup, measured",
         "× plain decoding",
         ".2f",
-        "The rounds of this answer against the newest without a draft, estimated; Compare measures it.",
+        "Runs of the newest answer with and without guessing, in turns, while nobody waits.",
         base=1.0,
     ),
     # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.

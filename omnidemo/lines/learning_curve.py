@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnidemo.figures.marks import topic_changes
+from omnidemo.lines.router import OTHER
 from omnidemo.probes.probe import DRAFT_LENGTH
 from omnidemo.records import Replayed
 from omnidemo.store.line_store import replayed
@@ -87,7 +88,7 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 
 def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any]) -> list[dict[str, Any]]:
     """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by then."""
-    known = [(topic, at) for topic, at in asked if topic]
+    known = [(topic, at) for topic, at in asked if topic and topic != OTHER]
     changes = list(topic_changes([topic for topic, _ in known]).items())[-MOST_CHANGES:]
     times = [at for _, at in asked]
     return [

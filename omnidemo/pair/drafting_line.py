@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from time import time
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -65,6 +66,14 @@ class DraftingLine:
             return None
         chances = self.cost_model.copies if asked.draft_policy == "cost" else CopyChances()
         return Copier(state.text, chances if note else deepcopy(chances), ends, len(state.target.ids), earlier if asked.learn else None)
+
+    def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "paused"]:
+        """Whether drafts can be expected of a generation that begins now, and why not; see `Generation`."""
+        if not (method.drafts or method.copies):
+            return "none"
+        if asked.draft_policy == "fixed" and not asked.draft_length:
+            return "off"
+        return "paused" if asked.draft_policy == "cost" and not self.cost_model.speculating else "on"
 
     def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""

@@ -110,7 +110,7 @@ class Pair:
                 self._compiled = not self._compiled
                 for one in self._lines.values():
                     one.cost_model.forget_times()
-            length = line.policy(asked)
+            length, guessing = line.policy(asked), line.guessing(asked, chosen)
             state = self._conversations.take(ids, asked.reuse, domain, line.runner)
             ngrams, earlier = self._memory.of(domain), self.copies.of(domain)
         rounds: list[Round] = []
@@ -169,7 +169,7 @@ class Pair:
         return Generation(
             token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics, finish_reason=reason,
             method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version, cache_entries=entries, domain=domain,
-            key=key, context_limit=self.target.context,
+            key=key, context_limit=self.target.context, guessing=guessing,
         )  # fmt: skip
 
     def asked(self, **options: Any) -> GenerationConfig:

@@ -18,7 +18,6 @@ from omnidemo.lines import learning_curve, sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
-from omnidemo.lines.slowdown import Scope, Slowdown, Slowdowns
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
@@ -30,6 +29,7 @@ CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft",
 LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
+LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none
 
 
 class AdaptationService:
@@ -41,7 +41,6 @@ class AdaptationService:
         self._pool, self._store = pool, store
         # Text does not depend on the target: one router serves all pairs.
         self.router = Router(pool.settings.storage / "router" / "words.safetensors", _sample_prompts())
-        self.slowdowns = Slowdowns()
 
     def prepare(self) -> None:
         """Read the router's counts now. Errors are logged."""
@@ -77,7 +76,6 @@ class AdaptationService:
         domain = check_domain(domain)
         lines.reset(domain)
         pair.copies.forget(domain)
-        self.slowdowns.forget(target, drafter, domain)
         if domain == DEFAULT:
             pair.clear_cache()
 
@@ -90,11 +88,6 @@ class AdaptationService:
         """How a line drafts now, by the policy of the settings, with a sentence for people."""
         pair, _ = self._pool.ready(target, drafter)
         return pair.drafting(check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length)
-
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
-        """How fast a line is on a topic, over plain decoding, by the topic's newest tokens. Also while the pair is not loaded; a line that
-        cannot be has no figures."""
-        return self.slowdowns.now(Scope(target, drafter, domain, topic))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not loaded."""
@@ -182,12 +175,14 @@ class AdaptationService:
         return replace(route, domain=DEFAULT, why=f"{route.why} There are too many lines for another one, so the default one answers.")
 
     def _about(self, said: Sequence[str]) -> Route:
-        """The topic, by the newest message; where that is too short ("and then?"), by all messages together."""
+        """The line that suits the newest message, or where that is too short ("and then?") all messages together. The topic is that of the
+        newest message alone, where the router is LABELLED sure: a label stands beside one answer."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
+            topic, why = (route.domain, route.why) if route.domain != DEFAULT and route.confidence >= LABELLED else (OTHER, "")
             if route.domain == DEFAULT and len(said) > 1:
                 route = self.router.route("\n".join(reversed(said)))
-            return replace(route, topic=OTHER if route.domain == DEFAULT else route.domain, topic_why=route.why)
+            return replace(route, topic=topic, topic_why=why)
         except Exception:
             log.exception("the router failed")
             return Route(DEFAULT, 0.0, "The router failed, so the default line answers; the log says why.")

@@ -14,8 +14,7 @@ from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.slowdown import Scope
-from omnidemo.methods import BASELINE, make_method
+from omnidemo.methods import make_method
 from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
@@ -92,9 +91,8 @@ class ChatService:
             def finish(generation: Generation) -> None:
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
-                slower = self._adaptation.slowdowns.note(Scope(target, drafter, route.domain, route.topic), generation).slower
                 if keep:
-                    self._record(pair, session, prompt, generation, asked, route, created, kind, slower)
+                    self._record(pair, session, prompt, generation, asked, route, created, kind)
                     # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
                     # is known to fail at the moment is not waited for, nor is any where nobody sees the end: a page that goes is
                     # closed by the thread that serves all others.
@@ -249,7 +247,6 @@ class ChatService:
         route: Route,
         created: str,
         kind: Kind,
-        slower: bool,
     ) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
         keep_text = self._pool.settings.keep_text
@@ -270,7 +267,6 @@ class ChatService:
                 cache_entries=len(pair.ngrams),
                 cache_bytes=pair.ngrams.nbytes,
                 topic=route.topic,
-                slower=slower if asked.method != BASELINE else None,
             ),
             agreed=True,
         )

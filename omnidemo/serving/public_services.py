@@ -14,7 +14,6 @@ from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
@@ -200,9 +199,6 @@ class PublicServices:
         own = self.own
         found = self._services.following(own or self.caller_name or session)
         return replace(found, domain=DEFAULT) if found and own else found
-
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> Slowdown:
-        return self._services.pace_of(target, drafter, topic, self._own(domain))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}

@@ -79,7 +79,7 @@ class Services:
         beside = Beside(self._pool)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
-        self.pace_of, self.measuring = learning.pace_of, learning.measuring
+        self.measuring = learning.measuring
         self.hero, self.before_after = learning.hero, learning.before_after
         self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate

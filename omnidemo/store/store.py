@@ -38,7 +38,7 @@ __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
-CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup"]
+CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "speedup"]
 CURVE += ["ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
 
 

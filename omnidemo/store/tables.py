@@ -98,7 +98,7 @@ REQUESTS = _table(
     *_whole("prompt_tokens", "tokens"),
     *_measured("seconds", "tokens_per_second", "acceptance_rate", "alpha", "block_efficiency"),
     *_whole("ngram_hits"),
-    *_measured("time_to_first_token", "engine_overhead", "estimated_speedup"),
+    *_measured("time_to_first_token", "engine_overhead"),
     *_whole("cache_entries", "cache_bytes"),
     *_words(40, "finish_reason"),
     sa.Column("settings", sa.JSON, nullable=False),
@@ -107,8 +107,8 @@ REQUESTS = _table(
     *_words(40, "key", null=True),  # of its `Generation`, by which the agreement finds its row
     *_words(200, "topic", null=True),
     *_measured("agreement", "same_first"),  # later, and only where a trace was left
-    sa.Column("slower", sa.Boolean),
     *_copies(),
+    *_measured("speedup", "speedup_low", "speedup_high"),  # over plain decoding, later: median, least and most of several runs
     sa.Index("ix_requests_pair", "pair_id", "id"),
     sa.Index("ix_requests_session", "session_id", "id"),
     sa.Index("ix_requests_key", "key"),
@@ -231,7 +231,7 @@ def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
     generation = record.generation
     metrics = {name: number(value) for name, value in generation.metrics.items()}
     row: dict[str, Any] = {name: value for name, value in metrics.items() if name in REQUESTS.c}
-    row |= {name: getattr(record, name) for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "slower")}
+    row |= {name: getattr(record, name) for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic")}
     row |= {name: getattr(generation, name) for name in ("adapter_version", "prompt_tokens", "finish_reason")}
     return row | {
         "session_id": record.session,

@@ -12,7 +12,7 @@ an append-only string; each line is one JSON object with a key `k`:
             against the joined tokens);
             context_tokens of context_limit (prompt and answer, the target's window), dropped_messages (of the chat, no longer read);
             plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
-            line: the adapter line that drafted, why: the router's reason, note: a sentence on how it was decoded
+            line: the adapter line that drafted, why: the router's reason; guessing: `Generation.guessing`
     error   text: cause and next step
 """
 
@@ -61,6 +61,7 @@ def end_line(generation: Generation, **about: str) -> str:
         "end",
         finish=generation.finish_reason,
         method=generation.method,
+        guessing=generation.guessing,
         version=generation.adapter_version,
         cache=generation.cache_entries,
         prompt=generation.prompt_tokens,

@@ -120,7 +120,6 @@ def _head(services: PublicServices) -> str:
         "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
         "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
         "main_figures": text.MAIN_FIGURES,
-        "slower": text.SLOWER,
         "split": text.SPLIT,
         "methods": {
             info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help} for info in services.methods()

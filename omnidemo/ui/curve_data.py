@@ -39,18 +39,8 @@ def hero_json(services: PublicServices, target: str, drafter: str, line: str, se
         "measuring": topic in known and services.measuring(target, drafter, topic),
         "learns": services.settings.training != "off",
         "replays": not zero_gpu.started(),  # there nothing is measured while nobody asks
-        "slower": slower(services, target, drafter, topic, value["line"]),
     }
     return for_browser(shown)
-
-
-def slower(services: PublicServices, target: str, drafter: str, topic: str, line: str) -> str:
-    """The banner's sentence where guessing was slower than plain decoding over a topic's newest tokens; empty where it was not."""
-    pace = services.pace_of(target, drafter, topic, line)
-    if not pace.slower:
-        return ""
-    about = f"“{text.TOPICS.get(topic, topic)}”" if topic else "answers"
-    return f"Guessing made {about} slower lately: {pace.speedup:.2f} × the speed without guessing, over the last {pace.tokens:,} tokens."
 
 
 def _mark(one: Mapping[str, Any]) -> dict[str, Any]:

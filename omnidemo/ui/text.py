@@ -33,11 +33,6 @@ CLASSES: dict[str, tuple[str, str]] = {
 
 # Figures: key of Generation.metrics → label, help, how the browser prints it.
 FIGURES: dict[str, tuple[str, str, str]] = {
-    "estimated_speedup": (
-        "faster than without guessing (estimate)",
-        "Speedup: the rounds of this answer against the newest ones without a guess. An estimate; the Compare tab measures it.",
-        "times",
-    ),
     "block_efficiency": (
         "tokens per step of the big model",
         "Block efficiency: tokens written per forward pass of the target. It is 1 without guessing.",
@@ -49,6 +44,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
         " as not right.",
         "percent",
     ),
+    "copied_share": ("of the answer copied", "Share of the answer's tokens that were copied from text that stood there before.", "percent"),
     "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
     "acceptance_rate": (
         "accepted a round",
@@ -56,14 +52,12 @@ FIGURES: dict[str, tuple[str, str, str]] = {
         "percent",
     ),
     "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
-    "copied_share": ("copied", "Share of the answer's tokens that were copied from text that stood there before.", "percent"),
     "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
     "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
     "time_to_first_token": ("first token", "Time from the moment its turn came to the first token.", "seconds"),
 }
 MAIN_FIGURES = 3
-SLOWER = "as fast as without guessing (estimate)"
 
 SPLIT: dict[str, str] = {"draft_seconds": "drafting", "verify_seconds": "verifying", "rest_seconds": "the rest"}
 

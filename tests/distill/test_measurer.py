@@ -15,7 +15,6 @@ import torch
 from omnidemo.config import Settings
 from omnidemo.distill import losses, trace_agreement, train_step
 from omnidemo.lines import learning_curve, measurer, sample_prompts
-from omnidemo.lines.slowdown import Scope, Slowdowns
 from omnidemo.records import AdapterVersion, Generation, Probe, RequestRecord, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
@@ -304,28 +303,6 @@ def test_probe_prompts_are_played_and_pressed_by_nobody() -> None:
         known = {prompt for other in sample_prompts.TOPICS for kind in ("test", "train") for prompt in sample_prompts.prompts(other, kind)}
         known |= {example["prompt"] for example in [*sample_prompts.examples("bundled/large"), *sample_prompts.examples("public")]}
         assert 6 <= len(asked) <= 8 and not asked & known
-
-
-# --- the banner ------------------------------------------------------------------------------------------------------------------
-
-
-def test_slower_is_said_of_a_topics_newest_500_tokens_alone() -> None:
-    def made(tokens: int, speedup: float, method: str = "ngram-exact") -> Generation:
-        figures = {"draft_seconds": 0.25, "verify_seconds": 0.25, "settle_seconds": 0.5, "other_seconds": 0.0}
-        return Generation((5,) * tokens, "", (), figures | {"plain_seconds": speedup / tokens}, "end", method, 3)
-
-    paces, code, howto = Slowdowns(), Scope("a", "d", "default", "code"), Scope("a", "d", "default", "howto")
-    assert not paces.now(code).slower
-    assert paces.note(code, made(100, 0.9)).slower and not paces.now(howto).slower  # no other topic, line or target
-    assert not paces.now(Scope("b", "d", "default", "code")).slower
-    assert paces.note(code, made(100, 0.98)).speedup == pytest.approx(0.94) and paces.now(code).slower
-    for _ in range(5):
-        paces.note(code, made(100, 0.96))
-    assert paces.now(code).tokens == 500 and paces.now(code).speedup == pytest.approx(0.96) and not paces.now(code).slower
-    assert paces.note(howto, made(50, 0.5, "autoregressive")).speedup is None  # who asked for plain decoding knows
-    paces.note(howto, made(50, 0.5))
-    paces.forget("a", "d", "default")
-    assert paces.now(howto).speedup is None
 
 
 def test_a_pair_that_learns_nothing_measures_nothing(world: World) -> None:

@@ -425,10 +425,10 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     assert following is not None and (following.topic, following.domain) == ("howto", "default")
     assert services.store.flush()
     rows = services.store.requests()[::-1]
-    assert [row["topic"] for row in rows] == ["code", "other", "howto"] and {row["slower"] for row in rows} <= {True, False}
+    assert [row["topic"] for row in rows] == ["code", "other", "howto"]
     assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
     assert all(row["policy"].startswith("cost") and row["temperature"] == 0.0 for row in services.store.curve(*models))
-    assert services.hero(*models, "howto")["topic"] == "howto" and services.pace_of(*models, "nothing").speedup is None
+    assert services.hero(*models, "howto")["topic"] == "howto"
 
 
 def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tuple[str, str]) -> None:

@@ -161,7 +161,7 @@ def test_curve_counts_the_requests_of_the_pair(store):
     curve = store.curve(*PAIR, limit=3)
     assert [row["index"] for row in curve] == [3, 4, 5]
     assert [row["acceptance_rate"] for row in curve] == [0.2, 0.3, 0.4]
-    assert {"created_at", "kind", "method", "block_efficiency", "estimated_speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
+    assert {"created_at", "kind", "method", "block_efficiency", "speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
 
 
 @both
@@ -558,7 +558,7 @@ def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tm
 
 def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path, monkeypatch):
     upgraded = old_database(url, store, tmp_path, monkeypatch, 3)
-    made = replace(record("s1"), topic="code", slower=True)
+    made = replace(record("s1"), topic="code")
     made = replace(made, generation=replace(made.generation, key="k1"))
     upgraded.record_request(made)
     upgraded.set_agreement("k1", Agreement(0.25, 0.5, 8))
@@ -566,8 +566,8 @@ def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path,
     upgraded.record_probe(probe(0))
     assert upgraded.flush() and upgraded.status.ok
     old, new = reversed(upgraded.requests())
-    assert (old["topic"], old["agreement"], old["same_first"], old["slower"]) == (None, None, None, None)  # what is not known is no number
-    assert (new["topic"], new["agreement"], new["same_first"], new["slower"]) == ("code", 0.25, 0.5, True) and "key" not in new
+    assert (old["topic"], old["agreement"], old["same_first"], old["speedup"]) == (None, None, None, None)  # what is not known is no number
+    assert (new["topic"], new["agreement"], new["same_first"], new["speedup"]) == ("code", 0.25, 0.5, None) and "key" not in new
     assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
     assert upgraded.export_csv("requests", tmp_path / "requests.csv", topic="code") == 1
     row = pd.read_csv(tmp_path / "requests.csv").iloc[0]
@@ -645,12 +645,12 @@ HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", 'a "quoted", cell\nwith
 @both
 def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     for text in HOSTILE:
-        store.record_request(record(prompt=text, answer=text, estimated_speedup=-0.5))
+        store.record_request(record(prompt=text, answer=text, alpha=-0.5))
     path = tmp_path / "new" / "requests.csv"
     assert store.export_csv("requests", path) == len(HOSTILE)
     table = pd.read_csv(path)
     assert list(table["prompt"]) == ["'" + text if text[0] in "=+-@\t\r" else text for text in HOSTILE]
-    assert table["estimated_speedup"].tolist() == [-0.5] * len(HOSTILE)
+    assert table["alpha"].tolist() == [-0.5] * len(HOSTILE)
     assert table["tokens"].dtype == np.int64
     assert pd.to_datetime(table["created_at_utc"]).dt.tz is not None
     assert {"target", "drafter", "method", "adapter_version", "seconds", "tokens_per_second", "time_to_first_token_seconds"} <= set(table)

@@ -19,7 +19,6 @@ from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import Route
-from omnidemo.lines.slowdown import Slowdown
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
@@ -178,7 +177,7 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
         "block_efficiency": len(tokens) / count, "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
         "copied": 0.0, "copied_share": 0.0 if tokens else None, "copies_proposed": 0.0, "copies_right": None,
-        "estimated_speedup": 1.62 if proposed else None, "modelled_speedup": 1.8 if proposed else None, **split,
+        "modelled_speedup": 1.8 if proposed else None, **split,
     }  # fmt: skip
     text = "".join(token.text for token in tokens)
     return Generation(tuple(token.id for token in tokens), text, tuple(rounds), metrics, finish, method, 12, None, version, 42)  # type: ignore[arg-type]
@@ -216,7 +215,7 @@ def curve_rows(count: int = 96, seed: int = 0) -> list[dict[str, Any]]:
                 "acceptance_rate": acceptance,
                 "block_efficiency": 1 + 2.4 * acceptance,
                 "tokens_per_second": 90 + 160 * acceptance + rng.gauss(0, 9),
-                "estimated_speedup": 0.8 + 1.3 * acceptance if place % 3 else None,
+                "speedup": 0.8 + 1.3 * acceptance if place % 3 == 0 else None,
                 "ngram_hits": 0.9 * acceptance + rng.gauss(0, 0.05),
                 "draft_length": 2 + 5 * acceptance,
                 "cache_entries": round(2400 * (1 - 0.97**place)),
@@ -404,9 +403,6 @@ class FakeServices:
 
     def following(self, session: str) -> Route | None:
         return self.newest
-
-    def pace_of(self, target: str, drafter: str, topic: str, domain: str = "default") -> Slowdown:
-        return Slowdown(0.9, 412) if self.fallen_back else Slowdown(1.4, 500)
 
     def plain(self, **options: Any) -> list[Generation]:
         return [generation(script("Alone.", plain=True), 1.0, "autoregressive")]

@@ -155,7 +155,7 @@ def test_counts_and_live_figures_follow_the_definitions() -> None:
 def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
     (line,) = parse(answer_lines.end_line(done))
-    assert (line["finish"], line["version"], line["text"], line["f"]["estimated_speedup"]) == ("cancelled", 7, "a b c", 1.62)
+    assert (line["finish"], line["version"], line["text"], line["guessing"]) == ("cancelled", 7, "a b c", "on")
     assert line["plain"] is None, "no pace is made up where none was measured"
     assert (line["context_tokens"], line["context_limit"], line["dropped_messages"]) == (12 + len(done.token_ids), 0, 0)
     (line,) = parse(answer_lines.end_line(replace(done, context_limit=8192, dropped_messages=6)))

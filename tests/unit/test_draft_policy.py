@@ -102,7 +102,7 @@ def test_the_head_stops_at_its_threshold() -> None:
 def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:
     cost_model = CostModel()
     simulate(cost_model, 200, tokens=1)
-    assert not cost_model.speculating and "slower" in describe("cost", cost_model, False).sentence
+    assert not cost_model.speculating and "cost more time than they saved" in describe("cost", cost_model, False).sentence
     assert simulate(cost_model, 400, tokens=1) < 60  # it tries ever less often
     assert cost_model.wait == LONGEST_WAIT
     simulate(cost_model, 700, tokens=3)

@@ -18,8 +18,7 @@ from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
-from omnidemo.metrics import measure
-from omnidemo.records import STAGES, Round, Token
+from omnidemo.records import STAGES, Round
 from omnidemo.store.tables import round_row
 from omnidemo.ui.answer_lines import figures_line
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -213,14 +212,3 @@ def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float
     same = count == 0
     assert same.any()
     torch.testing.assert_close(found[same], (wanted / wanted.sum(-1, keepdim=True))[same])
-
-
-def test_the_estimate_holds_rounds_against_rounds() -> None:
-    """However long somebody takes between two of them."""
-    made = Round(0, (Token(1, "a", "direct", 0.5),) * 3, (), 4, 4, 2, 2, 2, 0, {"draft": 0.5, "verify": 1.0, "settle": 0.25, "other": 0.25})
-    for seconds in (4.0, 40.0):
-        found = measure([made, made], seconds, 0.1, plain_seconds=1.0)
-        assert found["estimated_speedup"] == pytest.approx(6 / 4.0) and found["tokens_per_second"] == pytest.approx(6 / seconds)
-    ceiling = measure([made], 2.0, 0.1, 1e3)  # as though plain rounds had been that slow
-    assert ceiling["estimated_speedup"] == ceiling["block_efficiency"]
-    assert measure([made], 2.0, 0.1)["estimated_speedup"] is None

@@ -11,7 +11,6 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.config import SAMPLING, GenerationConfig
-from omnidemo.methods import BASELINE
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -76,14 +75,12 @@ def in_manner(services: PublicServices, target: str, drafter: str, given: Sequen
 
 
 def provenance(services: PublicServices, target: str, drafter: str, session: str) -> Callable[[Generation], dict[str, str]]:
-    """A function from a finished answer to the fields shown beside it: line, topic and the reason for it, and a note where guessing was
-    slower."""
+    """A function from a finished answer to the fields shown beside it: line, topic and the reason for it."""
 
     def about(generation: Generation) -> dict[str, str]:
         route = services.routed(session)
         topic, why = (route.topic, route.topic_why) if route is not None else ("", "")
-        note = curve_data.slower(services, target, drafter, topic, generation.domain) if generation.method != BASELINE else ""
-        return {"line": generation.domain, "topic": topic, "why": why, "note": note}
+        return {"line": generation.domain, "topic": topic, "why": why}
 
     return about
 

@@ -131,7 +131,8 @@ def first(services: PublicServices) -> str:
 
 
 def _result(generation: Generation) -> dict[str, Any]:
-    names = ("tokens", "acceptance_rate", "block_efficiency", "tokens_per_second", "estimated_speedup", "guesses_right", "copied_share")
+    names = ("tokens", "block_efficiency", "proposed", "accepted", "copied", "copies_proposed")
     figures = {name: finite(generation.metrics.get(name)) for name in names}
     lines = "".join(line for one in generation.rounds[:SHOWN_ROUNDS] for line in round_lines(one))
-    return {"text": generation.text[:SHOWN_TEXT], "lines": lines, "version": generation.adapter_version, "figures": figures}
+    about = {"version": generation.adapter_version, "guessing": generation.guessing, "lines": lines}
+    return {"text": generation.text[:SHOWN_TEXT], **about, "figures": figures}
