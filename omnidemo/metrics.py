@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from omnidemo.records import STAGES, Round
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How many times as fast as plain decoding guessing was, by passes in which both wrote the first `tokens` of an answer in turns:
+    median, least and most. `guessed` and `plain` are the rounds of the pass nearest to the median."""
+
+    speedup: float
+    low: float
+    high: float
+    tokens: int
+    guessed: tuple[Round, ...]
+    plain: tuple[Round, ...]
 
 
 def measure(

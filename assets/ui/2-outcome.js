@@ -1,4 +1,4 @@
-// What guessing brought an answer, in one sentence made of the answer's own figures, and how fast it was where that was measured.
+// What guessing brought an answer, in one sentence made of the answer's own figures; and how fast it was, where that was measured.
 (() => {
   const { format, plural } = omni;
   const RARE = 1.05; // tokens a step below which guessing has brought next to nothing
@@ -16,15 +16,40 @@
     paused: "No guess: the small model’s had cost more time than they saved lately, so it rests and tries again soon.",
   })[guessing] ?? (figures.tokens > 1 ? "No guess this time: none promised to pay, or the big model’s own pace was being timed." : "");
 
-  // The sentence on an answer; empty while there are no figures.
+  // How fast an answer was, where that was measured: {value, words}. Passes that differ by more than STEADY make a range, by more than WILD
+  // nothing: then something else has kept the machine busy.
+  const STEADY = 1.1, WILD = 1.5, SAME = 0.03;
+  const short = (x) => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
+  omni.pace = (speed) => {
+    const { speedup, low, high } = speed ?? {};
+    if (!speedup || high / low > WILD) return null;
+    if (high / low > STEADY) return { value: `${short(low)}–${short(high)} ×`, words: "as fast as without guessing, measured on a busy machine", slow: high < 1 };
+    if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured" };
+    return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1 };
+  };
+
+  // The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
   omni.outcome = (answer) => {
     const f = answer.figures, guessing = answer.end?.guessing;
-    if (!f || !f.tokens) return "";
+    if (!f || !f.tokens) return null;
     const copies = f.copies_proposed || 0, copied = f.copied || 0, made = (f.proposed || 0) - copies, right = (f.accepted || 0) - copied;
-    if (!made && !copies) return none(f, guessing);
-    const brought = `${format(f.block_efficiency, "number")} tokens for one step of the big model${f.block_efficiency < RARE ? ", hardly more than without guessing" : ""}`;
+    if (!made && !copies) { const why = none(f, guessing); return why ? ["", why] : null; }
+    const pace = omni.pace(answer.speed), fast = pace ? `, ${pace.slow ? "yet " : ""}${pace.value} ${pace.words}`.replace("  ", " ") : f.block_efficiency < RARE ? ", hardly more than without guessing" : "";
     const own = made ? judged(right, made) : guessing === "paused" ? "the small model rests, for its guesses had cost more than they saved" : "";
     const copy = copied ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied` : copies ? "nothing that was copied was right" : "";
-    return `${brought}: ${[copy, own].filter(Boolean).join(", ")}.`;
+    return [`${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`, `: ${[copy, own].filter(Boolean).join("; ")}.`];
   };
+
+  // ── what is measured later ──────────────────────────────────────────────────────────────────────────────────
+  // The server says it of the newest answers, by their keys, as soon as it knows.
+  const ASKED = 3;
+  omni.speeds = { wanted: () => omni.chat.turns.filter((turn) => turn.answer.end?.key && !turn.answer.speed).slice(-ASKED).map((turn) => turn.answer.end.key).join(" ") };
+  omni.setSpeed = (turn, speed) => {
+    if (!speed || turn.answer.speed) return;
+    omni.readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
+    omni.chat.foot(turn);
+    omni.chat.notify();
+    omni.chat.keep();
+  };
+  omni.widgets.speeds = () => ({ update: (value) => Object.entries(JSON.parse(value)).forEach(([key, speed]) => omni.chat.turns.filter((turn) => turn.answer.end?.key === key).forEach((turn) => omni.setSpeed(turn, speed))) });
 })();

@@ -4,7 +4,7 @@
 
   // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index. Blocks are its Markdown, of the first `read` characters;
   // `context`: what of the model's window it took.
-  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", blocks: [], open: [], read: 0, figures: null, counts: null, context: null, meta: {}, end: null, error: null });
+  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", blocks: [], open: [], read: 0, figures: null, counts: null, speed: null, context: null, meta: {}, end: null, error: null });
 
   // Appends the complete lines of `chunk` to the answer; returns the new token lines.
   omni.readLines = (answer, chunk) => {
@@ -27,7 +27,8 @@
         answer.counts = line.c;
         if (line.context_limit > 0) answer.context = { tokens: line.context_tokens ?? 0, limit: line.context_limit, dropped: line.dropped_messages ?? 0 };
         answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why };
-      } else if (line.k === "error") answer.error = line.text;
+      } else if (line.k === "speed") answer.speed = line;
+      else if (line.k === "error") answer.error = line.text;
       if (line.k !== "f" && line.k !== "m") answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
     }
     return fresh;

@@ -160,7 +160,7 @@
     if (chat.turns.length > 1) turn?.node?.classList.add("selected");
     notify();
   });
-  const notify = () => {
+  const notify = chat.notify = () => {
     const counts = chat.selected?.answer.counts;
     for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
     if (parts) chat.drawContext();

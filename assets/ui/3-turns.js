@@ -58,7 +58,7 @@
       if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
       if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
     }
-    const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }, outcome) : null;
+    const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }, outcome[0] ? el("b", {}, outcome[0]) : "", outcome[1]) : null;
     const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
     foot.replaceChildren(...[said].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
       ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn)), ...(turn.versions?.length > 1 ? [former(turn)] : [])] : [])));

@@ -120,6 +120,8 @@
       (place < labels.main_figures ? main : grid).append(node);
       return { ...item, value, node };
     });
+    const pace = el("dd"), words = el("dt"), speed = el("div", { hidden: true, title: "While nobody waits, the answer is written again with and without guessing, in turns" }, pace, words);
+    main.firstChild.after(speed);
     const bar = el("div", { class: "split-bar", role: "img" }), key = el("div", { class: "split-key" });
     split.append(bar, key);
     const segments = Object.entries(labels.split).map(([name, label]) => {
@@ -136,6 +138,9 @@
         cell.value.textContent = omni.format(figures[cell.key], cell.as);
         cell.node.hidden = main.contains(cell.node) && !figures[cell.key] && (figures[cell.key] == null || cell.key === "copied_share"); // nothing to tell
       }
+      const fast = omni.pace(turn.answer.speed);
+      speed.hidden = !fast;
+      if (fast) { pace.textContent = fast.value || "="; words.textContent = fast.words; }
       const seconds = { draft_seconds: figures.draft_seconds || 0, verify_seconds: figures.verify_seconds || 0, rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0) };
       const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
       split.hidden = !total;

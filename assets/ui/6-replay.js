@@ -63,12 +63,12 @@
   };
   const context = (turn) => {
     const { meta, end } = turn.answer;
-    return { target: meta.target, drafter: meta.drafter, message: turn.user, history: omni.chat.before(turn), system: turn.system ?? "", temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, top_k: meta.top_k ?? 0, min_p: meta.min_p ?? 0, repetition_penalty: meta.repetition_penalty ?? 1, seed: end?.seed ?? null, method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
+    return { target: meta.target, drafter: meta.drafter, message: turn.user, history: omni.chat.before(turn), system: turn.system ?? "", temperature: meta.temperature ?? 0, top_p: meta.top_p ?? 1, top_k: meta.top_k ?? 0, min_p: meta.min_p ?? 0, repetition_penalty: meta.repetition_penalty ?? 1, seed: end?.seed ?? null, key: end?.key ?? "", method: meta.method, line: meta.line ?? "default", tokens: turn.answer.tokens.filter((line) => line.k === "t").length };
   };
   // Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
   const once = (turn, name, make) => (turn.beside ??= {})[name] ?? (turn.beside[name] = make().catch((error) => { delete turn.beside[name]; throw error; }));
   const lanes = (value) => value.lanes.map((lane) => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
-  replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 120_000).then((value) => lanes(value)[0]));
+  replay.plain = (turn) => once(turn, "plain", () => ask("measure", { kind: "plain", ...context(turn) }, 120_000).then((value) => { omni.setSpeed(turn, value.speed); const [plain, guessed] = lanes(value); return { ...plain, guessed }; }));
   replay.fresh = (turn) => once(turn, `fresh ${omni.live[turn.answer.meta.line ?? "default"]}`, () => ask("measure", { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) }, 180_000).then(lanes));
 
   // Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.

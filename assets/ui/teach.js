@@ -91,7 +91,7 @@
       prompt.textContent = s.prompt;
       text.textContent = s.text || "(an empty answer)";
       const f = s.figures;
-      facts.textContent = [omni.outcome({ figures: f, end: s }), s.version ? `Adapter v${s.version}.` : "Base drafter."].filter(Boolean).join(" ");
+      facts.textContent = [omni.outcome({ figures: f, end: s })?.join(""), s.version ? `Adapter v${s.version}.` : "Base drafter."].filter(Boolean).join(" ");
     };
     return (config) => topic.replaceChildren(topics(play, config.topics));
   });

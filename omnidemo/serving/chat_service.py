@@ -25,6 +25,7 @@ from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
+from omnidemo.serving.speed import Speeds
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import TRAFFIC, sessions_of
 
@@ -41,8 +42,8 @@ Kind = Literal["chat", "traffic", "api"]
 class ChatService:
     """Generates with the pairs of a pool. All methods may be called from any thread."""
 
-    def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store) -> None:
-        self._pool, self._adaptation, self._store = pool, adaptation, store
+    def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
+        self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
         self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
         self._lock = threading.Lock()
 
@@ -78,6 +79,7 @@ class ChatService:
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         page_closed = threading.Event()
         check_messages(messages, texts=True)
+        self._speeds.hold()
         prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
             asked = asked.in_manner(pair.target.manner).seeded()
@@ -98,6 +100,7 @@ class ChatService:
                     # closed by the thread that serves all others.
                     if self._store.status.ok and not page_closed.is_set():
                         self._store.flush(STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS, while_ok=True)
+                self._speeds.add(target, drafter, read, asked, before, generation)
 
             def cancelled() -> bool:
                 return page_closed.is_set() or (cancel is not None and cancel.is_set())
@@ -111,11 +114,10 @@ class ChatService:
             with lines.using(route.domain):
                 window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
                 remember = keep and self._pool.settings.keep_text
-                rounds = pair.stream(
-                    pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages,
-                    cancelled=cancelled,
-                    **dict(asked) | {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember},
-                )
+                asked = asked.model_copy(update={"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember})
+                before = self._speeds.before(pair, route.domain) if kind == "chat" else None
+                read = pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages
+                rounds = pair.stream(read, cancelled=cancelled, **dict(asked))
                 yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
                 if learn:
                     lines.run_pending(route.domain)

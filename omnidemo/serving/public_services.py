@@ -27,6 +27,7 @@ from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_publi
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
 FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "manner", "measuring", "forget_copies"}
+FREE |= {"speeds_of", "speed_lanes"}  # by the key of an answer, which nobody can guess
 
 
 class PublicServices:
@@ -85,6 +86,7 @@ class PublicServices:
     def seen_through_proxy(self) -> None:
         """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
         self._proxied = True
+        self._services.speeds.public = self.public
 
     @property
     def settings(self) -> Settings:

@@ -20,8 +20,10 @@ from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool, PairState
+from omnidemo.serving.speed import Speeds
 from omnidemo.serving.visitor_lines import VisitorLines
 from omnidemo.store.backup import Backup
+from omnidemo.store.visitors import is_public
 from omnidemo.zerogpu import start as zero_gpu
 
 if TYPE_CHECKING:
@@ -73,9 +75,12 @@ class Services:
         self.load, self.state, self.stop, self.known = self._pool.load, self._pool.state, self._pool.stop, self._pool.known
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
-        chats = ChatService(self._pool, learning, self.store)
+        self.speeds = Speeds(self._pool, self.store)
+        self.speeds.public = is_public(settings)
+        chats = ChatService(self._pool, learning, self.store, self.speeds)
         self.chat, self.play, self.compare, self.routed = chats.chat, chats.play, chats.compare, chats.routed
         self.let_learn, self.following = chats.let_learn, chats.following
+        self.speeds_of, self.speed_lanes = self.speeds.of, self.speeds.lanes
         beside = Beside(self._pool)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
         self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
@@ -93,6 +98,7 @@ class Services:
 
     def close(self) -> None:
         """Stop the trainers, write what is queued, and back up where the settings name a folder."""
+        self.speeds.close()
         self._pool.close()
         self._adaptation.close()
         self.store.flush()

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
+from omnidemo.metrics import Speed
 from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, TrainStep
 from omnidemo.store import version_files
 from omnidemo.store.database import Database
@@ -164,6 +165,12 @@ class LineStore(Database):
     def set_agreement(self, key: str, found: Agreement) -> None:
         """Note how far drafter and target agree on the answer whose generation has this key; nothing where it was not stored."""
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(found))
+        self.submit(lambda connection: connection.execute(query))
+
+    def set_speed(self, key: str, found: Speed) -> None:
+        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not stored."""
+        values = {"speedup": found.speedup, "speedup_low": found.low, "speedup_high": found.high}
+        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:

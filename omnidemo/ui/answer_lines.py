@@ -12,8 +12,9 @@ an append-only string; each line is one JSON object with a key `k`:
             against the joined tokens);
             context_tokens of context_limit (prompt and answer, the target's window), dropped_messages (of the chat, no longer read);
             plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
-            line: the adapter line that drafted, why: the router's reason; guessing: `Generation.guessing`
+            line: the adapter line that drafted, why: the router's reason; guessing, key: those of `Generation`
     error   text: cause and next step
+    speed   later, by the page itself: `speed` of an answer that was measured
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from omnidemo.metrics import measure
+from omnidemo.metrics import Speed, measure
 from omnidemo.records import Generation, Round, Source
 from omnidemo.store.recorded_rounds import finite, json_line
 from omnidemo.ui.markdown_tree import Node
@@ -55,6 +56,13 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
 
+def speed(found: Speed | None) -> dict[str, float | None] | None:
+    """What the page is told of a measured speed: its median, least and most, and how many tokens were written again."""
+    if found is None:
+        return None
+    return {"speedup": finite(found.speedup), "low": finite(found.low), "high": finite(found.high), "tokens": found.tokens}
+
+
 def end_line(generation: Generation, **about: str) -> str:
     """The last line of an answer: the engine's own figures, which replace the live ones, and the fields `about` it."""
     return json_line(
@@ -62,6 +70,7 @@ def end_line(generation: Generation, **about: str) -> str:
         finish=generation.finish_reason,
         method=generation.method,
         guessing=generation.guessing,
+        key=generation.key,
         version=generation.adapter_version,
         cache=generation.cache_entries,
         prompt=generation.prompt_tokens,

@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.config import SAMPLING, GenerationConfig
+from omnidemo.methods import BASELINE
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
@@ -18,6 +19,8 @@ from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, widget
 from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
+
+PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
 
 
 def _lane(rounds: Iterable[Round], version: int, **about: Any) -> dict[str, Any]:
@@ -32,8 +35,8 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
-    history, system, tokens, and for plain seed and what the text was drawn with (SAMPLING), for fresh method and line. RuntimeError or
-    ValueError, one sentence, where there are none."""
+    history, system, tokens; for plain the answer's key (where that answer was measured, both its lanes are known), seed and what the text
+    was drawn with (SAMPLING), for fresh method and line. RuntimeError or ValueError, one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
         **{name: wanted.get(name) for name in SAMPLING},
@@ -43,6 +46,12 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     asked["messages"] = conversation(wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system") or "")
     asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
     made: Sequence[Sequence[Generation]]
+    if wanted.get("kind") == "plain" and (found := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None:
+        both = ((found.plain, BASELINE), (found.guessed, str(wanted.get("method") or "")))
+        return {
+            "lanes": [_lane(rounds, 0, method=name, at=time.time(), runs=1) for rounds, name in both],
+            "speed": answer_lines.speed(found),
+        }
     if wanted.get("kind") == "fresh":
         line = read_line(str(wanted.get("line") or ""))
         made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)

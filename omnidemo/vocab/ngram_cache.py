@@ -82,6 +82,16 @@ class NgramCache:
             self._put(replace(entry), mark=False)
             self.clock = max(self.clock, entry.last_used)
 
+    def as_of(self, clock: int) -> NgramCache:
+        """The n-grams that were inserted before this time of `clock`: itself where there are no later ones, else a copy without those."""
+        entries = list(self._entries.values())
+        if all(entry.inserted_at < clock for entry in entries):
+            return self
+        then = NgramCache(len(self.nearest), self.size, self.policy, self.nearest.device)
+        then.load(entry for entry in entries if entry.inserted_at < clock)
+        then.clock = clock
+        return then
+
     def longest(self, ids: Sequence[int], start: int = 0) -> tuple[int, int] | None:
         """(target id, n) of the longest n-gram that `ids` holds from `start` on, or None."""
         node, found = 0, None

@@ -26,6 +26,7 @@ from omnidemo.ui.tabs.trainer_panel import follow
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
 MOST_MESSAGES = 400  # of a conversation that are looked at
 MOST_SYSTEM = 8_000  # characters of a system prompt
+MOST_KEYS = 400  # characters of the keys that a page asks about at once
 REFUSED = "refuses these messages"  # what `pair/prompt_reader.py` says of a chat template that does
 
 
@@ -224,6 +225,12 @@ def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
     return json.dumps({"target": target, "own": manner and manner.options, "source": text.manner(manner) if manner else ""})
 
 
+def _speeds(services: PublicServices, keys: str) -> str:
+    """What is known of the speed of answers, by their keys; None for one that will be measured."""
+    found = services.speeds_of(str(keys or "")[:MOST_KEYS].split())
+    return json.dumps({key: answer_lines.speed(one) for key, one in found.items()})
+
+
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Chat tab."""
     running = Running()
@@ -236,6 +243,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             privacy = _privacy(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
+            speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
@@ -265,6 +273,8 @@ def build(services: PublicServices, shell: Shell) -> None:
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
+    js = "(keys, seen) => [omni.speeds.wanted(), seen]"
+    shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
     shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(

@@ -23,7 +23,7 @@ NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
 SHOWN: tuple[str, ...] = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
 SHOWN += ("adapter_version", "finish_reason")
-FIGURES = ("tokens_per_second", "agreement", "same_first", "block_efficiency", "seconds")
+FIGURES = ("tokens_per_second", "agreement", "same_first", "block_efficiency", "seconds", "speedup", "speedup_low", "speedup_high")
 SEPARATOR = " ⇠ "
 
 

@@ -1,0 +1,147 @@
+"""An answer written again as it was, with and without guessing in turns, to measure how much faster guessing made it."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from statistics import median
+
+from omnidemo.config import GenerationConfig
+from omnidemo.copying.text_index import TextIndex
+from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.randomness import randomness_of
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.state import DecodingState
+from omnidemo.methods import BASELINE
+from omnidemo.metrics import Speed
+from omnidemo.pair.drafting_line import DraftingLine
+from omnidemo.pair.ngram_memory import remember
+from omnidemo.pair.pair import Pair
+from omnidemo.records import Generation, Round
+
+PASSES, MOST_SECONDS = 3, 20.0  # most passes over both lanes, and seconds after which no other one begins, but for the second
+READ = 32  # ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that
+TURN = 16  # tokens that a lane writes before it is the other one's turn
+LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 8.0  # tokens that are written again: as many as the answer wrote in so many seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What an answer began with and has may have changed: the version, the cost model, the time of the n-grams' clock, the earlier answers' end."""
+
+    version: int
+    cost_model: bytes
+    clock: int
+    earlier: int
+
+    @classmethod
+    def of(cls, pair: Pair, domain: str) -> Before:
+        """To be called just before the answer begins; it takes less than a millisecond."""
+        with pair._lock:
+            line, earlier = pair._line(domain), pair.copies.of(domain)
+            end = earlier.begin + len(earlier) if earlier is not None else 0
+            version = line.published[0] if line.published else line.version
+            return cls(version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock, end)
+
+
+class Repetition:
+    """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody waits for longer than one."""
+
+    def __init__(
+        self, pair: Pair, before: Before, prompt: list[int], asked: GenerationConfig, answer: Generation, stopped: Callable[[], bool]
+    ) -> None:
+        self._pair, self._before, self._prompt, self._asked, self._stopped = pair, before, prompt, asked, stopped
+        spent = sum(done.seconds["total"] for done in answer.rounds)
+        pace = int(LANE_SECONDS * len(answer.token_ids) / spent) if spent else LONGEST
+        self._tokens = min(len(answer.token_ids), max(SHORTEST, min(LONGEST, pace)))
+
+    def measure(self, clock: Callable[[], float]) -> Speed | None:
+        """The speed by several passes; None where it was stopped, or where what drafted then is not there any more."""
+        began, passes = clock(), list[tuple[float, list[Round], list[Round]]]()
+        with self._pair._lock:
+            states = [self._pair._conversations.fresh(self._pair._line(self._asked.domain).runner, self._asked.domain) for _ in range(2)]
+            self._pair._conversations.running.append(states[0])  # training waits, as for an answer
+        try:
+            if not all(self._read(state) for state in states):
+                return None
+            while len(passes) < PASSES and (len(passes) < 2 or clock() - began < MOST_SECONDS):
+                made = self._both(states)
+                if made is None:
+                    return None
+                rates = [sum(len(done.tokens) for done in lane) / sum(done.seconds["total"] for done in lane) for lane in made]
+                passes.append((rates[0] / rates[1], *made))
+        finally:
+            with self._pair._lock:
+                running = self._pair._conversations.running
+                running[:] = [one for one in running if one is not states[0]]
+        ratios = [ratio for ratio, *_ in passes]
+        _, guessed, plain = min(passes, key=lambda one: abs(one[0] - median(ratios)))
+        tokens = sum(len(done.tokens) for done in guessed)
+        return Speed(median(ratios), min(ratios), max(ratios), tokens, tuple(guessed), tuple(plain))
+
+    def _read(self, state: DecodingState) -> bool:
+        """Have the target read the prompt in small parts; whether nobody has asked for anything meanwhile."""
+        for end in range(READ, len(self._prompt), READ):
+            if self._stopped():
+                return False
+            with self._pair._lock:
+                state.target.start(self._prompt[:end])
+        return not self._stopped()
+
+    def _both(self, states: list[DecodingState]) -> tuple[list[Round], list[Round]] | None:
+        """The rounds with guessing and without: the lane that has written less writes on."""
+        lanes, written, over = [self._lane(states[0], True), self._lane(states[1], False)], [0, 0], [False, False]
+        made: tuple[list[Round], list[Round]] = ([], [])
+        while not all(over):
+            turn = min((place for place in (0, 1) if not over[place]), key=lambda place: written[place])
+            until = written[turn] + TURN
+            while written[turn] < until and not over[turn]:
+                if self._stopped():
+                    return None
+                done = next(lanes[turn], None)
+                over[turn] = done is None
+                if done is not None:
+                    made[turn].append(done)
+                    written[turn] += len(done.tokens)
+        return made if all(made) else None
+
+    def _lane(self, state: DecodingState, guess: bool) -> Iterator[Round]:
+        """The rounds of one lane, none where another version drafts now."""
+        pair, before, asked = self._pair, self._before, self._asked
+        shared = pair._memory.of(asked.domain)
+        ngrams = shared.as_of(before.clock) if guess else shared
+        method = pair._method(asked.method if guess else BASELINE)
+        with pair._lock:
+            state.start(self._prompt)
+            own = pair._line(asked.domain)
+            if own.version != before.version:
+                return
+            line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
+            copier = line.copier(asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True)
+            sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
+            rng = randomness_of(asked.seed, method.lossless, len(pair.map.drafters), 0)
+            limits = Limits(self._tokens, tuple(text for text in asked.stop if text))
+            backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
+            policy = line.policy(asked)
+        steps = decode(state, method, pair.map, ngrams, sampling, rng, limits, policy, None, pair.clock, backend, copier)
+        while True:
+            with pair._lock:
+                done = next(steps, None)
+                if done is not None and guess:
+                    line.note(done)
+                    if asked.learn and ngrams is not shared:
+                        remember(ngrams, done)
+            if done is None:
+                return
+            yield done
+
+    def _earlier(self) -> TextIndex | None:
+        """The earlier answers as they were; None where they have been dropped since, or there were none."""
+        now = self._pair.copies.of(self._asked.domain)
+        count = self._before.earlier - now.begin if now is not None else 0
+        if now is None or count <= 0:
+            return None
+        then = TextIndex()
+        then.extend(now.ids[:count])
+        return then

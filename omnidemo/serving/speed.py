@@ -1,0 +1,140 @@
+"""How much faster guessing made the newest answers: measured while nobody waits, and stored with them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from omnidemo.config import GenerationConfig
+from omnidemo.metrics import Speed
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.repetition import Before, Repetition
+from omnidemo.records import Generation
+from omnidemo.remote.remote_pair import RemotePair
+from omnidemo.serving.pair_pool import PairPool
+from omnidemo.store.store import Store
+
+log = logging.getLogger(__name__)
+QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a question before measuring begins: of one's own, and where strangers may come
+KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
+LOOK_SECONDS = 0.05
+Prompt = Sequence[dict[str, str]] | Sequence[int]
+
+
+@dataclass(slots=True)
+class _Order:
+    """An answer that is to be measured."""
+
+    target: str
+    drafter: str
+    prompt: Prompt
+    asked: GenerationConfig
+    before: Before
+    answer: Generation
+    since: float = field(default_factory=time.monotonic)
+    wanted: bool = False  # somebody looks at it already
+    stopped: bool = False
+
+
+class Speeds:
+    """Measures the newest answer of all, in a thread of its own. A question that arrives (`hold`) ends that at once, and for good: another
+    answer will be the newest. Methods may be called from any thread; none waits for a measurement but `lanes`."""
+
+    def __init__(self, pool: PairPool, store: Store) -> None:
+        self.public = False
+        self._pool, self._store = pool, store
+        self._condition = threading.Condition()
+        self._order: _Order | None = None
+        self._known: OrderedDict[str, Speed] = OrderedDict()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    def before(self, pair: Pair, domain: str) -> Before | None:
+        """What an answer begins with; None where answers are written elsewhere, and nothing is measured."""
+        return None if isinstance(pair, RemotePair) else Before.of(pair, domain)
+
+    def hold(self) -> None:
+        """Somebody asks something: nothing is measured from now on, until the next answer is there."""
+        with self._condition:
+            if self._order is not None:
+                self._order.stopped = True
+                self._order = None
+            self._condition.notify_all()
+
+    def add(self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Before | None, answer: Generation) -> None:
+        """Have an answer measured that is finished, where something was guessed in it."""
+        guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
+        if before is None or not guessed or answer.finish_reason == "cancelled" or before.version != answer.adapter_version:
+            return
+        with self._condition:
+            self._order = _Order(target, drafter, prompt, asked, before, answer)
+            if self._thread is None and not self._closing:
+                self._thread = threading.Thread(target=self._run, name="speeds", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
+        """What is known of the answers with these keys: their speed, None where it will still be measured."""
+        with self._condition:
+            found: dict[str, Speed | None] = {key: self._known[key] for key in keys if key in self._known}
+            if self._order is not None and self._order.answer.key in keys:
+                found.setdefault(self._order.answer.key, None)
+            return found
+
+    def lanes(self, key: str, patience: float, cancelled: Callable[[], bool] = lambda: False) -> Speed | None:
+        """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at most `patience` seconds. None
+        where it cannot be known."""
+        until = time.monotonic() + patience
+        with self._condition:
+            while key not in self._known and self._order is not None and self._order.answer.key == key:
+                self._order.wanted = True
+                self._condition.notify_all()
+                if time.monotonic() > until or cancelled():
+                    return None
+                self._condition.wait(LOOK_SECONDS)
+            return self._known.get(key)
+
+    def close(self) -> None:
+        self._closing = True
+        self.hold()
+        if self._thread is not None:
+            self._thread.join(2.0)
+
+    def _run(self) -> None:
+        while not self._closing:
+            with self._condition:
+                order = self._order
+                if order is None or not self._due(order):
+                    self._condition.wait(1.0 if order is None else LOOK_SECONDS)
+                    continue
+            found: Speed | None = None
+            try:
+                found = self._measure(order)
+            except Exception as error:  # the model's, the drafter's: it only stays unmeasured
+                log.warning("The speed of an answer could not be measured: %s", error)
+            with self._condition:
+                if found is not None:
+                    self._known[order.answer.key] = found
+                    while len(self._known) > KNOWN:
+                        self._known.popitem(last=False)
+                if self._order is order:
+                    self._order = None
+                self._condition.notify_all()
+            if found is not None:
+                self._store.set_speed(order.answer.key, found)
+
+    def _due(self, order: _Order) -> bool:
+        quiet = PUBLIC_QUIET if self.public else QUIET
+        return order.wanted or time.monotonic() - order.since > quiet
+
+    def _measure(self, order: _Order) -> Speed | None:
+        with self._pool.using(order.target, order.drafter) as (pair, _):
+            while pair.in_flight and not order.stopped:  # comparisons, before and after
+                time.sleep(LOOK_SECONDS)
+            ids = pair.prompt_ids(order.prompt)
+            again = Repetition(pair, order.before, ids, order.asked, order.answer, lambda: order.stopped or pair.in_flight > 1)
+            return again.measure(time.monotonic)
