@@ -140,7 +140,7 @@
       }
       const fast = omni.pace(turn.answer.speed);
       speed.hidden = !fast;
-      if (fast) { pace.textContent = fast.value || "="; words.textContent = fast.words; }
+      if (fast) { pace.textContent = fast.value || "1 ×"; pace.classList.toggle("range", fast.value.includes("–")); words.textContent = fast.words; }
       const seconds = { draft_seconds: figures.draft_seconds || 0, verify_seconds: figures.verify_seconds || 0, rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0) };
       const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
       split.hidden = !total;

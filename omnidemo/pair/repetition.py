@@ -20,15 +20,15 @@ from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
 
-PASSES, MOST_SECONDS = 3, 20.0  # most passes over both lanes, and seconds after which no other one begins, but for the second
+PASSES, MOST_SECONDS = 3, 24.0  # most passes over both lanes, and seconds after which no other one begins, but for the second
 READ = 32  # ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that
 TURN = 16  # tokens that a lane writes before it is the other one's turn
-LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 8.0  # tokens that are written again: as many as the answer wrote in so many seconds
+LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0  # tokens that are written again: as many as the answer wrote in so many seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What an answer began with and has may have changed: the version, the cost model, the time of the n-grams' clock, the earlier answers' end."""
+    """What an answer begins with: version, cost model, the time of the n-grams' clock, and the place where the earlier answers end."""
 
     version: int
     cost_model: bytes

@@ -1,0 +1,109 @@
+"""What the page says of an answer in a real browser: copied tokens of a pasted text, one sentence that agrees with the counts, and how fast
+it was, which comes later and is the same figure everywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from omnidemo.bundled import write_prompts
+from tests.browser.visits import App, ask, open_tab, show_tokens, visitor
+
+pytestmark = pytest.mark.browser
+RATIO = r"""(span) => {
+  const light = (colour) => { const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map(Number).map((x) => x / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const { color, backgroundColor } = getComputedStyle(span), [low, high] = [light(color), light(backgroundColor)].sort((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}"""
+ENOUGH = 4.5  # of contrast
+LAST = "omni.chat.turns.at(-1).answer"
+
+
+def pasted() -> str:
+    """A function that was pasted, of which all but a name is to stay."""
+    records = write_prompts.read(write_prompts.FOLDER / "edits.jsonl")
+    return next(record["prompt"] for record in records if "def " in record["prompt"])
+
+
+def counts(page: Page) -> dict[str, int]:
+    return {name: int(text) for name, text in page.evaluate("[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2), one.querySelector('b').textContent])")}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(browser: Browser, app: App, scheme: str) -> None:
+    with visitor(browser, app, color_scheme=scheme) as page:
+        tokens = ask(page, pasted())
+        show_tokens(page)
+        copied = page.locator(".turn .tok.s-copied")
+        shown = counts(page)
+        assert shown["copied"] == copied.count() == sum(token["source"] == "copied" for token in tokens) > 0
+        assert copied.first.evaluate(RATIO) > ENOUGH
+        copied.last.click()
+        expect(page.locator("#omni-tip")).to_contain_text(re.compile(r"matches \d+ tokens? of (your message|this answer|an earlier answer)"))
+        said = page.locator(".turn .said")
+        expect(said).to_contain_text(f"{shown['copied']} of {len(tokens)} tokens were copied")
+        own = shown["direct"] + shown["ngram"]
+        figures = page.evaluate(f"{LAST}.figures")
+        made = int(figures["proposed"] - figures["copies_proposed"])
+        if made > 1 and 0 < own < made:
+            expect(said).to_contain_text(f"{own} of the small model’s {made} guesses")
+        page.get_by_role("button", name=re.compile("^copied")).click()
+        assert copied.first.evaluate("span => getComputedStyle(span).opacity") == "1", "the others fade, these do not"
+
+
+def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, app: App) -> None:
+    """Of one record: no other sentence speaks of guesses."""
+    with visitor(browser, app, "localStorage.setItem('omnidemo.expert', 'true')") as page:
+        page.get_by_label("Method", exact=True).click()
+        page.get_by_role("option", name="Without guessing").click()
+        ask(page, "Who are you?")
+        expect(page.locator(".turn .said")).to_have_text("Nothing was guessed: the method chosen never guesses.")
+        expect(page.locator("#omni-answer .three")).to_have_text(re.compile(r"^1\.00tokens per step of the big model$"))
+
+
+def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Browser, app: App) -> None:
+    with visitor(browser, app) as page:
+        ask(page, pasted())
+        page.wait_for_function(f"{LAST}.speed")
+        speed = page.evaluate(f"{LAST}.speed")
+        assert 0 < speed["low"] <= speed["speedup"] <= speed["high"] and 0 < speed["tokens"] <= page.evaluate(f"{LAST}.figures.tokens")
+        key = page.evaluate(f"{LAST}.end.key")
+        for _ in range(50):
+            rows = app.query("select speedup, speedup_low, speedup_high from requests where key = ?", key)
+            if rows[0][0] is not None:
+                break
+            page.wait_for_timeout(100)
+        assert rows[0] == pytest.approx((speed["speedup"], speed["low"], speed["high"]), abs=1e-3)
+        pace = page.evaluate(f"omni.pace({LAST}.speed)")
+        if pace is not None:  # else the machine was too busy to tell
+            words = f"{pace['value']} {pace['words']}".strip()
+            expect(page.locator(".turn .said")).to_contain_text(words)
+            expect(page.locator("#omni-answer .three")).to_contain_text(pace["words"])
+            page.get_by_role("button", name="Race").click()
+            page.locator(".omni-replay").get_by_role("button", name="To the end (End)").click()
+            expect(page.locator(".race-figure")).to_have_text(words.replace(" × ", " ×"))
+            page.keyboard.press("Escape")
+        page.reload()
+        page.wait_for_function(f"omni.chat.turns.length && {LAST}.speed")
+        assert page.evaluate(f"{LAST}.speed.speedup") == speed["speedup"], "it is kept with the chat"
+        open_tab(page, "History")
+        expect(page.locator("#omni-history td[data-label=speed]").first).not_to_be_empty()
+
+
+@pytest.mark.parametrize(
+    ("speed", "said"),
+    [
+        ((1.44, 1.40, 1.46), "1.4 × faster than without guessing, measured"),
+        ((0.8, 0.79, 0.82), "1.3 × slower than without guessing, measured"),
+        ((1.01, 0.98, 1.02), "as fast as without guessing, measured"),
+        ((1.3, 1.1, 1.5), "1.10–1.5 × as fast as without guessing, measured on a busy machine"),
+        ((1.3, 0.9, 1.9), None),
+    ],
+)
+def test_what_is_said_of_passes_that_agree_or_do_not(browser: Browser, app: App, speed: tuple[float, float, float], said: str | None) -> None:
+    with visitor(browser, app) as page:
+        pace = page.evaluate(f"omni.pace({json.dumps(dict(zip(('speedup', 'low', 'high'), speed, strict=True)))})")
+        assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
