@@ -25,9 +25,16 @@
 
   // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
   const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ same text as the big model alone") : identical === false ? el("span", { class: "badge bad" }, "✗ another text") : null);
-  const speedup = (value) => (value === null || value === undefined ? null : el("span", { class: `pace ${value >= 1.005 ? "good" : value < 0.995 ? "bad" : ""}` }, value >= 1.005 ? `${format(value, "times")} faster than without guessing` : value > 0.995 ? "as fast as without guessing" : `${format(value, "times")} as fast: slower than without guessing`));
+  // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
+  const SAME = 0.005;
+  const many = (low, high) => (high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "");
+  const speedup = ([value, low, high]) => {
+    if (value == null) return null;
+    const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
+    return el("span", { class: `pace ${gain}` }, gain === "good" ? `${format(value, "times")} faster than without guessing${many(low, high)}` : gain ? `${format(1 / value, "times")} slower than without guessing${many(1 / high, 1 / low)}` : `no faster and no slower than without guessing: ${format(value, "times")}${many(low, high)}`);
+  };
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
-  const pace = (result) => (result.drafted ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses"));
+  const pace = (result) => (result.drafted || result.copies_proposed ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses"));
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
   const clock = (lane, longest) => {
     const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0), total = lane.seconds || 0;
@@ -38,7 +45,7 @@
     return bar;
   };
   const opened = new Set(); // lanes whose answer is open stay so while others are being measured
-  const lane = (method, result, state, longest, voice) => {
+  const lane = (method, result, state, longest, voice, ties) => {
     const head = el("header", {}, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), el("h3", {}, method.title));
     const box = el("section", { class: "lane", "aria-label": method.title }, head);
     if (!result) {
@@ -46,12 +53,12 @@
       box.append(el("p", { class: "small" }, state === "running" ? "running or waiting for its turn…" : state === "stopped" ? "stopped before it finished" : "not measured"));
       return box;
     }
-    const dl = el("dl", { class: "figures" }, ...[["tokens a step", result.block_efficiency, "number", ""], ["guesses right", result.guesses_right, "percent", ""], ["tok/s", result.tokens_per_second, "number", "omni-expert"]].map(([title, value, form, who]) => el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title))));
+    const dl = el("dl", { class: "figures" }, ...[["tokens a step", result.block_efficiency, "number", ""], ["guesses right", result.guesses_right, "percent", ""], ["copied", result.copied_share, "percent", ""], ["tok/s", result.tokens_per_second, "number", "omni-expert"]].map(([title, value, form, who]) => el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title))));
     const answer = omni.newAnswer();
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical)), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
+    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical), result.best && method.name !== "autoregressive" ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest") : null), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {
@@ -64,14 +71,14 @@
   };
 
   // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
-  const spread = ([mean, deviation], form) => [format(mean, form), deviation === null || deviation === undefined ? null : el("small", {}, ` ± ${format(deviation, form)}`)];
+  const spread = ([middle, low, high], form) => [format(middle, form), low == null || low === high ? null : el("small", {}, ` (${format(low, form)}–${format(high, form)})`)];
   const table = (s) => {
     const batch = s.prompts > 1, rows = s.methods.map((method) => [method, s.table.find((row) => row.method === method.name)]).filter(([, row]) => row);
     const cell = (row, key, form) => { const td = omni.td("", true); td.append(...spread(row[key], form).filter(Boolean)); return td; };
-    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("accepted a round", "Accepted ÷ proposed tokens of each round with a guess, averaged", true), omni.th("tokens a step", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding, checked at temperature 0", true)];
-    const verdict = (row) => (!row.checked ? "–" : batch ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
-    return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "mean ± standard deviation over the prompts" : "the same prompt, seed and budget for all"), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
-      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "acceptance_rate", "percent"), cell(row, "block_efficiency", "number"), cell(row, "time_to_first_token", "seconds"),
+    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true), omni.th("tokens a step", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding", true)];
+    const verdict = (row) => (!row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
+    return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "median, with the least and the most of all prompts" : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
+      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "guesses_right", "percent"), cell(row, "block_efficiency", "number"), cell(row, "time_to_first_token", "seconds"),
         omni.td(verdict(row), true, { class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "" }))))));
   };
 
@@ -95,13 +102,13 @@
       stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
       for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch")) button.disabled = busy; // the engine makes one comparison at a time
       meter.set(s.total ? s.done / s.total : 0);
-      line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+      line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
       const longest = Math.max(0, ...(s.lanes ?? []).map((one) => one.seconds || 0));
-      const single = s.prompts === 1;
-      lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice)) : []));
+      const single = s.prompts === 1, ties = (s.lanes ?? []).filter((one) => one.best && one.method !== "autoregressive").length;
+      lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice, ties)) : []));
       ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
       note.hidden = !s.methods?.length;
-      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`, s.temperature > 0 ? "Identical output is checked at temperature 0 only." : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
+      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`, single && longest && s.runs > 1 ? `Each lane is its middle run of ${s.runs}, which took turns; in brackets the least and the most of them.` : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
       figures.hidden = !s.done;
       if (!s.done) return;
       figures.querySelector(".tables")?.remove();
@@ -109,7 +116,8 @@
       for (const item of s.charts) {
         if (!plots.has(item.key)) {
           const box = el("div", { class: "plot bars", role: "img" });
-          figures.append(el("section", { class: "panel" }, el("h3", {}, item.title), box));
+          const save = (format) => el("button", { type: "button", class: "link", title: "This chart as a file, black on white", onclick: () => omni.saveFigure(box, item.title, format) }, format.toUpperCase());
+          figures.append(el("section", { class: "panel" }, el("div", { class: "line" }, el("h3", {}, item.title), el("span", { class: "saves" }, "Save as ", save("svg"), " ", save("png"))), box));
           plots.set(item.key, box);
         }
         const box = plots.get(item.key);

@@ -151,12 +151,19 @@ def bars(
     *,
     colours: Sequence[str] = (),
     spread: Sequence[float | None] = (),
+    ranges: Sequence[Sequence[float | None]] = (),
     base: float | None = None,
     form: str = ".0f",
     unit: str = "",
 ) -> Figure:
-    """Horizontal bars, first name on top; `spread` draws ± whiskers, `base` a line to compare with (plain decoding)."""
+    """Horizontal bars, first name on top; `spread` draws ± whiskers, `ranges` those from least to most, `base` a line to compare with
+    (plain decoding)."""
     shown, labels, places = [finite(value) for value in values], [escape(name) for name in names], list(range(len(values)))
+    whiskers = _whiskers("error_x", spread, color=INK, thickness=1.2, width=4)
+    if any(low != high for low, high in ranges):
+        ends = [(value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(shown, ranges, strict=True)]
+        arrays = {"array": [high - value for value, _, high in ends], "arrayminus": [value - low for value, low, _ in ends]}
+        whiskers = {"error_x": {"type": "data", "symmetric": False, **arrays, "color": INK, "thickness": 1.2, "width": 4}}
     bar: dict[str, Any] = {
         "type": "bar",
         "x": shown,
@@ -164,13 +171,13 @@ def bars(
         "orientation": "h",
         "text": ["–" if value is None else f"{value:{form}}" for value in shown],
         # Whiskers and a label at the bar's end would lie on each other.
-        "textposition": "inside" if any(spread) else "outside",
+        "textposition": "inside" if whiskers else "outside",
         "insidetextanchor": "start",
         "cliponaxis": False,
         "customdata": labels,
         "hovertemplate": "%{customdata}: %{text} " + unit + "<extra></extra>",
         "marker": {"color": list(colours) or ACCENT, "cornerradius": 4, "line": {"color": "#e5ecf6", "width": 0.5}},
-        **_whiskers("error_x", spread, color=INK, thickness=1.2, width=4),
+        **whiskers,
     }
     xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": labels}

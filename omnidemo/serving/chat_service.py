@@ -189,11 +189,12 @@ class ChatService:
         seed: int | None = 0,
         cancel: threading.Event | None = None,
         domain: str | None = None,
+        runs: int = 1,
         **sampling: float | None,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved, with what an adapter line has learned (None: the settings' line, or `default` where
-        that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings' policy makes them,
-        as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
+        """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned (None: the settings' line, or
+        `default` where that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings'
+        policy makes them, as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
@@ -209,6 +210,7 @@ class ChatService:
                 seed=seed,
                 domain=domain,
                 warm=True,
+                runs=runs,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,
                 **sampling,

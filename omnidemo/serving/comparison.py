@@ -18,9 +18,9 @@ TODAY = "ngram-exact"  # it serves every pair, so that these two lanes differ by
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One method on one prompt. `speedup`: tokens/s over the baseline's on the same prompt; `identical`: the same ids as the
-    baseline's. Both are None where the baseline did not run, `identical` also where ids need not be the same: above temperature 0 without a
-    seed, or by a lossy method."""
+    """One run of a method on one prompt. `speedup`: tokens/s over the baseline's of the same prompt and run; `identical`: the same ids as
+    the baseline's. Both are None where the baseline did not run, `identical` also where ids need not be the same: above temperature 0
+    without a seed, or by a lossy method."""
 
     prompt_index: int
     prompt: str
@@ -28,6 +28,7 @@ class Comparison:
     generation: Generation
     identical: bool | None
     speedup: float | None
+    run: int = 0
 
 
 def compare(
@@ -40,11 +41,13 @@ def compare(
     domain: str = "default",
     seed: int | None = 0,
     warm: bool = False,
+    runs: int = 1,
     cancelled: Callable[[], bool] = lambda: False,
     **options: Any,
 ) -> Iterator[Comparison]:
-    """Yield one `Comparison` for each prompt and method. Nothing is learned from them; earlier answers may still bring a version or n-grams
-    meanwhile (`adapter_version` says so). Each reads the whole prompt; the order of the methods rotates from prompt to prompt. The
+    """Yield one `Comparison` for each prompt, run and method: the `runs` of a prompt are interleaved, all methods of one before the next.
+    Nothing is learned from them; earlier answers may still bring a version or n-grams
+    meanwhile (`adapter_version` says so). Each reads the whole prompt; the order of the methods rotates from run to run. The
     baseline, where it is among the methods, always runs first. `warm`: answer every prompt once before, untimed, so that its n-grams are in
     the cache as they would be in a longer chat. The `options` are those of `Pair.stream`. The name FRESH
     stands for TODAY with the base drafter and, for a visitor of a public app, with the n-grams that all share instead of the visitor's own.
@@ -63,37 +66,38 @@ def compare(
             short: dict[str, Any] = {**sampling, "max_new_tokens": 8, "temperature": temperature, "learn": False, "reuse": False}
             pair.generate(prompts[0], method=method, domain=line, cancelled=cancelled, **short)
     for index, prompt in enumerate(prompts):
-        shift = index % max(1, len(others))
-        order = ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]
-        baseline: Generation | None = None
         if warm:
             _warm_cache(pair, prompt, max_new_tokens, domain, cancelled, **sampling)
-        for name in order:
-            if cancelled():
-                return
-            method, line = drafting[name]
-            generation = pair.generate(
-                prompt,
-                method=method,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                domain=line,
-                seed=seed,
-                cancelled=cancelled,
-                learn=False,
-                reuse=False,
-                **options,
-            )
-            if generation.finish_reason == "cancelled":
-                return
-            baseline = generation if name == BASELINE else baseline
-            speedup = identical = None
-            if baseline is not None:
-                rate, plain = generation.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
-                speedup = rate / plain if rate and plain else None
-                fixed = temperature == 0 or (seed is not None and METHODS[generation.method].lossless)
-                identical = generation.token_ids == baseline.token_ids if fixed else None
-            yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup)
+        for run in range(runs):
+            shift = (index + run) % max(1, len(others))
+            order = ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]
+            baseline: Generation | None = None
+            for name in order:
+                if cancelled():
+                    return
+                method, line = drafting[name]
+                generation = pair.generate(
+                    prompt,
+                    method=method,
+                    max_new_tokens=max_new_tokens,
+                    temperature=temperature,
+                    domain=line,
+                    seed=seed,
+                    cancelled=cancelled,
+                    learn=False,
+                    reuse=False,
+                    **options,
+                )
+                if generation.finish_reason == "cancelled":
+                    return
+                baseline = generation if name == BASELINE else baseline
+                speedup = identical = None
+                if baseline is not None:
+                    rate, plain = generation.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
+                    speedup = rate / plain if rate and plain else None
+                    fixed = temperature == 0 or (seed is not None and METHODS[generation.method].lossless)
+                    identical = generation.token_ids == baseline.token_ids if fixed else None
+                yield Comparison(index, prompt if isinstance(prompt, str) else str(prompt), name, generation, identical, speedup, run)
 
 
 def _warm_cache(pair: Pair, prompt: Prompt, max_new_tokens: int, domain: str, cancelled: Callable[[], bool], **sampling: Any) -> None:

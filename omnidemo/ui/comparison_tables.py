@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from omnidemo.bench.prompt_files import read_prompts
-from omnidemo.bench.report_tables import Spread, csv_table
+from omnidemo.bench.report_tables import csv_table
 from omnidemo.figures import charts, layout
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
@@ -26,6 +27,7 @@ MOST_PROMPTS = 500
 MEASURED = {
     "seconds": "seconds",
     "tokens_per_second": "tokens_per_second",
+    "guesses_right_share": "guesses_right",
     "acceptance_rate": "acceptance_rate",
     "alpha": "alpha",
     "block_efficiency_tokens_per_round": "block_efficiency",
@@ -39,7 +41,8 @@ MEASURED = {
     "other_seconds": "other_seconds",
     "engine_overhead_share": "engine_overhead",
 }
-SUMMARY = ("tokens_per_second", "speedup", "acceptance_rate", "block_efficiency", "time_to_first_token")
+SUMMARY = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "time_to_first_token")
+RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
 
 def read_batch(path: str | Path) -> list[str]:
@@ -62,21 +65,29 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Per method: n and, for each figure, mean and standard deviation over the prompts where it is defined."""
+    """Per method: n and, for each figure, [median, least, most] over the runs and prompts where it is defined. `best`: whether it is the
+    fastest, or cannot be told from it, for the ranges overlap; of a single run nothing is told."""
     table = []
     for method in methods:
         own = [result for result in results if result["method"] == method]
         row: dict[str, Any] = {"method": method, "n": len(own)}
         for name in SUMMARY:
-            known = Spread.of(result.get(name) for result in own)
-            row[name] = [finite(known.mean), finite(known.deviation)]
+            row[name] = _range([result.get(name) for result in own])
         checked = [result["identical"] for result in own if result["identical"] is not None]
         table.append(row | {"identical": sum(checked), "checked": len(checked)})
-    return table
+    paces = [row["tokens_per_second"] for row in table if row["n"] > 1 and row["tokens_per_second"][0] is not None]
+    border = max(paces, key=lambda pace: pace[0])[1] if len(paces) > 1 else None
+    return [row | {"best": border is not None and row["n"] > 1 and (row["tokens_per_second"][2] or 0.0) >= border} for row in table]
+
+
+def _range(values: Sequence[float | None]) -> list[float | None]:
+    """[median, least, most] of the values that are known."""
+    known = [value for value in map(finite, values) if value is not None]
+    return [finite(median(known)), min(known), max(known)] if known else [None, None, None]
 
 
 def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Speed and block efficiency of the methods that were measured, as bar charts; whiskers are one standard deviation."""
+    """Speed and block efficiency of the methods that were measured, as bar charts: medians, with whiskers from least to most."""
     rows = [row for row in table if row["n"]]
     names, colours = [titles.get(row["method"], row["method"]) for row in rows], [layout.method_colour(row["method"]) for row in rows]
     plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASELINE), None)
@@ -86,7 +97,7 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         ("block_efficiency", "Tokens per step", "tokens per step of the big model", ".2f", 1.0),
     ):
         figure = charts.bars(
-            names, [row[key][0] for row in rows], colours=colours, spread=[row[key][1] for row in rows], base=base, form=form, unit=unit
+            names, [row[key][0] for row in rows], colours=colours, ranges=[row[key][1:] for row in rows], base=base, form=form, unit=unit
         )
         out.append({"key": key, "title": title, "figure": figure})
     return out if rows else []
@@ -103,7 +114,9 @@ class ComparisonView:
         self.results: list[dict[str, Any]] = []
         self.csv: list[dict[str, Any]] = []
         line = services.settings.domain  # as `ChatService.compare` takes it
-        self.head = {"run": run, "prompts": len(prompts), "total": len(prompts) * len(methods), "line": DEFAULT if line == AUTO else line}
+        self.runs = RUNS if len(prompts) == 1 else 1
+        self.head = {"run": run, "prompts": len(prompts), "runs": self.runs, "total": len(prompts) * len(methods) * self.runs}
+        self.head |= {"line": DEFAULT if line == AUTO else line}
 
     def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""
@@ -120,6 +133,7 @@ class ComparisonView:
             "adapter_version": generation.adapter_version,
             "method": comparison.method,
             "prompt_index": comparison.prompt_index,
+            "repetition": comparison.run,
             **{name: self.common[name] for name in ("seed", "temperature", "draft_length", "max_new_tokens")},
             "tokens": len(generation.token_ids),
             "rounds": len(generation.rounds),
@@ -136,7 +150,7 @@ class ComparisonView:
         """The value of the `compare` widget."""
         table = summary(self.results, self.methods)
         titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
-        lanes = self.results if len(self.prompts) == 1 else []
+        lanes = [self._middle(row) for row in table if row["n"]] if len(self.prompts) == 1 else []
         methods = [
             {
                 "name": name,
@@ -149,3 +163,11 @@ class ComparisonView:
         now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
         found = {"methods": methods, "lanes": lanes, "table": table, "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
         return for_browser(self.head | now | found)
+
+    def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The run of a method nearest to its median, with the range of all its runs and whether all wrote the baseline's text."""
+        own = [result for result in self.results if result["method"] == row["method"]]
+        pace = row["tokens_per_second"][0] or 0.0
+        nearest = min(own, key=lambda result: abs((result.get("tokens_per_second") or 0.0) - pace))
+        checked = None if not row["checked"] else row["identical"] == row["checked"]
+        return nearest | {"speedup": row["speedup"], "identical": checked, "best": row["best"], "n": row["n"]}

@@ -72,7 +72,8 @@ def _run(
     cancel = running.start(session, run_id)
     end, error, shown_at = "done", "", 0.0
     try:
-        for comparison in services.compare(target=target, drafter=drafter, prompts=prompts, methods=chosen, cancel=cancel, **options):
+        asked = {"target": target, "drafter": drafter, "prompts": prompts, "methods": chosen, "runs": view.runs}
+        for comparison in services.compare(**asked, cancel=cancel, **options):
             view.add(comparison)
             if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
                 shown_at = time.monotonic()
@@ -98,7 +99,7 @@ def _settings(services: PublicServices) -> list[Any]:
     own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
     methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
     with gr.Row(elem_classes=["omni-tight", EXPERT]):
-        hint = "Identical output is checked at 0. Top-p and the like are the model's own."
+        hint = "With one seed all lanes write one text, also above 0. Top-p and the like are the model's own."
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info=hint, min_width=140)
         length = gr.Slider(
             0, 16, value=0, step=1, label="Draft length", info="Drafter tokens per round; 0: as long as in the chat.", min_width=140
