@@ -114,6 +114,7 @@ class Settings(BaseSettings):
     domain: str = Field("default", description="Adapter line that answers use and teach; auto chooses one by the prompt.")
     lines_in_memory: int = Field(4, ge=1, le=32, description="Adapter lines of a pair kept in memory; the others wait on disk.")
 
+    measure_speed: bool = Field(True, description="While nobody waits, measure how much faster guessing made the newest answer.")
     host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")

@@ -70,6 +70,8 @@ class Speeds:
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
         if before is None or not guessed or answer.finish_reason == "cancelled" or before.version != answer.adapter_version:
             return
+        if not self._pool.settings.measure_speed:
+            return
         with self._condition:
             self._order = _Order(target, drafter, prompt, asked, before, answer)
             if self._thread is None and not self._closing:
@@ -98,6 +100,12 @@ class Speeds:
                 self._condition.wait(LOOK_SECONDS)
             return self._known.get(key)
 
+    def forget(self) -> None:
+        """Drop what is known, for it holds texts of answers, and measure none of those so far."""
+        self.hold()
+        with self._condition:
+            self._known.clear()
+
     def close(self) -> None:
         self._closing = True
         self.hold()
@@ -117,7 +125,7 @@ class Speeds:
             except Exception as error:  # the model's, the drafter's: it only stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
             with self._condition:
-                if found is not None:
+                if found is not None and not order.stopped:
                     self._known[order.answer.key] = found
                     while len(self._known) > KNOWN:
                         self._known.popitem(last=False)
