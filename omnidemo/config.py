@@ -211,8 +211,8 @@ class GenerationConfig(BaseModel):
     copying: whether drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain (the method
         "copy" always does). The policy decides for each round; "cost" by measured times.
     remember: whether later answers may copy from this one, as they may where `learn` is on too.
-    probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
-        estimated from them (0: none; "cost" has its own). The probes of `probes/` are something else.
+    probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the pace of
+        plain rounds is known from them (0: none; "cost" has its own). The probes of `probes/` are something else.
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
     """
