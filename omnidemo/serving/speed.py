@@ -13,7 +13,7 @@ from omnidemo.config import GenerationConfig
 from omnidemo.metrics import Speed
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repetition import Before, Repetition
-from omnidemo.records import Generation
+from omnidemo.records import Generation, Prompt
 from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a question before measuring begins: of one's own, and where strangers may come
 KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
 LOOK_SECONDS = 0.05
-Prompt = Sequence[dict[str, str]] | Sequence[int]
 
 
 @dataclass(slots=True)

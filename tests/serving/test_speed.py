@@ -73,7 +73,8 @@ def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(services
 
 def test_a_question_ends_it_at_once(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     ready(services, models)
-    monkeypatch.setattr(repetition, "PASSES", 10_000)
+    for most in ("PASSES", "MOST_PASSES"):
+        monkeypatch.setattr(repetition, most, 10_000)
     monkeypatch.setattr(repetition, "MOST_SECONDS", 1e9)
     pair = services.pair(*models)
     _, answer = chat(services, models, "duck", **DRAFTS)
