@@ -47,7 +47,7 @@
   omni.setSpeed = (turn, speed) => {
     if (!speed || turn.answer.speed) return;
     omni.readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
-    omni.chat.foot(turn);
+    omni.chat.tell(turn);
     omni.chat.notify();
     omni.chat.keep();
   };
