@@ -36,17 +36,20 @@ def counts(page: Page) -> dict[str, int]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(browser: Browser, app: App, scheme: str) -> None:
     with visitor(browser, app, color_scheme=scheme) as page:
-        tokens = ask(page, pasted())
+        for _ in range(3):  # whether a copy pays is decided by measured times, which a busy machine can upset
+            tokens = ask(page, pasted())
+            if any(token["source"] == "copied" for token in tokens):
+                break
         show_tokens(page)
-        copied = page.locator(".turn .tok.s-copied")
+        copied = page.locator(".turn").last.locator(".tok.s-copied")
         shown = counts(page)
         assert shown["copied"] == copied.count() == sum(token["source"] == "copied" for token in tokens) > 0
         assert copied.first.evaluate(RATIO) > ENOUGH
         copied.last.click()
-        told = re.compile(r"matches \d+ tokens? of (your message|this answer|an earlier answer)")
+        told = re.compile(r"matches \d+ tokens? of (your message|the chat so far|this answer|an earlier answer)")
         expect(page.locator("#omni-tip")).to_contain_text(told)
-        said = page.locator(".turn .said")
-        expect(said).to_contain_text(f"{shown['copied']} of {len(tokens)} tokens were copied")
+        said = page.locator(".turn").last.locator(".said")
+        expect(said).to_contain_text(re.compile(rf"{shown['copied']} of {len(tokens)} tokens w(as|ere) copied"))
         own = shown["direct"] + shown["ngram"]
         figures = page.evaluate(f"{LAST}.figures")
         made = int(figures["proposed"] - figures["copies_proposed"])
