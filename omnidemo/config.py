@@ -114,6 +114,7 @@ class Settings(BaseSettings):
     domain: str = Field("default", description="Adapter line that answers use and teach; auto chooses one by the prompt.")
     lines_in_memory: int = Field(4, ge=1, le=32, description="Adapter lines of a pair kept in memory; the others wait on disk.")
 
+    measure_speed: bool = Field(True, description="While nobody waits, measure how much faster guessing made the newest answer.")
     host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")
@@ -210,8 +211,8 @@ class GenerationConfig(BaseModel):
     copying: whether drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain (the method
         "copy" always does). The policy decides for each round; "cost" by measured times.
     remember: whether later answers may copy from this one, as they may where `learn` is on too.
-    probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the speedup of a chat is
-        estimated from them (0: none; "cost" has its own). The probes of `probes/` are something else.
+    probe_every: one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the pace of
+        plain rounds is known from them (0: none; "cost" has its own). The probes of `probes/` are something else.
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose ValueError is one sentence.
     """

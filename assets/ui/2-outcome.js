@@ -16,16 +16,16 @@
     paused: "No guess: the small model’s had cost more time than they saved lately, so it rests and tries again soon.",
   })[guessing] ?? (figures.tokens > 1 ? "No guess this time: none promised to pay, or the big model’s own pace was being timed." : "");
 
-  // How fast an answer was, where that was measured: {value, words}. Passes that differ by more than STEADY make a range, by more than WILD
+  // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range, by more than WILD
   // nothing: then something else has kept the machine busy.
   const STEADY = 1.1, WILD = 1.5, SAME = 0.03;
   const short = (x) => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
   omni.pace = (speed) => {
     const { speedup, low, high } = speed ?? {};
     if (!speedup || high / low > WILD) return null;
-    if (high / low > STEADY) return { value: `${short(low)}–${short(high)} ×`, words: "as fast as without guessing, measured on a busy machine", slow: high < 1 };
-    if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured" };
-    return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1 };
+    if (high / low > STEADY) return { value: `${short(low)}–${short(high)} ×`, words: "as fast as without guessing, measured on a busy machine", slow: high < 1, side: high < 1 ? -1 : low > 1 ? 1 : 0 };
+    if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured", side: 0 };
+    return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1, side: speedup < 1 ? -1 : 1 };
   };
 
   // The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
@@ -47,7 +47,7 @@
   omni.setSpeed = (turn, speed) => {
     if (!speed || turn.answer.speed) return;
     omni.readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
-    omni.chat.foot(turn);
+    omni.chat.tell(turn);
     omni.chat.notify();
     omni.chat.keep();
   };

@@ -38,7 +38,7 @@
     chat.drawFacts();
     chat.show(turns);
   };
-  chat.fresh = () => { if (!chat.busy()) open({ id: omni.random() }, []); };
+  chat.fresh = () => { if (!chat.busy()) { omni.clearLesson?.(); open({ id: omni.random() }, []); } }; // what was taught would hide the examples
   chat.switchTo = (id) => {
     const facts = chats.facts(id);
     if (!chat.busy() && facts) open(facts, turnsOf(chats.turns(id)));

@@ -47,6 +47,11 @@
   };
 
   const former = (turn) => el("button", { type: "button", class: "link last former", title: "Show the one before; nothing that was asked anew is lost while this page is open", onclick: (event) => { event.stopPropagation(); chat.former(turn); } }, `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`);
+  // What is said of the answer, written anew where more is known: nothing else is touched, for somebody may be on a button.
+  chat.tell = (turn) => {
+    const outcome = omni.outcome(turn.answer);
+    if (outcome) turn.parts.foot.querySelector(".said")?.replaceChildren(outcome[0] ? el("b", {}, outcome[0]) : "", outcome[1]);
+  };
   chat.foot = (turn) => {
     const { figures, meta, text } = turn.answer, foot = turn.parts.foot, last = chat.turns.at(-1) === turn;
     const facts = el("span", { class: "facts" });
@@ -58,10 +63,11 @@
       if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
       if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
     }
-    const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }, outcome[0] ? el("b", {}, outcome[0]) : "", outcome[1]) : null;
+    const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }) : null;
     const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
     foot.replaceChildren(...[said].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
       ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn)), ...(turn.versions?.length > 1 ? [former(turn)] : [])] : [])));
+    chat.tell(turn);
     chat.drawText(turn);
   };
 

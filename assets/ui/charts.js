@@ -57,6 +57,7 @@
   omni.saveFigure = async (host, title, format) => {
     const figure = structuredClone(drawn.get(host)), Plotly = await load(), ink = "#111827";
     const layout = { ...figure.layout, width: WIDTH, height: Math.max(260, host.clientHeight + 60), title: { text: title, x: 0.01, xanchor: "left", font: { size: SIZE + 2 } }, margin: { l: 12, r: 60, t: 48, b: 52 }, font: { size: SIZE, color: ink, family: "Helvetica, Arial, sans-serif" }, paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff" };
+    for (const one of figure.data) if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
     await Plotly.downloadImage({ data: figure.data, layout }, { format, width: layout.width, height: layout.height, scale: format === "png" ? 3 : 1, filename: `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}` });
   };
   omni.plotAgain = () => { for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host); };

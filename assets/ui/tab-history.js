@@ -52,6 +52,8 @@
       tr.append(td);
       return tr;
     };
+    // As beside the answer: a range where the passes differed, nothing where they differed much.
+    const spread = (row) => { const pace = omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high }); return !pace ? "–" : pace.value.includes("–") ? pace.value : format(row.speedup, "times"); };
     const line = (row) => {
       const check = el("input", { type: "checkbox", "aria-label": `Select request ${row.id}`, onchange: () => { check.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id); drawActs(); } });
       check.checked = page.chosen.has(row.id);
@@ -61,7 +63,7 @@
         open.setAttribute("aria-expanded", String(!shown));
       } }, row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)");
       const tr = el("tr", {}, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(row.target, false, { title: `${row.target} with ${row.drafter}`, class: "nowrap" }), omni.td(title(row.method), false, { class: "nowrap" }), omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
-        omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, { "data-label": "guesses right" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td(omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high }) ? format(row.speedup, "times") : "–", true, { "data-label": "speed", title: row.speedup == null ? "Only the newest answer is measured, while nobody waits" : `between ${format(row.speedup_low, "times")} and ${format(row.speedup_high, "times")} in several passes` }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
+        omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, { "data-label": "guesses right" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td(spread(row), true, { "data-label": "speed", title: row.speedup == null ? "Only the newest answer is measured, while nobody waits" : `between ${format(row.speedup_low, "times")} and ${format(row.speedup_high, "times")} in several passes` }), omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), omni.td(open, false, { class: "prompt" }));
       return tr;
     };
     const drawTable = (s) => {

@@ -20,7 +20,8 @@ from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
 
-PASSES, MOST_SECONDS = 3, 24.0  # most passes over both lanes, and seconds after which no other one begins, but for the second
+PASSES, ENOUGH_SECONDS = 3, 3.0  # passes over both lanes; more of them where these are short, until they have taken so long together
+MOST_PASSES, MOST_SECONDS = 9, 24.0  # most passes, and seconds after which no other one begins, but for the second
 READ = 32  # ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that
 TURN = 16  # tokens that a lane writes before it is the other one's turn
 LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0  # tokens that are written again: as many as the answer wrote in so many seconds
@@ -65,7 +66,7 @@ class Repetition:
         try:
             if not all(self._read(state) for state in states):
                 return None
-            while len(passes) < PASSES and (len(passes) < 2 or clock() - began < MOST_SECONDS):
+            while len(passes) < 2 or self._goes_on(len(passes), clock() - began):
                 made = self._both(states)
                 if made is None:
                     return None
@@ -79,6 +80,12 @@ class Repetition:
         _, guessed, plain = min(passes, key=lambda one: abs(one[0] - median(ratios)))
         tokens = sum(len(done.tokens) for done in guessed)
         return Speed(median(ratios), min(ratios), max(ratios), tokens, tuple(guessed), tuple(plain))
+
+    @staticmethod
+    def _goes_on(passes: int, seconds: float) -> bool:
+        """Whether another pass begins after two: an odd number, so that one of them is the median."""
+        more = passes < PASSES or (passes < MOST_PASSES and seconds < ENOUGH_SECONDS) or passes % 2 == 0
+        return more and seconds < MOST_SECONDS
 
     def _read(self, state: DecodingState) -> bool:
         """Have the target read the prompt in small parts; whether nobody has asked for anything meanwhile."""
@@ -117,6 +124,8 @@ class Repetition:
             own = pair._line(asked.domain)
             if own.version != before.version:
                 return
+            if guess:
+                state.drafter.read_again(own.runner.new_cache())  # an answer's drafter begins with the question unread
             line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
             copier = line.copier(asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True)
             sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})

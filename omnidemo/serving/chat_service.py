@@ -29,7 +29,7 @@ from omnidemo.serving.speed import Speeds
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import TRAFFIC, sessions_of
 
-PROBE_EVERY = 12  # one round in so many is plain: from those the speedup of a chat is estimated
+PROBE_EVERY = 12  # one round in so many is plain: from those the pace of plain rounds is known
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five seconds
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three

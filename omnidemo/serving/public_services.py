@@ -283,6 +283,7 @@ class PublicServices:
         if not services.visitor_lines.forget(own):
             raise Refused(BUSY)
         services.forget_exports(own)
+        services.speeds.forget()
         gone = 0
         for session in (own, name):  # the latter from before the app was public, or as its operator
             services.forget_asked(session)

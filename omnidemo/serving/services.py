@@ -89,7 +89,7 @@ class Services:
         self.configure = learning.configure
         self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
         self.export_adapter, self.import_adapter, self.on_disk = learning.export_adapter, learning.import_adapter, learning.on_disk
-        self.forget_exports, self.forget_asked, self.forget_copies = learning.forget_exports, chats.forget, learning.forget_copies
+        self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
 
     @property
     def settings(self) -> Settings:
@@ -105,6 +105,11 @@ class Services:
         self._backup.close()
         self.store.close()
         private_folders.let_go(self._held)
+
+    def forget_copies(self, domain: str = "") -> None:
+        """As `AdaptationService.forget_copies`; what is known of the speed of answers holds their texts, too, and goes."""
+        self._adaptation.forget_copies(domain)
+        self.speeds.forget()
 
     def models(self, scan: bool = True) -> list[ModelCard]:
         """`scan`: as in `list_models`."""

@@ -13,7 +13,7 @@ from omnidemo.config import GenerationConfig
 from omnidemo.metrics import Speed
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repetition import Before, Repetition
-from omnidemo.records import Generation
+from omnidemo.records import Generation, Prompt
 from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
@@ -22,7 +22,6 @@ log = logging.getLogger(__name__)
 QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a question before measuring begins: of one's own, and where strangers may come
 KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
 LOOK_SECONDS = 0.05
-Prompt = Sequence[dict[str, str]] | Sequence[int]
 
 
 @dataclass(slots=True)
@@ -70,6 +69,8 @@ class Speeds:
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
         if before is None or not guessed or answer.finish_reason == "cancelled" or before.version != answer.adapter_version:
             return
+        if not self._pool.settings.measure_speed:
+            return
         with self._condition:
             self._order = _Order(target, drafter, prompt, asked, before, answer)
             if self._thread is None and not self._closing:
@@ -98,6 +99,12 @@ class Speeds:
                 self._condition.wait(LOOK_SECONDS)
             return self._known.get(key)
 
+    def forget(self) -> None:
+        """Drop what is known, for it holds texts of answers, and measure none of those so far."""
+        self.hold()
+        with self._condition:
+            self._known.clear()
+
     def close(self) -> None:
         self._closing = True
         self.hold()
@@ -117,7 +124,7 @@ class Speeds:
             except Exception as error:  # the model's, the drafter's: it only stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
             with self._condition:
-                if found is not None:
+                if found is not None and not order.stopped:
                     self._known[order.answer.key] = found
                     while len(self._known) > KNOWN:
                         self._known.popitem(last=False)

@@ -3,7 +3,6 @@ it was, which comes later and is the same figure everywhere."""
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -14,10 +13,12 @@ from tests.browser.visits import App, ask, open_tab, show_tokens, visitor
 
 pytestmark = pytest.mark.browser
 RATIO = r"""(span) => {
-  const light = (colour) => { const [r, g, b] = colour.match(/[\d.]+/g).slice(0, 3).map(Number).map((x) => x / 255).map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const part = (x) => (x / 255 <= 0.04045 ? x / 255 / 12.92 : ((x / 255 + 0.055) / 1.055) ** 2.4);
+  const light = (colour) => colour.match(/[\d.]+/g).slice(0, 3).reduce((sum, x, i) => sum + [0.2126, 0.7152, 0.0722][i] * part(+x), 0);
   const { color, backgroundColor } = getComputedStyle(span), [low, high] = [light(color), light(backgroundColor)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }"""
+COUNTS = "[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2), one.querySelector('b').textContent])"
 ENOUGH = 4.5  # of contrast
 LAST = "omni.chat.turns.at(-1).answer"
 
@@ -29,22 +30,26 @@ def pasted() -> str:
 
 
 def counts(page: Page) -> dict[str, int]:
-    return {name: int(text) for name, text in page.evaluate("[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2), one.querySelector('b').textContent])")}
+    return {name: int(text) for name, text in page.evaluate(COUNTS)}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(browser: Browser, app: App, scheme: str) -> None:
     with visitor(browser, app, color_scheme=scheme) as page:
-        tokens = ask(page, pasted())
+        for _ in range(3):  # whether a copy pays is decided by measured times, which a busy machine can upset
+            tokens = ask(page, pasted())
+            if any(token["source"] == "copied" for token in tokens):
+                break
         show_tokens(page)
-        copied = page.locator(".turn .tok.s-copied")
+        copied = page.locator(".turn").last.locator(".tok.s-copied")
         shown = counts(page)
         assert shown["copied"] == copied.count() == sum(token["source"] == "copied" for token in tokens) > 0
         assert copied.first.evaluate(RATIO) > ENOUGH
         copied.last.click()
-        expect(page.locator("#omni-tip")).to_contain_text(re.compile(r"matches \d+ tokens? of (your message|this answer|an earlier answer)"))
-        said = page.locator(".turn .said")
-        expect(said).to_contain_text(f"{shown['copied']} of {len(tokens)} tokens were copied")
+        told = re.compile(r"matches \d+ tokens? of (your message|the chat so far|this answer|an earlier answer)")
+        expect(page.locator("#omni-tip")).to_contain_text(told)
+        said = page.locator(".turn").last.locator(".said")
+        expect(said).to_contain_text(re.compile(rf"{shown['copied']} of {len(tokens)} tokens w(as|ere) copied"))
         own = shown["direct"] + shown["ngram"]
         figures = page.evaluate(f"{LAST}.figures")
         made = int(figures["proposed"] - figures["copies_proposed"])
@@ -61,7 +66,7 @@ def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, a
         page.get_by_role("option", name="Without guessing").click()
         ask(page, "Who are you?")
         expect(page.locator(".turn .said")).to_have_text("Nothing was guessed: the method chosen never guesses.")
-        expect(page.locator("#omni-answer .three")).to_have_text(re.compile(r"^1\.00tokens per step of the big model$"))
+        expect(page.locator("#omni-answer .three > div:visible")).to_have_text(["1.00tokens per step of the big model"])
 
 
 def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Browser, app: App) -> None:
@@ -84,7 +89,8 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
             expect(page.locator("#omni-answer .three")).to_contain_text(pace["words"])
             page.get_by_role("button", name="Race").click()
             page.locator(".omni-replay").get_by_role("button", name="To the end (End)").click()
-            expect(page.locator(".race-figure")).to_have_text(words.replace(" × ", " ×"))
+            expect(page.locator(".race-figure")).to_contain_text(pace["words"])
+            expect(page.locator(".race-figure b")).to_have_text(pace["value"])
             page.keyboard.press("Escape")
         page.reload()
         page.wait_for_function(f"window.omni?.chat?.turns.length && {LAST}.speed")
@@ -103,7 +109,7 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
         ((1.3, 0.9, 1.9), None),
     ],
 )
-def test_what_is_said_of_passes_that_agree_or_do_not(browser: Browser, app: App, speed: tuple[float, float, float], said: str | None) -> None:
+def test_what_is_said_of_passes(browser: Browser, app: App, speed: tuple[float, float, float], said: str | None) -> None:
     with visitor(browser, app) as page:
-        pace = page.evaluate(f"omni.pace({json.dumps(dict(zip(('speedup', 'low', 'high'), speed, strict=True)))})")
+        pace = page.evaluate("([speedup, low, high]) => omni.pace({ speedup, low, high })", list(speed))
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said

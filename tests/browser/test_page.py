@@ -39,7 +39,7 @@ def page(browser: Browser, app: App) -> Iterator[Page]:
         yield page
 
 
-def test_a_newcomer_sees_three_figures_and_the_switch_is_remembered(page: Page, app: App) -> None:
+def test_a_newcomer_sees_few_figures_and_the_switch_is_remembered(page: Page, app: App) -> None:
     chrome = page.locator("#omni-tabs .tab-container").first.bounding_box()
     assert chrome is not None and chrome["y"] + chrome["height"] < 900 / 8
     expect(page.locator(".card")).to_have_count(12)
@@ -47,8 +47,8 @@ def test_a_newcomer_sees_three_figures_and_the_switch_is_remembered(page: Page, 
         expect(page.locator(hidden)).to_be_hidden()
     ask(page, "Write a Python function that counts the vowels in a text.")
     figures = page.locator("#omni-answer .three > div:visible")
-    expect(figures).to_have_count(3)
-    assert "tokens per step of the big model" in page.locator("#omni-answer").inner_text()
+    expect(figures.first).to_contain_text("tokens per step of the big model")
+    assert 1 <= figures.count() <= 4 and "–" not in page.locator("#omni-answer .three > div:visible dd").all_inner_texts()
 
     page.get_by_role("switch", name="Expert").click()
     for shown in ("#omni-controls", "#omni-advanced", "#omni-answer .figures"):
@@ -131,7 +131,7 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     page.fill("#omni-compare-prompt textarea", "Write a Python function that counts the vowels in a text.")
     page.click("#omni-compare-run")
     expect(page.locator("#omni-compare-run")).to_be_disabled()
-    expect(page.get_by_text("3 of 3 answers · done")).to_be_visible()
+    expect(page.get_by_text("9 of 9 answers · 3 runs of each · done")).to_be_visible()
     expect(page.locator("#omni-compare-run")).to_be_enabled()
     lanes = page.locator(".lane")
     assert lanes.locator("h3").all_inner_texts()[:2] == ["Without guessing", "With the fresh small model"]
@@ -144,7 +144,7 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     assert ticks.count() >= 2 and ticks.first.inner_text() == "0 ms"
     assert abs(page.evaluate(RULER) - max(scale)) < 0.05 * max(scale)
     # A lane without a guess is plain decoding once more, whatever its seconds say.
-    guesses = page.evaluate("omni.compare.last.lanes.map(lane => lane.drafted)")[1:]
+    guesses = page.evaluate("omni.compare.last.lanes.map(lane => lane.drafted + lane.copies_proposed)")[1:]
     assert ["×" in verdict for verdict in lanes.locator(".pace").all_inner_texts()[1:]] == [drafted > 0 for drafted in guesses]
 
 

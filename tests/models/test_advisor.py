@@ -16,11 +16,13 @@ from omnidemo.advisor import advice, model_facts, overlap
 from omnidemo.advisor.advice import LARGEST_SHARE, Advice, Candidate, advise, candidates, modelled_speedup
 from omnidemo.advisor.model_facts import read_facts
 from omnidemo.advisor.trial import METHODS, Trial, summed_up, whole_prompts
+from omnidemo.bench.vocabularies import read_tokenizer
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import entries
 from omnidemo.models.load import ModelError
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.ui.tabs import advice_panel
+from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.cli import Cli, refused
 from tests.support.fakes import FakeServices, generation, script
 from tests.support.models import save
@@ -113,6 +115,9 @@ def test_overlap_is_measured_between_tokenizers_that_are_here(tmp_path: Path, mo
     assert shared and same and 0 < shared.mapped < shared.tokens and 0 < shared.direct < 1  # type: ignore[operator]
     assert same.mapped == same.tokens and same.direct == 1 and "measured here" in shared.source
     assert any("another tokenizer:" in warning for warning in judged(found, drafter).warnings)
+    large, small = (read_tokenizer(str(folder), hub=False) for folder in (target, drafter))
+    told = VocabularyMap(large, small, len(large), len(small)).summary()["mapped"]
+    assert told == shared.mapped, "one figure, wherever it is told"
 
     def nothing_shared(*_: Any) -> Any:
         raise ValueError("the two vocabularies share no token")

@@ -57,7 +57,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, settings: Settings, **options: Any) -> 
         yield None, SimpleNamespace(using=using)
 
     shelf: Any = SimpleNamespace(settings=settings, using=using)
-    made = chat_service.ChatService(shelf, None, None)  # type: ignore[arg-type]
+    made = chat_service.ChatService(shelf, None, None, None)  # type: ignore[arg-type]
     options |= {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
     assert list(made.compare(**options)) == []
     return asked[0]

@@ -304,6 +304,11 @@ def test_comparing_says_what_is_identical(services: Services, models: tuple[str,
     rows = list(done)
     assert len(rows) == 8 and all(row.identical for row in rows) and all(row.speedup for row in rows)
     assert rows[0].method == rows[4].method == "autoregressive" and rows[0].speedup == 1.0
+    done = services.compare(
+        target=models[0], drafter=models[1], prompts=prompts[:1], methods=names[:3], max_new_tokens=8, temperature=0.0, runs=2
+    )
+    seen = [(row.run, row.method) for row in done]
+    assert seen == [(0, names[0]), (0, names[1]), (0, names[2]), (1, names[0]), (1, names[2]), (1, names[1])], "interleaved, in turns"
 
 
 def test_a_model_that_is_not_there_says_so_and_can_be_tried_again(services: Services, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo
 from omnidemo.lines.router import Route
+from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
@@ -282,6 +283,7 @@ class FakeServices:
         self.seen = 25
         self.now = {name: getattr(self.settings, name) for name in ADAPTABLE}
         self.versions = {"default": 5, "maths": 3, "stories": 5, "code": 1}
+        self.speeds = SimpleNamespace(public=False, forget=lambda: None)
         self.fallen_back = False  # True: the pair has fallen back to plain decoding
 
     def models(self, scan: bool = True) -> list[ModelCard]:
@@ -403,6 +405,12 @@ class FakeServices:
 
     def following(self, session: str) -> Route | None:
         return self.newest
+
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
+        return {}
+
+    def speed_lanes(self, key: str, patience: float) -> Speed | None:
+        return None
 
     def plain(self, **options: Any) -> list[Generation]:
         return [generation(script("Alone.", plain=True), 1.0, "autoregressive")]

@@ -144,6 +144,8 @@ def test_bars_have_whiskers_only_with_a_spread_and_a_line_for_plain_decoding() -
     assert "error_x" not in one["data"][0] and one["layout"]["shapes"][0]["x0"] == 10.0
     assert list(one["data"][0]["text"]) == ["10", "–"] and list(one["layout"]["yaxis"]["ticktext"]) == ["a", "&lt;b>"]
     many = charts.bars(["a", "b"], [10.0, 20.0], spread=[1.5, None])
+    ranged = charts.bars(["a", "b"], [10.0, None], ranges=[[9.0, 12.0], [None, None]])["data"][0]["error_x"]
+    assert (ranged["arrayminus"], ranged["array"], ranged["symmetric"]) == ([1.0, 0.0], [2.0, 0.0], False)
     assert list(many["data"][0]["error_x"]["array"]) == [1.5, 0.0]
 
 

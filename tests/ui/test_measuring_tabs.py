@@ -6,7 +6,7 @@ import csv
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.methods import AUTO
 from omnidemo.records import Generation, RequestRecord
+from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
@@ -27,15 +28,6 @@ from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary, w
 from omnidemo.ui.tabs import history_tab, traffic_panel
 from omnidemo.ui.tabs.chat_tab import Running
 from tests.support.fakes import FakeServices, generation, script
-
-
-@dataclass
-class Comparison:
-    prompt_index: int
-    method: str
-    generation: Generation
-    identical: bool | None
-    speedup: float | None
 
 
 def answer(text: str = "a b c", method: str = "ngram-exact") -> Generation:
@@ -71,15 +63,17 @@ def test_a_bad_batch_is_refused_with_its_cause(tmp_path: Path, content: bytes, w
     assert str(tmp_path) not in str(refused.value)
 
 
-def test_the_summary_has_mean_spread_and_only_defined_values() -> None:
-    results = [
-        {"method": "m", "tokens_per_second": 10.0, "speedup": None, "identical": True},
-        {"method": "m", "tokens_per_second": 14.0, "speedup": 1.5, "identical": False},
-    ]
-    measured, missing = summary(results, ["m", "n"])
-    assert measured["n"] == 2 and measured["tokens_per_second"] == [12.0, pytest.approx(2.8284)]
-    assert measured["speedup"] == [1.5, None] and (measured["identical"], measured["checked"]) == (1, 2)
-    assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None]
+def test_the_summary_has_median_and_range_of_defined_values() -> None:
+    runs = {"m": (10.0, 14.0, 11.0), "o": (13.0, 13.5, 12.0), "p": (20.0,), "q": (9.0, 10.5, 10.0)}
+    results = [{"method": name, "tokens_per_second": pace, "identical": True} for name, paces in runs.items() for pace in paces]
+    results[0] |= {"speedup": None, "identical": False}
+    results[1] |= {"speedup": 1.5}
+    first, second, third, fourth, missing = summary(results, ["m", "o", "p", "q", "n"])
+    assert first["n"] == 3 and first["tokens_per_second"] == [11.0, 10.0, 14.0] and first["speedup"] == [1.5, 1.5, 1.5]
+    assert (first["identical"], first["checked"]) == (2, 3)
+    assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None, None]
+    # The second is the fastest by its median; the first's range reaches it, so they cannot be told apart. One run alone tells nothing.
+    assert [row["best"] for row in (first, second, third, fourth, missing)] == [True, True, False, False, False]
 
 
 @pytest.mark.parametrize(("setting", "line"), [("poetry", "poetry"), ("auto", "default")])
@@ -96,20 +90,22 @@ def board(prompts: list[str], methods: list[str]) -> ComparisonView:
 
 def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
     results = board(["hi"], ["ngram-exact", "autoregressive"])
-    results.add(Comparison(0, "ngram-exact", answer("<b>x</b> ${1+1} 😀"), True, 1.7))
+    for run, speedup in enumerate((1.5, 1.7, 1.9)):
+        results.add(Comparison(0, "hi", "ngram-exact", answer("<b>x</b> ${1+1} 😀"), True, speedup, run))
     text = results.json("running")
     value = json.loads(text)
     lines = [json.loads(line) for line in value["lanes"][0]["lines"].splitlines()]
     assert "".join(line["t"] for line in lines if line["k"] == "t") == "<b>x</b> ${1+1} 😀"
     assert "<" not in text  # nothing that looks like markup travels
-    assert (value["done"], value["total"], value["base"]) == (1, 2, True)
+    assert (value["done"], value["total"], value["base"]) == (3, 6, True)
+    assert len(value["lanes"]) == 1 and value["lanes"][0]["speedup"] == [1.7, 1.5, 1.9] and value["lanes"][0]["identical"] is True
     assert [chart["key"] for chart in value["charts"]] == ["tokens_per_second", "block_efficiency"]
 
 
 def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     results = board(["=SUM(A1)", 'a\n"b"'], ["ngram-exact"])
-    results.add(Comparison(0, "ngram-exact", answer(), None, 0.8))
-    results.add(Comparison(1, "ngram-exact", answer("@x"), False, None))
+    results.add(Comparison(0, "=SUM(A1)", "ngram-exact", answer(), None, 0.8))
+    results.add(Comparison(1, "b", "ngram-exact", answer("@x"), False, None))
     assert json.loads(results.json("done"))["lanes"] == []
     path = write_csv(tmp_path / "rows.csv", results.csv)
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -117,6 +113,7 @@ def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"
     assert float(first["measured_speedup"]) == 0.8 and second["measured_speedup"] == "" and first["seed"] == "7"
     assert first["created_at_utc"].endswith("+00:00") and second["identical_to_autoregressive"] == "False"
+    assert first["repetition"] == "0" and float(first["guesses_right_share"]) == pytest.approx(answer().metrics["guesses_right"], abs=1e-6)
 
 
 # history -------------------------------------------------------------------------------------------------------------------

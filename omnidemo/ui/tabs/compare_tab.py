@@ -72,7 +72,7 @@ def _run(
     cancel = running.start(session, run_id)
     end, error, shown_at = "done", "", 0.0
     try:
-        asked = {"target": target, "drafter": drafter, "prompts": prompts, "methods": chosen, "runs": view.runs}
+        asked: dict[str, Any] = {"target": target, "drafter": drafter, "prompts": prompts, "methods": chosen, "runs": view.runs}
         for comparison in services.compare(**asked, cancel=cancel, **options):
             view.add(comparison)
             if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:

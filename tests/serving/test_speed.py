@@ -1,0 +1,124 @@
+"""The speed of the newest answer, measured while nobody waits: as it was, without a trace, and given up for whoever asks something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.metrics import Speed
+from omnidemo.pair import repetition
+from omnidemo.records import Generation
+from omnidemo.serving import speed as speed_module
+from omnidemo.serving.services import Services
+from omnidemo.vocab.ngram_cache import NgramCache
+from tests.support.chats import chat, ready
+
+PATIENCE = 60.0
+DRAFTS: dict[str, Any] = {"draft_policy": "fixed", "draft_length": 4, "max_new_tokens": 40}
+
+
+@pytest.fixture
+def services(tmp_path: Path, quick_loads: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Services]:
+    monkeypatch.setattr(speed_module, "QUIET", 0.0)
+    made = Services(Settings(storage=tmp_path / "storage", training="off"))
+    yield made
+    made.close()
+
+
+def measured(services: Services, answer: Generation) -> Speed | None:
+    return services.speeds.lanes(answer.key, PATIENCE)
+
+
+def written(rounds: tuple[Any, ...]) -> list[int]:
+    return [token.id for done in rounds for token in done.tokens]
+
+
+def test_both_lanes_write_the_answer_and_leave_no_trace(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    pair = services.pair(*models)
+    _, first = chat(services, models, "duck", **DRAFTS)
+    assert measured(services, first) is not None
+    _, last = chat(services, models, "the duck swims", **DRAFTS)
+    before = ({entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams}, pair.ngrams.clock, pair.copies.nbytes)
+    conversations = list(pair._conversations._idle)
+    found = measured(services, last)
+    assert found is not None and 0 < found.low <= found.speedup <= found.high
+    assert written(found.guessed) == written(found.plain) == list(last.token_ids)[: found.tokens]
+    assert all(len(done.tokens) == 1 for done in found.plain) and any(done.drafted for done in found.guessed)
+    after = ({entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams}, pair.ngrams.clock, pair.copies.nbytes)
+    assert before == after and pair._conversations._idle == conversations and not pair.in_flight
+    assert services.store.flush()
+    row = services.store.requests()[0]
+    assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx((found.speedup, found.low, found.high))
+
+
+def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(services: Services, models: tuple[str, str]) -> None:
+    """Neither the answer itself nor its n-grams are there to be guessed from."""
+    ready(services, models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    found = measured(services, answer)
+    assert found is not None and found.tokens == len(answer.token_ids)
+    shape = [(done.drafted, done.proposed, done.accepted, done.copies) for done in found.guessed]
+    assert shape == [(done.drafted, done.proposed, done.accepted, done.copies) for done in answer.rounds]
+    _, again = chat(services, models, "duck", **DRAFTS)
+    assert len(again.rounds) < len(answer.rounds), "the same question again copies from the first answer"
+    found = measured(services, again)
+    assert found is not None and len(found.guessed) == len(again.rounds)
+
+
+def test_a_question_ends_it_at_once(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ready(services, models)
+    for most in ("PASSES", "MOST_PASSES"):
+        monkeypatch.setattr(repetition, most, 10_000)
+    monkeypatch.setattr(repetition, "MOST_SECONDS", 1e9)
+    pair = services.pair(*models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    until = time.monotonic() + PATIENCE
+    while not pair.in_flight and time.monotonic() < until:
+        time.sleep(0.005)
+    assert pair.in_flight == 1 and services.speeds_of([answer.key]) == {answer.key: None}
+    _, other = chat(services, models, "pond", method="autoregressive", **DRAFTS)
+    while pair.in_flight and time.monotonic() < until:
+        time.sleep(0.005)
+    assert not pair.in_flight and services.speeds_of([answer.key, other.key]) == {}, "of an answer without a guess there is nothing to tell"
+    assert services.store.flush() and [row["speedup"] for row in services.store.requests()] == [None, None]
+
+
+def test_another_version_is_not_measured_as_the_one_that_drafted(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    services.speeds.public = True  # it waits
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    pair = services.pair(*models)
+    pair.publish(7, {})
+    pair.generate("pond", max_new_tokens=2)  # swaps it in
+    assert measured(services, answer) is None and not pair.in_flight
+
+
+def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple[str, str]) -> None:
+    ready(services, models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    assert measured(services, answer) is not None
+    services.forget_copies()
+    assert services.speeds_of([answer.key]) == {}
+
+
+def test_where_it_is_switched_off_nothing_is_measured(services: Services, models: tuple[str, str]) -> None:
+    services._pool.settings = services.settings.model_copy(update={"measure_speed": False})
+    ready(services, models)
+    _, answer = chat(services, models, "duck", **DRAFTS)
+    assert services.speeds_of([answer.key]) == {} and services.speeds._thread is None
+
+
+def test_ngrams_as_they_were() -> None:
+    cache = NgramCache(20, 10)
+    cache.insert(1, (2, 3))
+    cache.clock += 1
+    assert cache.as_of(1) is cache
+    cache.insert(4, (2, 5, 6))
+    then = cache.as_of(1)
+    assert then.target_ids == [1] and then.longest((2, 5, 6)) is None and cache.longest((2, 5, 6)) == (4, 3)
