@@ -78,6 +78,7 @@ def torture(
     short: Annotated[bool, typer.Option(help="One kill for each kind of kill.")] = False,
     replicas: Annotated[int, typer.Option(min=0, max=8, help="Replicas that answer, run by Ray; 0: the app's own process.")] = 0,
     postgres: Annotated[bool, typer.Option("--postgres", help="Keep the history in a PostgreSQL server, started here.")] = False,
+    target: Annotated[str, typer.Option(help="The target, as for other commands; a GGUF file, too.")] = "bundled/a",
     keep: Annotated[Path | None, typer.Option(help="Folder in which storage, ledgers and logs stay.")] = None,
 ) -> None:
     """Kill, damage, fill, lock, flood and forge, on this machine alone, and hold the history against what clients were told.
@@ -86,7 +87,7 @@ def torture(
     """
     from omnidemo.bench.torture.run_torture import TortureRequest, run
 
-    report = run(TortureRequest(minutes, clients, seed, short, keep, replicas, postgres), lambda said: typer.echo(said, err=True))
+    report = run(TortureRequest(minutes, clients, seed, short, keep, replicas, postgres, target), lambda said: typer.echo(said, err=True))
     show(("what", "tried", "survived", "lost"), report.rows(), f"{report.seconds / 60:.1f} minutes.")
     for trouble in report.troubles():
         typer.echo(trouble)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.models import model_files
-from omnidemo.models.manner import generation_settings, read_manner
+from omnidemo.models.manner import SETTINGS_FILE, generation_settings, read_manner
 from omnidemo.models.read_weights import read_model
 from omnidemo.models.transformers_runner import check_cache
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
@@ -90,9 +90,7 @@ def _check_sizes(name: str, folder: Path, config: Any) -> None:
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        ends = _end_ids(folder, config)
-        if not all(isinstance(end, int) for end in ends):
-            raise ValueError(f"eos_token_id is {str(ends)[:40]}, which are no token ids")
+        ends = _end_ids(name, folder, config)
         size = max(tokenizer.get_vocab().values(), default=-1) + 1
         if left_out := [end for end in ends if end >= size]:  # a configuration's default, for one
             log.warning("%s names %s as its end, and its tokenizer has %s tokens; the tokenizer's own end is used", name, left_out[0], size)
@@ -103,13 +101,20 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
         ) from error
 
 
-def _end_ids(folder: Path, config: Any) -> list[int]:
-    """Ids that end an answer, from the generation settings first and then the configuration."""
-    found: list[int | Sequence[int] | None] = [getattr(config, "eos_token_id", None)]
+def _end_ids(name: str, folder: Path, config: Any) -> list[int]:
+    """Ids that end an answer, from the generation settings first and then the configuration. A warning for what are no ids: they are left
+    out, as no end is worth a model that does not load."""
+    said = [("config.json", getattr(config, "eos_token_id", None))]
     with contextlib.suppress(ValueError):  # `read_manner` says what is wrong with the file
-        found.insert(0, generation_settings(folder).get("eos_token_id"))
-    ids = [i for entry in found if entry is not None for i in ([entry] if isinstance(entry, int) else entry)]
-    return list(dict.fromkeys(ids))
+        said.insert(0, (SETTINGS_FILE, generation_settings(folder).get("eos_token_id")))
+    found: list[int] = []
+    for where, value in said:
+        ids = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        if all(isinstance(end, int) and not isinstance(end, bool) and end >= 0 for end in ids):
+            found += ids
+        else:
+            log.warning("eos_token_id in %s of %s is %s, which are no token ids; it is left out", where, name, repr(value)[:40])
+    return list(dict.fromkeys(found))
 
 
 def _read_weights(
@@ -125,6 +130,9 @@ def _read_weights(
     try:
         model, report = read_model(folder, output_loading_info=True, **options)
     except (OSError, ValueError, ImportError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+        if isinstance(error, ImportError) and (method := _quantized_by(folder)):
+            need = f"{name} has weights that are quantized by {method}, whose package is missing here ({first_line(error)})"
+            raise ModelError(f"{need}; install it, or choose the model without quantization or as GGUF") from error
         raise ModelError(f"the weights of {name} cannot be read ({first_line(error)}); download or save the model again") from error
     finally:
         if bars:
@@ -132,6 +140,14 @@ def _read_weights(
     if missing := sorted(report["missing_keys"]):
         raise ModelError(f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model again")
     return model
+
+
+def _quantized_by(folder: Path) -> str:
+    """How a folder's weights are quantized, as its configuration calls it; empty where they are not."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        said = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("quantization_config")
+        return str(said.get("quant_method", "a method without a name"))[:40] if isinstance(said, dict) else ""
+    return ""
 
 
 def first_line(error: Exception) -> str:

@@ -190,6 +190,31 @@ def test_damaged_folders(save: Callable[..., Path]) -> None:
     assert "lacks model-00002-of-00002.safetensors" in refusal(folder)
 
 
+@pytest.mark.parametrize("missing", ["optimum", "kernels>=0.1"])
+def test_a_missing_package_of_quantized_weights_is_no_damage(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    def lacks(folder: Path, **options: Any) -> None:
+        raise ImportError(f"Loading this model requires {missing} (`pip install {missing}`)")
+
+    folder = save()
+    monkeypatch.setattr(folder_model, "read_model", lacks)
+    assert "download or save the model again" in refusal(folder)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "gptq", "bits": 4}}))
+    said = refusal(folder)
+    assert "quantized by gptq" in said and f"pip install {missing}" in said and "without quantization" in said and "again" not in said
+
+
+@pytest.mark.parametrize("ends", ["</s>", [None], True, -1, [[1]], {"id": 1}], ids=repr)
+def test_an_end_that_is_no_id_keeps_no_model_from_loading(
+    save: Callable[..., Path], caplog: pytest.LogCaptureFixture, ends: object
+) -> None:
+    folder = save(generation={"eos_token_id": ends})
+    assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == load_model(str(save()), device="cpu").vocabulary.roles["end"]
+    assert [one.getMessage() for one in caplog.records if "eos_token_id in generation_config.json" in one.getMessage()]
+
+
 def test_models_of_another_kind(save: Callable[..., Path]) -> None:
     folder = save()
     config = json.loads((folder / "config.json").read_text())

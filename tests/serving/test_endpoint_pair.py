@@ -10,6 +10,8 @@ import httpx
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.models.catalogue import Reading
+from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
@@ -127,13 +129,24 @@ def test_an_answer_says_what_was_read_of_the_chat(app: tuple[Services, Any]) -> 
         assert (own["context_tokens"], own["context_limit"], own["dropped_messages"]) == (used, window, dropped)
 
 
-def test_what_a_template_refuses_is_a_wrong_request_with_its_reason(app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("condition", "before"),
+    [
+        ("messages[0].role == 'system'", {"role": "system", "content": "be short"}),
+        ("messages|length > 1 and messages[0].role == messages[1].role", {"role": "user", "content": "the duck"}),
+    ],
+    ids=["system", "two users in a row"],
+)
+def test_what_a_template_refuses_is_a_wrong_request_with_its_reason(
+    app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch, condition: str, before: dict[str, str]
+) -> None:
     services, client = app
+    monkeypatch.setattr(chat_service, "reading", lambda name: Reading())  # the bundled target reads its last question alone
     tokenizer = services.pair(*PAIR).target.tokenizer
-    strict = "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
+    strict = f"{{% if {condition} %}}{{{{ raise_exception('not in this order') }}}}{{% endif %}}"
     monkeypatch.setattr(tokenizer, "chat_template", strict + tokenizer.chat_template)
-    with pytest.raises(openai.BadRequestError, match="refuses these messages: System role not supported"):
-        client.chat.completions.create(model="omnidemo", messages=[{"role": "system", "content": "be short"}, *SUM], extra_body=QUIET)
+    with pytest.raises(openai.BadRequestError, match="refuses these messages: not in this order"):
+        client.chat.completions.create(model="omnidemo", messages=[before, *SUM], extra_body=QUIET)
 
 
 def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:

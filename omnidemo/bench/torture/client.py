@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.torture import harm
-from omnidemo.config import GREEDY
+from omnidemo.config import DRAFTER, GREEDY
 
 # What no visitor should ever read: an error as the language or a library words it.
 RAW = re.compile(
@@ -30,6 +30,7 @@ RAW = re.compile(
 SEED = 1  # of every chat
 GONE = 5  # calls in a row that nobody answers
 TOPICS = ("What is {} plus {}?", "Tell me a story with a duck and {} frogs in {} sentences.", "Write a Python function that adds {} to {}.")
+TOPICS += ("Write this again, word for word: the {} ducks of pond {} swim in a row, and the ducks swim home again.",)  # to be copied
 
 
 class Away(RuntimeError):
@@ -55,13 +56,14 @@ class Answer:
 
 @dataclass
 class Client:
-    """One browser. `visitor`: its signed id, for a public app; `headers` go with each request."""
+    """One browser. `visitor`: its signed id, for a public app; `headers` go with each request; `target` answers its chats."""
 
     port: int
     session: str
     visitor: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
+    target: str = "bundled/a"
 
     @contextmanager
     def _asked(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
@@ -129,9 +131,7 @@ class Client:
 
     def chat(self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any) -> Answer:
         """Send a chat message; `data` becomes its last line, which has text and figures, where the answer came to its end."""
-        values: dict[str, Any] = {"target": "bundled/a", "drafter": "bundled/drafter", "method": "ngram-exact", "line": "default"}
-        values |= GREEDY.options | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""} | options
-        answer = self.call("chat", [prompt, history, self.session, "", *values.values()], stop_after)
+        answer = self.call("chat", self.chat_values(prompt, tokens, history, **options), stop_after)
         # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path, value], …].
         first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""
         answer.text = first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
@@ -140,16 +140,22 @@ class Client:
             answer.error = str(answer.data.get("text", ""))
         return answer
 
+    def chat_values(self, prompt: Any, tokens: int, history: Any = None, **options: Any) -> list[Any]:
+        """What the page sends with a chat message, in the order of the event."""
+        values: dict[str, Any] = {"target": self.target, "drafter": DRAFTER, "method": "ngram-exact", "line": "default"}
+        values |= GREEDY.options | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""} | options
+        return [prompt, history, self.session, "", *values.values()]
+
 
 def acknowledged(answer: Answer) -> bool:
     """Whether the end of an answer was seen."""
     return answer.done and not answer.error and answer.data.get("k") == "end"
 
 
-def main(port: int, ledger: Path, seed: int, seconds: float) -> None:
+def main(port: int, ledger: Path, seed: int, seconds: float, target: str) -> None:
     """Chat, hang up, and send nonsense, until the time is over or the server is gone; whatever was told goes into the ledger."""
     draw, until = random.Random(seed), time.monotonic() + seconds
-    client = Client(port, f"torture-{seed}-{os.getpid()}")
+    client = Client(port, f"torture-{seed}-{os.getpid()}", target=target)
     with ledger.open("a", encoding="utf-8") as file:
 
         def note(**facts: Any) -> None:
@@ -184,7 +190,7 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
     else:
         data: Any
         if kind < 0.9:
-            event, data = harm.call(draw, client.events, client.session)
+            event, data = harm.call(draw, client.events, client.chat_values("", 8, keep=False, learn=False))
             client.timeout = 60.0
             answer = client.call(event, data)
         else:
@@ -195,4 +201,4 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), sys.argv[5])

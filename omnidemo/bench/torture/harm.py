@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ TEXTS = (
 NUMBERS = (0, -1, 1e308, -1e308, float("nan"), float("inf"), 10**30, 1e-320, 3.7, 2**63, True)
 OTHERS: tuple[Any, ...] = (None, [], {}, [[]], [None], {"a": {"b": []}}, {"role": "system"}, [1, "x"], "null", "20000")
 # Events whose whole purpose is to take something away, and those that would fetch a model.
+SESSION = 2  # the place of the session among the values of a chat
 NEVER = {"delete_history", "load", "load_pair", "load_again"}
 
 
@@ -35,16 +36,16 @@ def value(draw: random.Random) -> Any:
     return draw.choice(draw.choice((TEXTS, NUMBERS, OTHERS)))
 
 
-def call(draw: random.Random, events: Iterable[str], session: str) -> tuple[str, list[Any]]:
-    """An event of the page and values for it: a chat with one wrong value or a forged history, or any event with nothing right."""
+def call(draw: random.Random, events: Iterable[str], chat: Sequence[Any]) -> tuple[str, list[Any]]:
+    """An event of the page and values for it: a chat with one wrong value or a forged history, or any event with nothing right. `chat`:
+    the values of a right one, message and history first."""
     if draw.random() < 0.5:
         history: Any = [{"role": draw.choice(("user", "assistant", "system", 5)), "content": value(draw)} for _ in range(draw.randrange(4))]
         if draw.random() < 0.1:
             history = [{"role": role, "content": f"turn {number}"} for number in range(2500) for role in ("user", "assistant")]
-        data: list[Any] = [draw.choice(TEXTS), history, session, "", "bundled/a", "bundled/drafter", "ngram-exact", "default"]
-        data += [0.0, 1.0, 8, "1", False, False]
+        data: list[Any] = [draw.choice(TEXTS), history, *chat[2:]]
         if draw.random() < 0.8:
-            data[draw.choice((0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 11))] = value(draw)
+            data[draw.choice([at for at in range(len(data)) if at != SESSION])] = value(draw)
         return "chat", data
     name = draw.choice(sorted(set(events) - NEVER))
     return name, [value(draw) for _ in range(draw.randrange(12))]

@@ -33,7 +33,8 @@ REPEATED = 300  # answers that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
-USUAL |= {"TARGET": "bundled/a", "DEVICE": "cpu"}  # a small target leaves the minutes to what is tested
+USUAL |= {"DEVICE": "cpu"}
+SMALL = "bundled/a"  # a small target leaves the minutes to what is tested
 Tell = Callable[[str], None]
 
 
@@ -48,6 +49,7 @@ class TortureRequest:
     keep: Path | None = None  # where the storage, the ledgers and the log stay
     replicas: int = 0  # that answer, run by Ray; 0: the app's own process answers
     postgres: bool = False  # a PostgreSQL server of this machine keeps the history
+    target: str = SMALL
 
 
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
@@ -72,7 +74,8 @@ class _Torture:
         self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
         storage = folder / "storage"
         self.database: PostgresServer | SqliteFile = self.postgres or SqliteFile(storage / "omnidemo.db")
-        self.server = Server(storage, folder / "server.log", USUAL, order.replicas)
+        self.settings = USUAL | {"TARGET": order.target}
+        self.server = Server(storage, folder / "server.log", self.settings, order.replicas)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
 
@@ -137,7 +140,7 @@ class _Torture:
             ledger = self.folder / f"ledger-{len(self.ledgers)}.jsonl"
             self.ledgers.append(ledger)
             command = [sys.executable, "-m", "omnidemo.bench.torture.client", str(self.server.port), str(ledger)]
-            command += [str(self.draw.getrandbits(30) + number), str(2 * LOAD_SECONDS)]
+            command += [str(self.draw.getrandbits(30) + number), str(2 * LOAD_SECONDS), self.order.target]
             with (self.folder / "clients.log").open("ab") as log:
                 environment = os.environ | {"PYTHONPATH": str(ROOT)}
                 self.clients.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
@@ -201,7 +204,8 @@ class _Torture:
     def _answers(self) -> bool:
         """Whether the app still answers."""
         with suppress(Away, ValueError, KeyError):
-            answer = Client(self.server.port, "probe", timeout=90.0).chat("still there?", 4, keep=False, learn=False)
+            client = Client(self.server.port, "probe", timeout=90.0, target=self.order.target)
+            answer = client.chat("still there?", 4, keep=False, learn=False)
             return answer.done and not answer.error
         return False
 
@@ -234,7 +238,7 @@ class _Torture:
         """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above temperature 0."""
         given = sorted(fixed(self.ledgers).items())
         settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
-        pair = build_pair(USUAL["TARGET"], DRAFTER, settings)
+        pair = build_pair(self.order.target, DRAFTER, settings)
         for (prompt, tokens, temperature), told in self.draw.sample(given, min(REPEATED, len(given))):
             options = GREEDY.options | {"temperature": temperature, "seed": SEED}
             text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options).text
@@ -242,8 +246,8 @@ class _Torture:
 
     def _strangers(self) -> None:
         """A public app and two visitors, whose answers are counted as learned from; no update changes what they compare."""
-        with served(self.folder / "public", USUAL | {"PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
-            self._foreign(strangers.visits(public.port), "what a visitor tried on another's data")
+        with served(self.folder / "public", self.settings | {"PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
+            self._foreign(strangers.visits(public.port, self.order.target), "what a visitor tried on another's data")
         self._log(public)
 
     def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:

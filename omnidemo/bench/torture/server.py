@@ -51,13 +51,13 @@ class Server:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=own)
         target, drafter = self.settings.get("TARGET", EMBEDDED_TARGET), self.settings.get("DRAFTER", DRAFTER)
-        client = Client(self.port, "start", timeout=10.0)
+        client = Client(self.port, "start", timeout=10.0, target=target)
         while time.monotonic() - began < START_SECONDS * (1 + self.replicas) and self.alive:
             time.sleep(0.3)
             try:
                 client.arrive()
                 client.call("load", [target, drafter])
-                if acknowledged(client.chat("ready?", 2, target=target, drafter=drafter, keep=False, learn=False)):
+                if acknowledged(client.chat("ready?", 2, drafter=drafter, keep=False, learn=False)):
                     return time.monotonic() - began
             except (Away, ValueError, KeyError):
                 continue

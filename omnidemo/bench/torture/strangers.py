@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from omnidemo.bench.torture.client import Client
+from omnidemo.config import DRAFTER
 
 SECRET = "the password of the pond is quack"
-# Events that would concern everybody, or another, if they were not refused or narrowed to who calls.
-SHARED: dict[str, list[Any]] = {
-    "trainer_reset": ["bundled/a", "bundled/drafter", "default"],
-    "adaptation_reset": ["bundled/a", "bundled/drafter", {}],
-    "trainer_pause": ["bundled/a", "bundled/drafter", "default"],
-    "adaptation_rollback": ["bundled/a", "bundled/drafter", {"version": 0}],
-    "configure_chat": ["bundled/a", "bundled/drafter", {"training": "idle"}],
-    "configure_adaptation": ["bundled/a", "bundled/drafter", {"learning_rate": 0.1}],
+# Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what they take after the pair.
+SHARED: dict[str, Any] = {
+    "trainer_reset": "default",
+    "adaptation_reset": {},
+    "trainer_pause": "default",
+    "adaptation_rollback": {"version": 0},
+    "configure_chat": {"training": "idle"},
+    "configure_adaptation": {"learning_rate": 0.1},
 }
 
 
@@ -28,7 +29,7 @@ def history(client: Client, session: str, filters: dict[str, Any]) -> str:
 
 def condition(client: Client) -> dict[str, Any]:
     """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
-    asked = ["bundled/a", "bundled/drafter", {}]  # no changes, and the view of one who has chosen nothing
+    asked = [client.target, DRAFTER, {}]  # no changes, and the view of one who has chosen nothing
     values, found = (client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state"))
     if not values or not found:
         return {}
@@ -37,16 +38,16 @@ def condition(client: Client) -> dict[str, Any]:
     return {"settings": json.loads(values[0])["values"], **learned}
 
 
-def visits(port: int) -> Iterator[tuple[str, bool]]:
+def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     """(what a stranger tried, whether it came to nothing). The app has to be a public one."""
-    mine, other = Client(port, ""), Client(port, "")
+    mine, other = (Client(port, "", timeout=90.0, target=target) for _ in range(2))
     mine.session, other.session = mine.arrive(), other.arrive()
     told = mine.chat(f"Tell a story: {SECRET}", 16)
     yield "a visitor chats", told.done and not told.error
     other.chat("Hello", 8)
     own = history(mine, mine.session, {})
     yield "a visitor reads the own history", SECRET in own
-    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": "bundled/a ⇠ bundled/drafter"}]
+    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": f"{target} ⇠ {DRAFTER}"}]
     for session in (other.session, mine.session, "", "api"):
         for filters in asked:
             yield f"history of another by session {session[:6]!r} and {filters}", SECRET not in history(other, session, filters)
@@ -65,8 +66,8 @@ def visits(port: int) -> Iterator[tuple[str, bool]]:
     yield "another forgotten by a forged id", SECRET in history(mine, mine.session, {})
     before = condition(mine)
     yield "a visitor sees what was learned for it", bool(before) and before["answers"] > 0 and not before["paused"]
-    for name, data in SHARED.items():
-        answered = other.call(name, other.filled(name, data)).data
+    for name, value in SHARED.items():
+        answered = other.call(name, other.filled(name, [target, DRAFTER, value])).data
         yield f"{name} by a stranger", bool(answered) and condition(mine) == before
     nobody = Client(port, mine.session)
     yield "history without an id", SECRET not in history(nobody, mine.session, {})
