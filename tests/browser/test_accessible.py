@@ -15,7 +15,8 @@ __all__ = ["served"]  # the fixture
 
 axe_core_python = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed (it is in requirements-dev.txt)")
 SCRIPT = (Path(axe_core_python.__path__[0]) / "axe.min.js").read_text(encoding="utf-8")
-FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations.filter(one => ["serious", "critical"].includes(one.impact))
+FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
+    .filter(one => ["serious", "critical"].includes(one.impact))
     .map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? "")).join(" | ")}`)"""
 SIZES = {"wide": (1440, 900), "phone": (390, 844), "at 200 %": (720, 450)}
 

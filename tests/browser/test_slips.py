@@ -23,7 +23,7 @@ SMALL = """() => { const found = [], walk = document.createTreeWalker(document.b
         const node = walk.currentNode, parent = node.parentElement;
         if (!node.textContent.trim() || !parent.checkVisibility({visibilityProperty: true}) || parent.closest(".wrap.hide")) continue;
         const size = parseFloat(getComputedStyle(parent).fontSize);
-        if (size < 14) found.push(`${parent.tagName} ${parent.className.baseVal ?? parent.className} ${size}: ${node.textContent.slice(0, 30)}`);
+        if (size < 14) found.push([parent.tagName, parent.className.baseVal ?? parent.className, size, node.textContent.slice(0, 30)]);
     }
     return found; }"""
 FOCUSED = "() => document.activeElement.id || document.activeElement.className"

@@ -46,7 +46,7 @@ def kept(conversations: Conversations, runner: Runner, count: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("most", "newest"),
-    [(100 * EACH, list(range(12 - IDLE_CONVERSATIONS, 12))), (3 * EACH, [9, 10, 11]), (3 * EACH - 1, [10, 11]), (EACH - 1, [11]), (0, [11])],
+    [(99 * EACH, list(range(12 - IDLE_CONVERSATIONS, 12))), (3 * EACH, [9, 10, 11]), (3 * EACH - 1, [10, 11]), (EACH - 1, [11]), (0, [11])],
 )
 def test_the_newest_that_fit_are_kept_and_always_one(most: int, newest: list[int]) -> None:
     target, drafter = Runner(100), Runner(20)

@@ -29,8 +29,12 @@ RAW = re.compile(
 )
 SEED = 1  # of every chat
 GONE = 5  # calls in a row that nobody answers
-TOPICS = ("What is {} plus {}?", "Tell me a story with a duck and {} frogs in {} sentences.", "Write a Python function that adds {} to {}.")
-TOPICS += ("Write this again, word for word: the {} ducks of pond {} swim in a row, and the ducks swim home again.",)  # to be copied
+TOPICS = (
+    "What is {} plus {}?",
+    "Tell me a story with a duck and {} frogs in {} sentences.",
+    "Write a Python function that adds {} to {}.",
+    "Write this again, word for word: the {} ducks of pond {} swim in a row, and the ducks swim home again.",  # to be copied
+)
 
 
 class Away(RuntimeError):
