@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.browser.test_chat import ask, come, served, someone
 from tests.support.fakes import FakeServices
@@ -18,7 +18,15 @@ SCRIPT = (Path(axe_core_python.__path__[0]) / "axe.min.js").read_text(encoding="
 FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
     .filter(one => ["serious", "critical"].includes(one.impact))
     .map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160) + " " + (node.any[0]?.message ?? "")).join(" | ")}`)"""
+DIM = """() => [...document.querySelectorAll("[data-widget=chat] button, [role=tabpanel]")].some(node => {
+    for (let at = node; at; at = at.parentElement) if (getComputedStyle(at).opacity < 1 && !at.matches(":disabled")) return true; })"""
 SIZES = {"wide": (1440, 900), "phone": (390, 844), "at 200 %": (720, 450)}
+
+
+def settle(page: Page) -> None:
+    """Wait until what fades in is there: a tab, and a widget that an event has just ended for."""
+    page.wait_for_timeout(300)
+    page.wait_for_function(f"!({DIM})()")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -31,10 +39,11 @@ def test_axe_finds_nothing_serious(browser: Browser, served: tuple[FakeServices,
         page.evaluate(SCRIPT)
         assert page.evaluate(FOUND) == [], "first screen"
         ask(page, "a question, answered in **Markdown** with `code`")
+        settle(page)
         assert page.evaluate(FOUND) == [], "answer"
         page.get_by_role("button", name="Tokens", exact=True).click()
         page.get_by_role("switch", name="Expert").click()
         for tab in ("Chat", "Adaptation", "Compare", "History"):
             page.get_by_role("tab", name=tab, exact=True).click()
-            page.wait_for_timeout(500)
+            settle(page)
             assert page.evaluate(FOUND) == [], tab
