@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
-from omnidemo.cli.common import Commands, check_folder, read_settings, show
+from omnidemo.cli.common import Commands, check_folder, collect, read_settings, show
 from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
 
@@ -103,12 +103,13 @@ def equality(
 
     from omnidemo.bench.equality import Row, equality_matrix
     from omnidemo.bench.prompt_files import check_writable
-    from omnidemo.bench.report_tables import csv_table
+    from omnidemo.bench.report_tables import counted, csv_table
 
     torch.set_num_threads(1)
     if csv:
         check_writable(csv)
-    rows = list(equality_matrix(pairwise=quick))
+    typer.echo("Passes are compiled first, which may take minutes.", err=True)
+    rows = collect(counted(equality_matrix(pairwise=quick), "answers compared"))
     if csv:
         with csv_table(csv, Row) as append:
             for row in rows:

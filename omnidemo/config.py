@@ -9,7 +9,7 @@ from pathlib import Path
 from secrets import randbelow
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
@@ -17,6 +17,16 @@ MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each o
 
 DEFAULT_TARGET = "auto"  # the catalogue's default where its file is on this machine, else EMBEDDED_TARGET (`models/names.py`)
 EMBEDDED_TARGET, DRAFTER = "bundled/large", "bundled/drafter"  # models that ship with the project
+
+
+def check_text(text: str) -> str:
+    """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a command line: nothing can write
+    it as bytes, or show it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"the text holds half a character (a lone surrogate) at position {error.start}; remove it") from None
+    return text
 
 
 class Settings(BaseSettings):
@@ -147,6 +157,11 @@ class Settings(BaseSettings):
     public_rows: int = Field(5000, ge=1, description="Public: requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description="Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_text(cls, value: Any) -> Any:
+        return check_text(value) if isinstance(value, str) else value
+
     @property
     def limits(self) -> dict[str, Any]:
         """What a `Pair` takes of the settings."""
@@ -161,6 +176,10 @@ def _texts(value: Any) -> Any:
     if isinstance(value, (str, bytes)):
         raise ValueError("a list of texts, such as ['###']; a text alone would end an answer at each of its letters")
     return value
+
+
+def _each_is_text(value: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(check_text, value))
 
 
 def _temperature(value: float) -> float:
@@ -234,7 +253,7 @@ class GenerationConfig(BaseModel):
     gamma: float = Field(0.7, gt=0, lt=1)
     domain: str = Field("default", max_length=1000)
     seed: int | None = Field(None, ge=0, lt=2**63)
-    stop: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field((), max_length=64)
+    stop: Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_each_is_text)] = Field((), max_length=64)
     learn: bool = True
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)

@@ -7,24 +7,33 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from omnidemo.config import check_text
 from omnidemo.lines.sample_prompts import prompts
 from omnidemo.pair.pair import Pair
 
 Sources = dict[str, list[str]]
+LONGEST = 4_000_000  # characters of a line: more than any window holds
 
 
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
     """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
+    found: list[str] = []
     try:
-        rows = path.read_text(encoding="utf-8-sig").split("\n")
+        with path.open(encoding="utf-8-sig") as file:
+            for number, row in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
+                if len(row) > LONGEST:
+                    raise ValueError(f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one prompt on each line")
+                if row.strip():
+                    found.append(_prompt(path, number, row))
+                if limit is not None and len(found) >= limit:
+                    break
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
     except OSError as error:
         raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file with a prompt on each line") from None
-    found = [_prompt(path, number, row) for number, row in enumerate(rows, 1) if row.strip()]
     if not found:
         raise ValueError(f'{path} has no prompts; write one {{"prompt": "…"}} on each line')
-    return found[:limit]
+    return found
 
 
 def _prompt(path: Path, number: int, row: str) -> str:
@@ -38,6 +47,10 @@ def _prompt(path: Path, number: int, row: str) -> str:
     prompt = value.get("prompt") if isinstance(value, dict) else value
     if not isinstance(prompt, str) or not prompt.strip():
         raise ValueError(f'{path}, line {number}: there is no prompt; write {{"prompt": "…"}}')
+    try:
+        check_text(prompt)
+    except ValueError as error:
+        raise ValueError(f"{path}, line {number}: {error}") from None
     return prompt
 
 

@@ -49,6 +49,13 @@ def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[A
         yield append
 
 
+def counted(rows: Iterable[T], stage: str, total: int | None = None) -> Iterator[T | Stage]:
+    """Yield each row, and after it how many there were."""
+    for done, row in enumerate(rows, 1):
+        yield row
+        yield Stage(stage, done, total)
+
+
 def recorded(
     rows: Iterable[T | Stage],
     path: Path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, progress, read_settings, show
+from omnidemo.cli.common import collect, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
@@ -146,20 +146,17 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     from omnidemo.advisor import trial
     from omnidemo.advisor.overlap import prompts_of
     from omnidemo.api import load_pair
+    from omnidemo.bench.report_tables import counted
     from omnidemo.config import GREEDY
-    from omnidemo.serving.comparison import Comparison, compare
+    from omnidemo.serving.comparison import compare
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
     pair = load_pair(found.target.name, best.model.name, settings.device, settings.dtype, None, settings)
-    with progress() as bar:
-        task = bar.add_task("prompts", total=trial.PROMPTS)
-        options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
-        measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
-        results: list[Comparison] = []
-        for results in trial.whole_prompts(measured):
-            bar.update(task, completed=len(results) // len(trial.METHODS))
-    return trial.summed_up(results, settings.draft_length, best.cost, topic)
+    options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
+    measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
+    each = collect(counted(trial.whole_prompts(measured), "prompts", trial.PROMPTS))
+    return trial.summed_up(each[-1] if each else [], settings.draft_length, best.cost, topic)
 
 
 def _print_trial(drafter: str, tried: Trial) -> None:

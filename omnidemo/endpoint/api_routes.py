@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from threading import Event
 from typing import Any
 
@@ -149,9 +150,13 @@ class Endpoint:
         def begin(cancel: Event) -> Iterator[Round | Generation]:
             return front.chat(session="api", cancel=cancel, **options)
 
-        conditions = front.conditions(model.target, model.drafter)
+        before = front.conditions(model.target, model.drafter)
 
         def fingerprint(made: Generation) -> str:
+            conditions = before
+            with suppress(RuntimeError):  # the pair may have left meanwhile
+                after = front.conditions(model.target, model.drafter)
+                conditions = before if after == before else f"{before}-then-{after}"  # its passes were compiled within this answer
             if METHODS[made.method].lossless:
                 return conditions
             return f"{conditions}.{made.method}.{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}"

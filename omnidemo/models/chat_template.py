@@ -11,6 +11,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from omnidemo.config import check_text
 from omnidemo.vocab.vocabulary import Vocabulary
 
 DEEPEST = 8  # levels of lists in a message's content
@@ -100,14 +101,6 @@ def _with_names(described: dict[str, Any], names: Mapping[str, str]) -> dict[str
         if entry["content"] in names:
             entry |= {"content": names[entry["content"]], "normalized": False}
     return described
-
-
-def check_text(text: str) -> None:
-    """ValueError for a text with half of a surrogate pair, which cannot be written as bytes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"the text holds half a character (a lone surrogate) at position {error.start}; remove it") from None
 
 
 def check_messages(messages: Any, texts: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.hub_downloads import Stopped
 from omnidemo.models.names import known_settings, resolve, with_files
+from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import attach_storage, build_pair
@@ -47,6 +48,7 @@ class _Place:
     loaded: tuple[Pair, TrainerPool] | None = None
     users: int = 0  # generations that run now
     stop: bool = False  # whether its download is to end
+    digest: str = ""  # of the target's weights, as they were when they were read
 
 
 class PairPool:
@@ -114,6 +116,11 @@ class PairPool:
             raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
         return known.loaded
 
+    def digest(self, target: str, drafter: str) -> str:
+        """By what the weights of a ready pair's target are told apart; empty while it is not ready."""
+        known = self._places.get(self._key(target, drafter))
+        return known.digest if known is not None else ""
+
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
         """Like `ready`, and the pair stays in memory within the block."""
@@ -154,6 +161,8 @@ class PairPool:
                 pair = self._build(*(one.name for one in here), self.settings, report)
                 if not self._rename(known, pair.target.name, pair.drafter.name):  # what was downloaded is known only now
                     return
+                with suppress(OSError, ValueError):  # files that are gone by now: the model is here
+                    known.digest = weights_digest(pair.target.folder)
                 known.stop = False
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
                 lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))

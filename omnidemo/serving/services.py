@@ -154,9 +154,12 @@ class Services:
         return self.pair(target, drafter).target.manner
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on beside its weights, which is all that a seeded answer depends on: the kind of its
-        passes, their device and dtype. "replicas" or "ZeroGPU" where answers are written elsewhere, on whatever is there."""
-        pair = self.pair(target, drafter)
+        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the kind of its passes, which is
+        another one once they are compiled, their device and dtype, to what its weights were rounded or packed, and a digest of these.
+        "replicas" or "ZeroGPU" and the digest where answers are written elsewhere, on whatever is there."""
+        pair, digest = self.pair(target, drafter), self._pool.digest(target, drafter)
         if isinstance(pair, RemotePair):
-            return pair.where
-        return f"{kind_of(pair.target.runner)}.{pair.target.device}.{str(pair.target.dtype).removeprefix('torch.')}"
+            return f"{pair.where}.{digest}".rstrip(".")
+        dtype = str(pair.target.dtype).removeprefix("torch.")
+        made = [one for one in (self.settings.dtype, self.settings.quantization) if one not in ("auto", "", dtype)]
+        return ".".join([kind_of(pair.target.runner), str(pair.target.device), "-in-".join([*made, dtype]), digest]).rstrip(".")

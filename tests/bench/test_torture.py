@@ -79,7 +79,7 @@ def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
     chat = client.Client(0, "s").chat_values("hello", 8)
     made = [harm.call(draw, events, chat) for _ in range(150)]
     assert {name for name, _ in made} == {"chat", "generate"}
-    assert {len(data) for name, data in made if name == "chat"} == {len(chat)}  # fewer are refused before anything reads them
+    assert sum(name == "chat" and len(data) == len(chat) for name, data in made) > 50  # fewer values are refused before anything reads them
     assert len({repr(harm.request(draw))[:80] for _ in range(200)}) > 15
     version = tmp_path / "adapters" / "drafter" / "target" / "default" / "v000001"
     version.mkdir(parents=True)

@@ -26,6 +26,7 @@ from omnidemo.models import catalogue, folder_model, load, model_files
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.load import ModelError, load_model, pick_device
 from omnidemo.models.transformers_runner import TransformersCache, TransformersRunner, boundaries
+from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
@@ -213,6 +214,24 @@ def test_an_end_that_is_no_id_keeps_no_model_from_loading(
     folder = save(generation={"eos_token_id": ends})
     assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == load_model(str(save()), device="cpu").vocabulary.roles["end"]
     assert [one.getMessage() for one in caplog.records if "eos_token_id in generation_config.json" in one.getMessage()]
+
+
+def test_weights_are_told_apart_by_all_of_them(save: Callable[..., Path], tmp_path: Path) -> None:
+    folder = save()
+    first = weights_digest(folder)
+    copied = shutil.copytree(folder, tmp_path / "moved")
+    assert len(first) == 12 and weights_digest(copied) == first
+    weights = copied / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[-len(data) // 4] ^= 1  # one bit in the middle of the numbers
+    weights.write_bytes(data)
+    changed = weights_digest(copied)
+    (copied / "config.json").write_text((copied / "config.json").read_text() + " ")
+    assert len({first, changed, weights_digest(copied)}) == 3
+    weights.unlink()
+    (copied / "config.json").unlink()
+    with pytest.raises(OSError, match=r"config\.json"):
+        weights_digest(copied)
 
 
 def test_models_of_another_kind(save: Callable[..., Path]) -> None:

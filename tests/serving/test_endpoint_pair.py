@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
 from omnidemo.serving import chat_service
+from omnidemo.serving import services as services_module
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
@@ -78,8 +80,22 @@ def test_a_seed_repeats_under_the_same_fingerprint(app: tuple[Services, Any]) ->
 
     first, learned, other = ask(1), ask(1), ask(2, learn=False)
     assert first[0] == learned[0] == ask(1, "autoregressive")[0] and first[0] != other[0]
-    assert first[1].endswith(".cpu.float32") and first[1].count(".") == 2
+    assert re.fullmatch(r"torch\.cpu\.float32\.[0-9a-f]{12}", first[1])
     assert "ngrams-" in ask(1, "ngram-merge")[1]
+
+
+def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apart(
+    app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, client = app
+    usual = services.conditions(*PAIR)
+    with monkeypatch.context() as patched:
+        patched.setattr(services._pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"}))
+        assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
+    kinds = iter(["torch", "compiled"])
+    monkeypatch.setattr(services_module, "kind_of", lambda runner: next(kinds))
+    made = client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, max_tokens=4, extra_body=QUIET)
+    assert made.system_fingerprint == f"{usual}-then-{usual.replace('torch', 'compiled')}"
 
 
 def test_limits_end_an_answer(app: tuple[Services, Any]) -> None:

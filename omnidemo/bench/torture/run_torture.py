@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from omnidemo.bench.torture import strangers
@@ -24,6 +24,7 @@ from omnidemo.bench.torture.harm import damage
 from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, fixed, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server, served
 from omnidemo.config import DRAFTER, GREEDY, Settings
+from omnidemo.models.names import known_targets
 from omnidemo.serving.pair_loading import build_pair
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
@@ -55,26 +56,29 @@ class TortureRequest:
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
     """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback.
 
-    ValueError, one sentence, where a PostgreSQL server is wanted and cannot be started.
+    ValueError, one sentence, where a PostgreSQL server is wanted and cannot be started, ModelError where the target is not there.
     """
+    (target,), found = known_targets([order.target], Settings.model_construct())  # no OMNIDEMO_*, as the server
+    order = replace(order, target=target)
+    settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": found.model_folders}
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
         folder = (order.keep or Path(made)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         Path(made).chmod(0o711)  # the user that PostgreSQL runs as has to get through
-        _Torture(order, folder, report, tell).run(began + 60 * order.minutes)
+        _Torture(order, folder, settings, report, tell).run(began + 60 * order.minutes)
     report.seconds = time.monotonic() - began
     return report
 
 
 class _Torture:
-    def __init__(self, order: TortureRequest, folder: Path, report: Report, tell: Tell) -> None:
+    def __init__(self, order: TortureRequest, folder: Path, settings: Mapping[str, str], report: Report, tell: Tell) -> None:
         self.order, self.folder, self.report, self.tell = order, folder, report, tell
         self.draw = random.Random(order.seed)
         self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
         storage = folder / "storage"
         self.database: PostgresServer | SqliteFile = self.postgres or SqliteFile(storage / "omnidemo.db")
-        self.settings = USUAL | {"TARGET": order.target}
+        self.settings = settings
         self.server = Server(storage, folder / "server.log", self.settings, order.replicas)
         self.ledgers: list[Path] = []
         self.clients: list[subprocess.Popen[bytes]] = []
@@ -246,7 +250,7 @@ class _Torture:
 
     def _strangers(self) -> None:
         """A public app and two visitors, whose answers are counted as learned from; no update changes what they compare."""
-        with served(self.folder / "public", self.settings | {"PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
+        with served(self.folder / "public", {**self.settings, "PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
             self._foreign(strangers.visits(public.port, self.order.target), "what a visitor tried on another's data")
         self._log(public)
 
