@@ -117,6 +117,9 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
     except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
         raise ValueError(f"{WEIGHTS} is not a safetensors file ({error}): export the adapter again.") from None
     modules = _check_weights(weights, rank)
+    if "lm_head" in modules and "lm_head.weight" not in base:
+        said = "The adapter changes lm_head, and this drafter's output layer is its embedding, which would change with it"
+        raise ValueError(f"{said}: train it as plain LoRA on other layers.")
     weights = {name: tensor * (alpha / (2 * rank)) if name.endswith(PARTS[1]) else tensor for name, tensor in weights.items()}
     # Settings for training and for layers by number say nothing about finished weights.
     known = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "bias": "none", "fan_in_fan_out": bool(config.get("fan_in_fan_out"))}

@@ -64,7 +64,7 @@ def header_of_ignored(given: Mapping[str, Any], form: type[BaseModel]) -> dict[s
     names = list(dict.fromkeys(_unknown(given, form)))
     if not names:
         return {}
-    shown = [quote(name[:LONGEST_NAME], safe=".") for name in names[:MOST_NAMED]]
+    shown = [quote(name[:LONGEST_NAME], safe=".", errors="replace") for name in names[:MOST_NAMED]]
     return {HEADER: ", ".join(shown + ([f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []))}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
-from safetensors.torch import save
+from safetensors.torch import save, save_file
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
@@ -25,6 +25,7 @@ from omnidemo.config import Settings
 from omnidemo.distill import train_step
 from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.worker import TrainingPlan
+from omnidemo.models.model_files import BUNDLED
 from omnidemo.records import AdapterVersion
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 
@@ -241,6 +242,21 @@ def test_an_adapter_that_peft_began_otherwise_is_computed_or_refused(folder: Pat
     else:
         adapter = import_peft(tmp_path / "theirs", folder)
         torch.testing.assert_close(logits(merged(folder, adapter)), logits(model), atol=1e-5, rtol=1e-5)
+
+
+def test_an_output_layer_that_is_the_embedding_takes_no_adapter(tmp_path: Path) -> None:
+    drafter = BUNDLED / "drafter"
+    described = json.loads((drafter / "config.json").read_text())
+    assert described["tie_word_embeddings"]
+    width, words = described["hidden_size"], described["vocab_size"]
+    weights = {"lora_A": torch.randn(4, width), "lora_B": torch.randn(words, 4)}
+    save_file(
+        {f"base_model.model.lm_head.{part}.weight": one for part, one in weights.items()}, str(tmp_path / "adapter_model.safetensors")
+    )
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 4, "lora_alpha": 8, "target_modules": ["lm_head"], "bias": "none"}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(config | {"ensure_weight_tying": True}))
+    with pytest.raises(ValueError, match="lm_head, and this drafter's output layer is its embedding"):
+        import_peft(tmp_path, drafter)
 
 
 Change = Callable[[dict[str, Any], dict[str, Tensor]], object]

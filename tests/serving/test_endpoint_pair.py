@@ -174,6 +174,8 @@ def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:
     ):
         answer = httpx.post(f"{client.base_url}{path}", content=body, headers=headers, timeout=60)
         assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"]
+    ignored = httpx.post(f"{client.base_url}completions", content=b'{"prompt": "duck", "\\ud800x": 1}', headers=headers, timeout=60)
+    assert ignored.status_code == 200 and ignored.headers["X-OmniDemo-Ignored"] == "%3Fx"
 
 
 def test_a_cancelled_stream_is_over_within_half_a_second(app: tuple[Services, Any]) -> None:
