@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -78,7 +79,7 @@ def drafter(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The double in place of the package, here and in processes that are started."""
     folder = tmp_path / "packages"
     folder.mkdir()
@@ -87,7 +88,8 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "llama_cpp", raising=False)
     monkeypatch.setattr(rows_race, "REST", 0.0)
-    return folder
+    yield folder
+    sys.modules.pop("llama_cpp", None)  # the double: other tests of this process mean the package
 
 
 def settings(drafter: str) -> Settings:
@@ -209,5 +211,5 @@ def test_the_command_shows_the_table_and_lines_of_progress(cli: Cli, gguf_target
     result = cli(*asked, "--threads", 1, "--peers", "llama.cpp")
     assert result.code == 0 and "ours ÷ llama.cpp, tiny.Q8_0" in result.out
     assert "loading engines: 2 of 2" in result.err and "turns of engines: 26 of 26" in result.err
-    refused(cli("bench", "--only", "cheese", "--target", gguf_target, "--drafter", drafter), "--only is rows or answers")
+    refused(cli("bench", "--only", "cheese", "--target", gguf_target, "--drafter", drafter), "--only is rows, answers or copies")
     refused(cli(*asked, "--peers", "cheese"), "no peer 'cheese'")

