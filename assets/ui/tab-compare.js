@@ -75,10 +75,10 @@
   const table = (s) => {
     const batch = s.prompts > 1, rows = s.methods.map((method) => [method, s.table.find((row) => row.method === method.name)]).filter(([, row]) => row);
     const cell = (row, key, form) => { const td = omni.td("", true); td.append(...spread(row[key], form).filter(Boolean)); return td; };
-    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true), omni.th("tokens a step", "Block efficiency: tokens per forward pass of the target", true), omni.th("first token", "Time to the first token", true), omni.th("identical", "Same token ids as plain decoding", true)];
+    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true), omni.th("tokens a step", "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included", true), omni.th("c", "What a step of the small model takes, ÷ a step of the big one", true), omni.th("first token", "Time to the first token", true), omni.th("per token", "Time per output token, after the first", true), omni.th("identical", "Same token ids as plain decoding", true)];
     const verdict = (row) => (!row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
     return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "median, with the least and the most of all prompts" : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
-      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "guesses_right", "percent"), cell(row, "block_efficiency", "number"), cell(row, "time_to_first_token", "seconds"),
+      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "guesses_right", "percent"), cell(row, "block_efficiency", "number"), cell(row, "cost_ratio", "number"), cell(row, "time_to_first_token", "seconds"), cell(row, "time_per_output_token", "milliseconds"),
         omni.td(verdict(row), true, { class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "" }))))));
   };
 
@@ -121,7 +121,7 @@
           plots.set(item.key, box);
         }
         const box = plots.get(item.key);
-        box.style.height = `${Math.max(120, 60 + 38 * s.methods.length)}px`;
+        box.style.height = `${item.height ?? Math.max(120, 60 + 38 * s.methods.length)}px`;
         box.setAttribute("aria-label", `${item.title} of ${s.methods.length} methods; the table has the numbers`);
         omni.plot(box, item.figure);
       }

@@ -114,7 +114,8 @@ class _Adaptation:
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         made = pair.generate(prompt, method=settings.method, seed=self.what.seed + count, reuse=False, **self.options)
         self.measurer.settle()
-        self._row("traffic", count, Comparison(count, prompt, settings.method, made, None, None), pair.agreement(made))
+        done = Comparison(count, prompt, settings.method, made, None, None, temperature=self.what.temperature)
+        self._row("traffic", count, done, pair.agreement(made))
         record = RequestRecord(
             session="adapt",
             target=pair.target.name,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.prompt_files import check_prompts
 from omnidemo.bench.report_tables import Spread, Stage, group_by, recorded
 from omnidemo.methods import check_method
+from omnidemo.metrics import Lengths
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.comparison import BASELINE, Comparison, compare
+from omnidemo.serving.comparison import BASELINE, Asked, Comparison, compare, turns_of
 
 # CSV column: metric. The units are in the names.
 FIGURES = {
@@ -20,6 +22,9 @@ FIGURES = {
     "seconds": "seconds",
     "tokens_per_second": "tokens_per_second",
     "time_to_first_token_seconds": "time_to_first_token",
+    "time_per_output_token_seconds": "time_per_output_token",
+    "cost_ratio": "cost_ratio",
+    "guesses_right": "guesses_right",
     "acceptance_rate": "acceptance_rate",
     "alpha": "alpha",
     "block_efficiency_tokens_per_round": "block_efficiency",
@@ -32,8 +37,9 @@ FIGURES = {
     "settle_seconds": "settle_seconds",
     "other_seconds": "other_seconds",
 }
-COLUMNS = ("prompt_index", "method", "speedup", "identical", *FIGURES, "finish_reason", "prompt_tokens", "adapter_version")
-COLUMNS += ("cache_entries", "prompt", "answer")
+COLUMNS = ("prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES)
+COLUMNS += ("rounds_by_tokens", "accepted_by_position", "finish_reason", "prompt_tokens", "adapter_version", "cache_entries")
+COLUMNS += ("prompt", "answer")
 AVERAGED = ("tokens_per_second", "alpha", "acceptance_rate", "block_efficiency", "ngram_hits")
 HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round", "n-grams/round", "identical")
 
@@ -66,12 +72,19 @@ def check_methods(names: Sequence[str]) -> list[str]:
 def csv_row(done: Comparison) -> dict[str, Any]:
     """A result under `COLUMNS`."""
     made = done.generation
+    lengths = Lengths.of(made.rounds)
     return {
         "prompt_index": done.prompt_index,
+        "turn": done.turn,
+        "category": done.category,
+        "temperature": done.temperature,
+        "run": done.run,
         "method": done.method,
         "speedup": done.speedup,
         "identical": done.identical,
         **{column: made.metrics[name] for column, name in FIGURES.items()},
+        "rounds_by_tokens": str(lengths),
+        "accepted_by_position": " ".join(f"{right}/{judged}" for right, judged in zip(lengths.accepted, lengths.judged, strict=True)),
         "finish_reason": made.finish_reason,
         "prompt_tokens": made.prompt_tokens,
         "adapter_version": made.adapter_version,
@@ -81,13 +94,24 @@ def csv_row(done: Comparison) -> dict[str, Any]:
     }
 
 
-def run(pair: Pair, prompts: Sequence[str], methods: Sequence[str], out: Path, **options: Any) -> Iterator[Comparison | Stage]:
-    """Measure the methods of `check_methods`, interleaved and after a warm-up; each result is in the CSV `out` when it is yielded.
+def run(
+    pair: Pair,
+    prompts: Sequence[Asked],
+    methods: Sequence[str],
+    out: Path,
+    temperatures: Sequence[float | None],
+    runs: int = 1,
+    **options: Any,
+) -> Iterator[Comparison | Stage]:
+    """Measure the methods of `check_methods` at each temperature, interleaved and after a warm-up; each result is in the CSV `out` when it
+    is yielded.
 
     The options are those of `serving.comparison.compare`. ValueError, at the call, for prompts that cannot be used.
     """
     check_prompts(pair, prompts)
-    return recorded(compare(pair, prompts, methods, **options), out, COLUMNS, "answers", len(prompts) * len(methods), csv_row)
+    measured = (compare(pair, prompts, methods, temperature=temperature, runs=runs, **options) for temperature in temperatures)
+    total = sum(len(turns_of(asked)) for asked in prompts) * len(methods) * runs * len(temperatures)
+    return recorded(chain.from_iterable(measured), out, COLUMNS, "answers", total, csv_row)
 
 
 def summarise(results: Iterable[Comparison]) -> list[Summary]:

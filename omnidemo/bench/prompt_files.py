@@ -4,54 +4,111 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from omnidemo.config import check_text
 from omnidemo.lines.sample_prompts import prompts
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.prompt_reader import TooLong
+from omnidemo.serving.comparison import Asked, Question, turns_of
 
 Sources = dict[str, list[str]]
 LONGEST = 4_000_000  # characters of a line: more than any window holds
 
 
+# Spec-Bench (2401.07851) reports these eight, which are MT-Bench's, as one.
+MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
+LINE = 'write {"prompt": "…"}'
+QUESTION_LINE = 'write {"prompt": "…"}, or {"category": "…", "turns": ["…", "…"]}'
+Item = TypeVar("Item")
+Number = TypeVar("Number", int, float)
+
+
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
     """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
-    found: list[str] = []
+    return _read(path, lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"), LINE, "prompts", limit)
+
+
+def read_questions(path: Path, limit: int | None = None) -> list[Question]:
+    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`. A `limit` takes so many, evenly over the file, which
+    is sorted by category. A line with a `prompt` is a question of one turn. ValueError, as of `read_prompts`."""
+    found = _read(path, _question, QUESTION_LINE, "questions")
+    return found if limit is None or limit >= len(found) else [found[place * len(found) // limit] for place in range(limit)]
+
+
+def _read(path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None) -> list[Item]:
+    """The `item` of each line's value; its ValueError says what is missing. `form`: how a line is written."""
+    found: list[Item] = []
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, row in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
                 if len(row) > LONGEST:
-                    raise ValueError(f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one prompt on each line")
+                    raise ValueError(f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on each line")
                 if row.strip():
-                    found.append(_prompt(path, number, row))
+                    found.append(_item(path, number, row, item, form))
                 if limit is not None and len(found) >= limit:
                     break
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
     except OSError as error:
-        raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file with a prompt on each line") from None
+        raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file") from None
     if not found:
-        raise ValueError(f'{path} has no prompts; write one {{"prompt": "…"}} on each line')
+        raise ValueError(f"{path} has no {what}; {form} on each line")
     return found
 
 
-def _prompt(path: Path, number: int, row: str) -> str:
+def _item(path: Path, number: int, row: str, item: Callable[[Any], Item], form: str) -> Item:
     try:
-        value = json.loads(row)
+        return item(json.loads(row))
     except json.JSONDecodeError as error:
-        why = f"this is not JSON ({error.msg} at column {error.colno})"
-        raise ValueError(f'{path}, line {number}: {why}; write {{"prompt": "…"}}') from None
+        why = f"this is not JSON ({error.msg} at column {error.colno}); {form}"
     except RecursionError:
-        raise ValueError(f'{path}, line {number}: this is nested too deeply; write {{"prompt": "…"}}') from None
-    prompt = value.get("prompt") if isinstance(value, dict) else value
-    if not isinstance(prompt, str) or not prompt.strip():
-        raise ValueError(f'{path}, line {number}: there is no prompt; write {{"prompt": "…"}}')
-    try:
-        check_text(prompt)
+        why = f"this is nested too deeply; {form}"
+    except Missing as error:
+        why = f"{error}; {form}"
     except ValueError as error:
-        raise ValueError(f"{path}, line {number}: {error}") from None
-    return prompt
+        why = str(error)
+    raise ValueError(f"{path}, line {number}: {why}")
+
+
+class Missing(ValueError):
+    """A line does not have what it must."""
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Missing(f"there is no {what}")
+    return check_text(value)
+
+
+def _question(value: Any) -> Question:
+    if not isinstance(value, dict) or "turns" not in value:
+        return Question((_text(value.get("prompt") if isinstance(value, dict) else value, "prompt and no list of turns"),))
+    if not isinstance(value["turns"], list) or not value["turns"]:
+        raise Missing("there is no list of turns")
+    category = value.get("category") or ""
+    if not isinstance(category, str):
+        raise Missing("the category is no text")
+    return Question(tuple(_text(turn, "text in one of the turns") for turn in value["turns"]), check_text(category))
+
+
+def group_of(category: str) -> str:
+    """The category under which Spec-Bench reports a question."""
+    return "mt_bench" if category in MT_BENCH else category
+
+
+def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
+    """The questions whose first turn the target can read."""
+
+    def fits(question: Question) -> bool:
+        try:
+            return bool(pair.prompt_ids(question.turns[0]))
+        except TooLong:
+            return False
+
+    return [question for question in found if fits(question)]
 
 
 def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
@@ -88,20 +145,21 @@ def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
     return traffic, held
 
 
-def numbers(text: str, what: str) -> list[int]:
-    """The whole numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or none."""
+def numbers(text: str, what: str, kind: Callable[[str], Number] = int) -> list[Number]:
+    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or none."""
     try:
-        found = [int(part) for part in text.split(",") if part.strip()]
+        found = [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
         found = []
     if not found:
-        raise ValueError(f"{what} is {text!r}; give whole numbers with commas between, such as 2,4,8")
+        raise ValueError(f"{what} is {text!r}; give {'whole numbers' if kind is int else 'numbers'} with commas between, such as 0,1")
     return list(dict.fromkeys(found))
 
 
-def check_prompts(pair: Pair, found: Iterable[str]) -> None:
-    """ValueError for a prompt that the target cannot read."""
-    for prompt in found:
+def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
+    """ValueError for a prompt, or a first turn, that the target cannot read."""
+    for asked in found:
+        prompt = turns_of(asked)[0]
         try:
             pair.prompt_ids(prompt)
         except ValueError as error:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnidemo.cli.common import SPREAD, collect, collected, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collect, collected, command_line, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Out, Prompts, Quick, Target, Temperature
 
 NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; "
@@ -16,45 +16,76 @@ NAMES += "all: all of these but training-cost."
 
 
 def compare(
-    prompts: Prompts,
     csv: Out,
+    prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')] = None,
+    spec_bench: Annotated[Path | None, typer.Option(help="Or Spec-Bench's file: question_id, category, turns on each line.")] = None,
     methods: Annotated[str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")] = "ngram-exact",
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many prompts of the file.")] = None,
-    temperature: Temperature = 0.0,
+    limit: Annotated[int | None, typer.Option(min=1, help="Use so many: the first prompts, or questions taken evenly.")] = None,
+    temperature: Annotated[str, typer.Option(help="0 is greedy; several with commas between.")] = "0",
+    runs: Annotated[int, typer.Option(min=1, help="Interleaved runs of each method on each prompt.")] = 1,
     own_manner: Annotated[bool, typer.Option("--own-manner", help="Sample as the target's card says, whatever the temperature.")] = False,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head.")] = "fixed",
     copying: Annotated[bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")] = True,
     seed: int = 0,
+    no_seed: Annotated[
+        bool, typer.Option("--no-seed", help="Above temperature 0 accept with min(1, p/q), as papers do: each method another text.")
+    ] = False,
     fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
+    report: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, too.")] = None,
     target: Target = None,
     drafter: Drafter = None,
     storage: KeptIn = None,
 ) -> None:
-    """Measure methods on the same prompts, interleaved.
+    """Measure methods on the same prompts, interleaved, and print the tables that papers print.
 
     Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is given.
     """
     settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
     from omnidemo.api import load_pair
-    from omnidemo.bench import compare_methods
-    from omnidemo.bench.prompt_files import check_writable, read_prompts
+    from omnidemo.backends import compile_kernels
+    from omnidemo.bench import arena, compare_methods
+    from omnidemo.bench.prompt_files import check_writable, fitting, numbers, read_prompts, read_questions
+    from omnidemo.bench.report_tables import markdown_table
+    from omnidemo.bench.report_tables import report as page
     from omnidemo.config import GREEDY, GenerationConfig
 
-    texts = read_prompts(prompts, limit)
+    if (prompts is None) == (spec_bench is None):
+        raise ValueError("give either --prompts or --spec-bench, a JSON Lines file")
+    asked: list[Any] = read_questions(spec_bench, limit) if spec_bench else read_prompts(prompts or Path(), limit)
+    temperatures = [None] if own_manner else numbers(temperature, "--temperature", float)
     options: dict[str, Any] = {} if own_manner else GREEDY.options
     options |= {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
-    options |= {"temperature": None if own_manner else temperature, "draft_policy": draft_policy, "copying": copying}
-    GenerationConfig.of(**options)
+    options |= {"draft_policy": draft_policy, "copying": copying}
+    for each in temperatures:
+        GenerationConfig.of(**options | {"temperature": each})
+    options.pop("temperature", None)
     names = compare_methods.check_methods(names_in(methods))
-    check_writable(csv)
+    for file in [csv, *([report] if report else [])]:
+        check_writable(file)
     pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
+    if pair.target.device.type == "cpu" and settings.backend != "reference":
+        compile_kernels.wait()
     if fill_cache or settings.warm_start:
         pair.fill_cache()
-    with collected(compare_methods.run(pair, texts, names, csv, seed=seed, **options)) as results:
-        lines = [[summary.method, *summary.cells()] for summary in compare_methods.summarise(results)]
-        show(("method", *compare_methods.HEADINGS), lines, f"{SPREAD} Rows: {csv}")
+    if spec_bench:
+        asked, given = fitting(pair, asked), len(asked)
+        if not asked:
+            raise ValueError(f"no question of {spec_bench} fits the window of {pair.target.name}; choose another target")
+        if len(asked) < given:
+            typer.echo(f"{given - len(asked)} of {given} questions are left out, for they do not fit the window of the target.", err=True)
+    measured = compare_methods.run(pair, asked, names, csv, temperatures, runs, seed=None if no_seed else seed, **options)
+    with collected(measured) as results:
+        found = list(arena.tables(results))
+        for title, headings, lines in found:
+            typer.echo(f"\n{title}")  # a title of the table would be broken at the table's width
+            show(headings, lines)
+        typer.echo(f"{arena.NOTE} Rows: {csv}", err=True)
+        if report and found:
+            about = {"command": command_line(), "target": pair.target.name, "drafter": pair.drafter.name, "asked": len(asked), "runs": runs}
+            sections = [f"## {title}\n\n{markdown_table(headings, lines)}" for title, headings, lines in found]
+            report.write_text(page("Methods side by side", arena.NOTE, about, sections), encoding="utf-8")
 
 
 def compare_peer(

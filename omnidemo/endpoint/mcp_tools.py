@@ -30,6 +30,7 @@ from omnidemo.endpoint.request_body import (
     checked,
 )
 from omnidemo.methods import METHODS
+from omnidemo.metrics import Lengths
 from omnidemo.records import Generation, Round
 from omnidemo.serving.comparison import BASELINE, Comparison
 from omnidemo.serving.public_services import PublicServices
@@ -87,10 +88,19 @@ class Figures(BaseModel):
     tokens: int = Field(description="Tokens of the target that were written.")
     seconds: float | None
     tokens_per_second: float | None
-    tokens_per_round: float | None = Field(description="Tokens for each pass of the target; 1 without guessing.")
+    time_to_first_token: float | None = Field(description="Seconds, reading of the prompt included.")
+    time_per_output_token: float | None = Field(description="Seconds for each token after the first pass.")
+    tokens_per_round: float | None = Field(
+        description="Tokens for each pass of the target, its own included: the mean accepted length; 1 without guessing."
+    )
     acceptance: float | None = Field(
         description="Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without any."
     )
+    acceptance_by_position: list[float] = Field(
+        description="Share of the proposals accepted at each position of a draft, of those with all before it accepted; copies included."
+    )
+    passes_by_tokens: list[int] = Field(description="How many passes of the target wrote 0, 1, 2 … tokens.")
+    cost_ratio: float | None = Field(description="Seconds of the drafter per drafted token ÷ those of a pass of the target.")
     copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
         description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, copied stood in the text or"
@@ -198,6 +208,7 @@ async def _run(
 
 
 def _figures(made: Generation) -> dict[str, Any]:
+    lengths = Lengths.of(made.rounds)
     return {
         "method": made.method,
         "text": made.text,
@@ -206,6 +217,11 @@ def _figures(made: Generation) -> dict[str, Any]:
         "tokens_per_second": made.metrics.get("tokens_per_second"),
         "tokens_per_round": made.metrics.get("block_efficiency"),
         "acceptance": made.metrics.get("acceptance_rate"),
+        "time_to_first_token": made.metrics.get("time_to_first_token"),
+        "time_per_output_token": made.metrics.get("time_per_output_token"),
+        "acceptance_by_position": lengths.by_position,
+        "passes_by_tokens": list(lengths.rounds),
+        "cost_ratio": made.metrics.get("cost_ratio"),
         "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],

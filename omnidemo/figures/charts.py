@@ -222,6 +222,7 @@ class Series:
     values: Sequence[float | None]
     spread: Sequence[float | None] = ()
     dashed: bool = False
+    colour: str = ""  # empty: the next of the palette
 
 
 def lines(
@@ -239,11 +240,31 @@ def lines(
         look: dict[str, Any] = {
             "mode": "lines+markers" if len(one.xs) <= 20 else "lines",
             "connectgaps": True,
-            "line": {"color": PALETTE[place % len(PALETTE)], "width": 2, "dash": "dash" if one.dashed else "solid"},
+            "line": {"color": one.colour or PALETTE[place % len(PALETTE)], "width": 2, "dash": "dash" if one.dashed else "solid"},
             "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
             **_whiskers("error_y", one.spread, thickness=1, width=3),
         }
         traces.append(_scatter(one.xs, [finite(value) for value in one.values], one.name, **look))
-    layout: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
+    return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, base))
+
+
+def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: str = ".2f") -> Figure:
+    """The values of several series beside each other at each x, which are whole numbers, and a legend."""
+    traces = [
+        {
+            "type": "bar",
+            "x": list(one.xs)[: len(one.values)],
+            "y": [finite(value) for value in one.values],
+            "name": escape(one.name),
+            "marker": {"color": one.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
+        }
+        for place, one in enumerate(series)
+    ]
+    return _with_legend(traces, xtitle, ytitle, form, barmode="group", bargap=0.25)
+
+
+def _with_legend(traces: Sequence[Any], xtitle: str, ytitle: str, form: str, **layout: Any) -> Figure:
+    legend: dict[str, Any] = {"showlegend": True, "legend": {"orientation": "h", "yanchor": "top", "y": -0.18}}
     xaxis, yaxis = {"title": axis_title(xtitle)}, {"title": axis_title(ytitle), "tickformat": form}
-    return make_figure(traces, "", xaxis=xaxis, yaxis=yaxis, **layout, **mark_layout(found, base))
+    return make_figure(traces, "", xaxis=xaxis, yaxis=yaxis, **legend, **layout)

@@ -21,7 +21,7 @@ from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, RequestRecord, Round
 from omnidemo.serving.adaptation_service import AdaptationService
-from omnidemo.serving.comparison import Comparison, compare
+from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
@@ -181,7 +181,7 @@ class ChatService:
         *,
         target: str,
         drafter: str,
-        prompts: Sequence[str],
+        prompts: Sequence[Asked],
         methods: Sequence[str],
         max_new_tokens: int,
         temperature: float,

@@ -17,7 +17,7 @@ from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
-from omnidemo.serving.comparison import Comparison
+from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
 from omnidemo.serving.services import Services
@@ -180,10 +180,10 @@ class PublicServices:
             if index + 1 < count:  # each prompt counts as an answer, when it begins
                 self._begin(visitor)
 
-    def compare(self, *, prompts: Sequence[str], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
+    def compare(self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
         visitor = self._visitor()
         if visitor is not None:
-            if len(prompts) > MOST_PROMPTS:
+            if sum(len(turns_of(asked)) for asked in prompts) > MOST_PROMPTS:
                 raise Refused(f"A comparison takes at most {MOST_PROMPTS} prompts here; choose fewer.")
             self._begin(visitor)
             max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)

@@ -8,14 +8,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omnidemo.bench.prompt_files import read_prompts
+from omnidemo.bench.prompt_files import read_questions
 from omnidemo.bench.report_tables import csv_table
 from omnidemo.figures import charts, layout
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
 from omnidemo.methods import BASELINE
+from omnidemo.metrics import Lengths
 from omnidemo.private_folders import without_folders
-from omnidemo.serving.comparison import FRESH, Comparison
+from omnidemo.records import Round
+from omnidemo.serving.comparison import FRESH, Asked, Comparison, Question, turns_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import finite, round_lines
@@ -35,20 +37,24 @@ MEASURED = {
     "copied_share": "copied_share",
     "copies_right_share": "copies_right",
     "time_to_first_token_seconds": "time_to_first_token",
+    "time_per_output_token_seconds": "time_per_output_token",
+    "cost_ratio": "cost_ratio",
     "draft_seconds": "draft_seconds",
     "verify_seconds": "verify_seconds",
     "settle_seconds": "settle_seconds",
     "other_seconds": "other_seconds",
     "engine_overhead_share": "engine_overhead",
 }
-SUMMARY = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "time_to_first_token")
+SUMMARY = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "cost_ratio", "time_to_first_token")
+SUMMARY += ("time_per_output_token",)
+MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
 
-def read_batch(path: str | Path) -> list[str]:
-    """The prompts of an uploaded JSON Lines file. Refused, with the line's number, for a file that cannot serve."""
+def read_batch(path: str | Path) -> list[Question]:
+    """The questions of an uploaded JSON Lines file. Refused, with the line's number, for a file that cannot serve."""
     try:
-        prompts = read_prompts(Path(path))
+        prompts = read_questions(Path(path))
     except ValueError as error:
         raise Refused(without_folders(f"{error}.")) from None
     if len(prompts) > MOST_PROMPTS:
@@ -103,19 +109,45 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
     return out if rows else []
 
 
+def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Of the methods that proposed something: how often a guess at each position was right, and how many tokens the steps brought."""
+    known = {method: own for method, own in lengths.items() if own.proposed}
+    if not known:
+        return []
+    longest, most = (max(map(len, values)) for values in zip(*((own.judged, own.rounds) for own in known.values()), strict=True))
+    positions, counts = range(1, min(longest, MOST_POSITIONS) + 1), range(1, min(most - 1, MOST_POSITIONS + 1) + 1)
+    right, shares = [], []
+    for method, own in known.items():
+        name, colour = titles.get(method, method), layout.method_colour(method)
+        right.append(charts.Series(name, positions, own.by_position[: len(positions)], colour=colour))
+        parts = [part / sum(own.rounds) for part in own.rounds[1 : counts[-1] + 1]]
+        shares.append(charts.Series(name, counts, parts, colour=colour))
+    found = (
+        ("by_position", "Guesses right by position", charts.lines, right, "position in the guess", "of those with all before it right"),
+        ("rounds", "Tokens a step brought", charts.grouped_bars, shares, "tokens per step of the big model", "of the steps"),
+    )
+    return [
+        {"key": key, "title": title, "height": 260, "figure": draw(series, xtitle=across, ytitle=up, form=".0%")}
+        for key, title, draw, series, across, up in found
+    ]
+
+
 class ComparisonView:
     """The results of one run: what the page shows and the rows of the CSV."""
 
     def __init__(
-        self, services: PublicServices, run: str, prompts: Sequence[str], methods: Sequence[str], common: Mapping[str, Any]
+        self, services: PublicServices, run: str, prompts: Sequence[Asked], methods: Sequence[str], common: Mapping[str, Any]
     ) -> None:
         self.infos = {info.name: info for info in services.methods()}
-        self.prompts, self.methods, self.common = list(prompts), list(methods), common
+        self.methods, self.common = list(methods), common
         self.results: list[dict[str, Any]] = []
+        self.rounds: dict[str, list[Round]] = {}
         self.csv: list[dict[str, Any]] = []
         line = services.settings.domain  # as `ChatService.compare` takes it
-        self.runs = RUNS if len(prompts) == 1 else 1
-        self.head = {"run": run, "prompts": len(prompts), "runs": self.runs, "total": len(prompts) * len(methods) * self.runs}
+        count = sum(len(turns_of(asked)) for asked in prompts)
+        self.single = count == 1
+        self.runs = RUNS if self.single else 1
+        self.head = {"run": run, "prompts": count, "runs": self.runs, "total": count * len(methods) * self.runs}
         self.head |= {"line": DEFAULT if line == AUTO else line}
 
     def add(self, comparison: Comparison) -> None:
@@ -123,7 +155,8 @@ class ComparisonView:
         generation, metrics = comparison.generation, comparison.generation.metrics
         about = {"method": comparison.method, "identical": comparison.identical, "speedup": finite(comparison.speedup)}
         result = {key: finite(value) for key, value in metrics.items()} | about | {"version": generation.adapter_version}
-        if len(self.prompts) == 1:
+        self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
+        if self.single:
             result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
         self.results.append(result)
         row = {  # in the order of the columns
@@ -133,15 +166,18 @@ class ComparisonView:
             "adapter_version": generation.adapter_version,
             "method": comparison.method,
             "prompt_index": comparison.prompt_index,
+            "turn": comparison.turn,
+            "category": comparison.category,
             "repetition": comparison.run,
             **{name: self.common[name] for name in ("seed", "temperature", "draft_length", "max_new_tokens")},
             "tokens": len(generation.token_ids),
             "rounds": len(generation.rounds),
             **{column: finite(metrics.get(key), 6) for column, key in MEASURED.items()},
+            "rounds_by_tokens": str(Lengths.of(generation.rounds)),
             "measured_speedup": finite(comparison.speedup),
             "identical_to_autoregressive": comparison.identical,
             "finish_reason": generation.finish_reason,
-            "prompt": self.prompts[comparison.prompt_index],
+            "prompt": comparison.prompt,
             "answer": generation.text,
         }
         self.csv.append(row)
@@ -150,7 +186,8 @@ class ComparisonView:
         """The value of the `compare` widget."""
         table = summary(self.results, self.methods)
         titles = {name: text.method_title(info) for name, info in self.infos.items()} | text.LANES
-        lanes = [self._middle(row) for row in table if row["n"]] if len(self.prompts) == 1 else []
+        lanes = [self._middle(row) for row in table if row["n"]] if self.single else []
+        lengths = {name: Lengths.of(self.rounds[name]) for name in self.methods if name in self.rounds}
         methods = [
             {
                 "name": name,
@@ -161,7 +198,8 @@ class ComparisonView:
             for name in self.methods
         ]
         now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
-        found = {"methods": methods, "lanes": lanes, "table": table, "charts": bar_charts(table, titles), "base": BASELINE in self.methods}
+        drawn = [*bar_charts(table, titles), *length_charts(lengths, titles)]
+        found = {"methods": methods, "lanes": lanes, "table": table, "charts": drawn, "base": BASELINE in self.methods}
         return for_browser(self.head | now | found)
 
     def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,16 +99,32 @@ def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> N
         assert row["speedup"] == pytest.approx(row["tokens_per_second"] / base["tokens_per_second"])
     assert table["prompt"].str.lstrip("'").drop_duplicates().tolist() == TEXTS[:3]
     assert not table["prompt"].str.startswith("=").any()  # a spreadsheet would run it
-    mean = table.groupby("method")["block_efficiency_tokens_per_round"].mean()
-    for method in mean.index:
-        line = next(line for line in result.out.splitlines() if line.strip().startswith(method))
-        assert f"{mean[method]:.2f} ±" in line and "3/3" in line
+    totals = table.groupby("method")[["tokens", "rounds"]].sum()
+    for method, total in totals.iterrows():
+        line = next(line for line in result.out.splitlines() if line.strip().startswith(str(method)))
+        assert line.split()[1:3] == ["3", f"{total['tokens'] / total['rounds']:.2f}"] and line.split()[-1] == "3/3"
 
 
 def test_compare_above_temperature_0_has_one_text_for_one_seed(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     out = tmp_path / "warm.csv"
     assert cli("compare", "--prompts", prompts, "--limit", 1, "--temperature", 1, "--max-new-tokens", 8, "--csv", out, *names).code == 0
     assert pd.read_csv(out)["identical"].all()
+
+
+def test_compare_reads_questions_of_two_turns_at_two_temperatures(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    asked, out, report = tmp_path / "question.jsonl", tmp_path / "arena.csv", tmp_path / "arena.md"
+    rows = [("writing", TEXTS[0]), ("rag", TEXTS[3]), ("rag", "ducks " * 999)]
+    asked.write_text("\n".join(json.dumps({"question_id": 81, "category": one, "turns": [text]}) for one, text in rows))
+    options = ["--temperature", "0,1", "--runs", 2, "--max-new-tokens", 8, "--csv", out, "--report", report, *names]
+    result = cli("compare", "--spec-bench", asked, *options)
+    assert result.code == 0 and "1 of 3 questions are left out" in result.err, result.err
+    table = pd.read_csv(out)
+    assert table.groupby(["temperature", "category", "method", "run"]).size().tolist() == [1] * 16 and table["identical"].all()
+    assert "Median speedup (τ) by category, temperature 1" in result.out and "## Methods, temperature 0" in report.read_text()
+    free = pd.read_csv(out) if cli("compare", "--spec-bench", asked, "--limit", 1, "--no-seed", *options).code == 0 else None
+    assert free is not None and free[free["temperature"] == 1]["identical"].isna().all()
+    refused(cli("compare", "--csv", out, *names), "give either --prompts or --spec-bench")
+    refused(cli("compare", "--spec-bench", asked, "--prompts", asked, "--csv", out, *names), "give either")
 
 
 def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from omnidemo.config import Settings
 from omnidemo.methods import AUTO
 from omnidemo.records import Generation, RequestRecord
-from omnidemo.serving.comparison import Comparison
+from omnidemo.serving.comparison import Comparison, Question
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
@@ -40,7 +40,7 @@ def answer(text: str = "a b c", method: str = "ngram-exact") -> Generation:
 def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
     file = tmp_path / "batch.jsonl"
     file.write_text('\ufeff{"prompt": "one"}\n\n{"prompt": "zwei ä", "id": 3}\n', encoding="utf-8")
-    assert read_batch(file) == ["one", "zwei ä"]
+    assert read_batch(file) == [Question(("one",)), Question(("zwei ä",))]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) 
         (b'{"text": "a"}', "line 1: there is no prompt"),
         (b'["a"]', "line 1: there is no prompt"),
         (b'{"prompt": "  "}', "line 1: there is no prompt"),
-        (b"\n\n", "has no prompts"),
+        (b"\n\n", "has no questions"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b'{"prompt": "a"}\n' * 501, "more than 500"),
     ],
@@ -99,13 +99,15 @@ def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
     assert "<" not in text  # nothing that looks like markup travels
     assert (value["done"], value["total"], value["base"]) == (3, 6, True)
     assert len(value["lanes"]) == 1 and value["lanes"][0]["speedup"] == [1.7, 1.5, 1.9] and value["lanes"][0]["identical"] is True
-    assert [chart["key"] for chart in value["charts"]] == ["tokens_per_second", "block_efficiency"]
+    assert [chart["key"] for chart in value["charts"]] == ["tokens_per_second", "block_efficiency", "by_position", "rounds"]
+    shares = value["charts"][3]["figure"]["data"][0]["y"]
+    assert sum(shares) == pytest.approx(1.0)  # of all the rounds of its three runs
 
 
 def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     results = board(["=SUM(A1)", 'a\n"b"'], ["ngram-exact"])
     results.add(Comparison(0, "=SUM(A1)", "ngram-exact", answer(), None, 0.8))
-    results.add(Comparison(1, "b", "ngram-exact", answer("@x"), False, None))
+    results.add(Comparison(1, 'a\n"b"', "ngram-exact", answer("@x"), False, None))
     assert json.loads(results.json("done"))["lanes"] == []
     path = write_csv(tmp_path / "rows.csv", results.csv)
     with path.open(encoding="utf-8-sig", newline="") as file:

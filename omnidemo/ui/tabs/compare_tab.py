@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.methods import AUTO, BASELINE
-from omnidemo.serving.comparison import FRESH, TODAY
+from omnidemo.serving.comparison import FRESH, TODAY, Asked, turns_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
@@ -35,7 +35,7 @@ def _run(
     run_id: str,
     target: str,
     drafter: str,
-    read: Callable[[], list[str]],
+    read: Callable[[], Sequence[Asked]],
     methods: Sequence[str],
     temperature: float,
     length: float,
@@ -48,7 +48,7 @@ def _run(
         prompts, chosen = read(), [info.name for info in _methods(services) if info.name in methods]
         if not chosen:
             raise Refused("No method is chosen. Tick at least one, plain decoding among them for speedups.")
-        if not any(prompt.strip() for prompt in prompts):
+        if not any(str(turn).strip() for asked in prompts for turn in turns_of(asked)):
             raise Refused("There is no prompt. Type one, or pick an example.")
         load_ready(services, target, drafter, "Run again when it is ready.")
         refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen}
@@ -75,7 +75,7 @@ def _run(
         asked: dict[str, Any] = {"target": target, "drafter": drafter, "prompts": prompts, "methods": chosen, "runs": view.runs}
         for comparison in services.compare(**asked, cancel=cancel, **options):
             view.add(comparison)
-            if len(prompts) == 1 or time.monotonic() - shown_at >= UPDATE_SECONDS:
+            if view.single or time.monotonic() - shown_at >= UPDATE_SECONDS:
                 shown_at = time.monotonic()
                 yield view.json("running"), gr.skip()
         end = "stopped" if cancel.is_set() else "done"
@@ -138,7 +138,7 @@ def build(services: PublicServices, shell: Shell) -> None:
                     )
                     count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
                 file = gr.File(
-                    label='…or JSON Lines: {"prompt": "…"} per line',
+                    label='…or JSON Lines: {"prompt": "…"}, or Spec-Bench\'s {"turns": ["…", "…"]}',
                     file_types=[".jsonl", ".json", ".txt"],
                     type="filepath",
                     height=140,
@@ -159,7 +159,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     def compare_batch(
         session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
     ) -> Iterator[Any]:
-        def read() -> list[str]:
+        def read() -> Sequence[Asked]:
             return read_batch(file) if file else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
 
         yield from run(session, run_id, target, drafter, read, *more)
