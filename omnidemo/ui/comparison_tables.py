@@ -126,10 +126,13 @@ def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> 
         ("by_position", "Guesses right by position", charts.lines, right, "position in the guess", "of those with all before it right"),
         ("rounds", "Tokens a step brought", charts.grouped_bars, shares, "tokens per step of the big model", "of the steps"),
     )
-    return [
-        {"key": key, "title": title, "height": 260, "figure": draw(series, xtitle=across, ytitle=up, form=".0%")}
-        for key, title, draw, series, across, up in found
-    ]
+    out = []
+    for key, title, draw, series, across, up in found:
+        figure = draw(series, xtitle=across, ytitle=up, form=".0%")
+        figure["layout"]["xaxis"]["dtick"] = 1  # whole numbers
+        figure["layout"]["yaxis"]["rangemode"] = "tozero"
+        out.append({"key": key, "title": title, "height": 260, "figure": figure})
+    return out
 
 
 class ComparisonView:

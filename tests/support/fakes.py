@@ -23,7 +23,7 @@ from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
-from omnidemo.serving.comparison import Comparison
+from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
 from omnidemo.store.database import StoreStatus
@@ -369,7 +369,7 @@ class FakeServices:
         yield replace(generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line)
 
     def compare(
-        self, *, prompts: Sequence[str], methods: Sequence[str], cancel: threading.Event | None = None, **more: Any
+        self, *, prompts: Sequence[Asked], methods: Sequence[str], cancel: threading.Event | None = None, **more: Any
     ) -> Iterator[Comparison]:
         """Scripted answers; the baseline takes twice as long. The last item of a cancelled one is missing, as of a real one."""
         self.calls.append({"prompts": list(prompts), "methods": list(methods), **more})
@@ -379,14 +379,15 @@ class FakeServices:
                 raise ValueError(f"there is no method {name}; choose one of {', '.join(sorted(known))}")
         for name in methods:
             plain = name == "autoregressive"
-            rounds = script(f"You said: {prompts[0]}\n{HOSTILE}", seed=len(prompts[0]), plain=plain)
+            said = str(turns_of(prompts[0])[0])
+            rounds = script(f"You said: {said}\n{HOSTILE}", seed=len(said), plain=plain)
             for _ in rounds:
                 if cancel is not None and cancel.is_set():
                     return
                 time.sleep(self.pace)
             baseline = "autoregressive" in methods
             made = generation(rounds, 2.0 if plain else 1.0, name)
-            yield Comparison(0, prompts[0], name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None)
+            yield Comparison(0, said, name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None)
 
     def manner(self, target: str, drafter: str) -> Manner:
         return self.own_manner
