@@ -223,7 +223,7 @@ class GenerationConfig(BaseModel):
     domain: the adapter line that drafts, and that the answer may teach.
     seed: fixes the text above temperature 0: the same by every lossless method, draft policy and adapter version as by plain decoding, and
         after any learning, but for near-ties of rounding (`SharedNoise` in `decoding/randomness.py`). None: numbers that never come again.
-        By the lossy `ngram-merge` it repeats a run only while adapter and n-grams stay the same, and not with "cost".
+        By lossy methods and `block-verification` it repeats a run only while adapter and n-grams stay the same, and not with "cost".
     stop: strings after which the answer ends; they stay in it.
     learn: whether the answer may feed the n-gram cache and the learners.
     reuse: go on from a conversation that begins like the prompt.

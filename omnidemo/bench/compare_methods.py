@@ -47,7 +47,7 @@ HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round"
 @dataclass(frozen=True, slots=True)
 class Summary:
     """One method over all prompts. `figures`: "speedup" (tokens/s over the baseline's on the same prompt), then the metrics `AVERAGED`.
-    `identical`: how many answers have the baseline's ids; None above temperature 0 by a lossy method."""
+    `identical`: how many answers have the baseline's ids; None above temperature 0 where a seed does not fix the text."""
 
     method: str
     prompts: int

@@ -144,7 +144,7 @@ def _gap(case: Case, position: int, tokens: tuple[int, int], logits: tuple[float
     heat = case["temperature"]
     if heat == 0.0:
         return logits[0] - logits[1]
-    if not METHODS[case["method"]].lossless:
+    if not METHODS[case["method"]].coupled:
         return None
     one, two = (-math.log(-math.log((float(n) + 0.5) / 2**32)) for n in noise(case["seed"], position, 0, rows)[list(tokens)])
     return (logits[0] - logits[1]) / heat + one - two

@@ -22,6 +22,7 @@ class Method:
     name: ClassVar[str]
     title: ClassVar[str]
     lossless: ClassVar[bool]
+    coupled: ClassVar[bool] = True  # whether target and drafter share the noise of a seed, which then fixes the text
     help: ClassVar[str]
     drafts: ClassVar[bool] = True  # whether the drafter drafts
     copies: ClassVar[bool] = True  # whether drafts may be copied from the text instead
@@ -66,12 +67,7 @@ class Method:
         if context.rng.shared:
             return self._accept_equal(context, draft, logits)
         proposal = draft.proposal
-        distribution: Callable[[int], Probs]  # of a row; only that which a token is drawn from is needed
-        if context.stats is not None and context.sampling.plain:
-            distribution, p = context.stats.probs, context.stats.tempered_probs(proposal)
-        else:
-            rows = context.sampling.probs(logits)
-            distribution, p = rows.__getitem__, chosen(rows, proposal)
+        distribution, p = target_rows(context, proposal, logits)
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id < 0:
@@ -117,6 +113,15 @@ class Method:
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(draft.slots), best[-1], False, accepts)
+
+
+def target_rows(context: RoundContext, proposal: Sequence[int], logits: Logits) -> tuple[Callable[[int], Probs], list[float]]:
+    """The target's distribution [T] by row of its logits, of which only those that are asked for are computed, and its probability of each
+    proposed token."""
+    if context.stats is not None and context.sampling.plain:
+        return context.stats.probs, context.stats.tempered_probs(proposal)
+    rows = context.sampling.probs(logits)
+    return rows.__getitem__, chosen(rows, proposal)
 
 
 def slot_of(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:

@@ -160,10 +160,11 @@ def stream_of(path: Sequence[int]) -> int:
     return stream or 1
 
 
-def randomness_of(seed: int | None, lossless: bool, tokens: int, begun: int = 0) -> Randomness:
-    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the text of a lossless method. The
-    rule of one that is not is another one with other noise, so it has a stream, each part of an answer its own."""
-    if seed is None or not lossless:
+def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) -> Randomness:
+    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the text of a coupled method. The
+    others have a stream, each part of an answer its own: what is not lossless has another rule with other noise, and block verification
+    needs rejections of its own."""
+    if seed is None or not coupled:
         return Sampler(seed if seed is None or not begun else (seed, begun))
     return SharedNoise(seed, tokens)
 

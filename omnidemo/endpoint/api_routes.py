@@ -127,7 +127,7 @@ class Endpoint:
         self, front: PublicServices, model: ModelId, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
     ) -> tuple[Begin, Fingerprint]:
         """How the answer to a request begins, and what names the conditions under which its seed repeats it: what the target's own numbers
-        depend on, and for a lossy method above temperature 0, whose guesses show in the text, what they came from."""
+        depend on, and for a method that is not `coupled` above temperature 0, whose guesses show in the text, what they came from."""
         settings = front.settings
         options: dict[str, Any] = {
             "target": model.target,
@@ -157,7 +157,7 @@ class Endpoint:
             with suppress(RuntimeError):  # the pair may have left meanwhile
                 after = front.conditions(model.target, model.drafter)
                 conditions = before if after == before else f"{before}-then-{after}"  # its passes were compiled within this answer
-            if METHODS[made.method].lossless:
+            if METHODS[made.method].coupled:
                 return conditions
             return f"{conditions}.{made.method}.{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
 

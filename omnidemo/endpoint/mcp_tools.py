@@ -119,7 +119,9 @@ class GenerateResult(Figures):
 
 class Compared(Figures):
     speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
-    identical: bool | None = Field(description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by a lossy method.")
+    identical: bool | None = Field(
+        description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by lossy methods and block-verification."
+    )
 
 
 class CompareResult(BaseModel):

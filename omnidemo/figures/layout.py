@@ -25,6 +25,7 @@ METHOD_COLOURS = {
     "ngram-exact": ACCENT,
     "ngram-merge": "#b45309",
     "token-intersection": "#0f766e",
+    "block-verification": "#a16207",
     "string-exact-match": "#7c3aed",
     "string-rejection": "#be185d",
     "union": "#4d7c0f",

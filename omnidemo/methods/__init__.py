@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from omnidemo.decoding.method import Method
 from omnidemo.methods.autoregressive import Autoregressive
+from omnidemo.methods.block_verification import BlockVerification
 from omnidemo.methods.copy import Copy
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.methods.ngram_merge import NgramMerge
@@ -20,7 +21,8 @@ AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact m
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        NgramExact, NgramMerge, TokenIntersection, StringExactMatch, StringRejection, Union, Speculative, Copy, Autoregressive,
+        NgramExact, NgramMerge, TokenIntersection, BlockVerification, StringExactMatch, StringRejection, Union, Speculative, Copy,
+        Autoregressive,
     )
 }  # fmt: skip
 

@@ -47,7 +47,7 @@ class NgramExact(Method):
         open_slots: list[tuple[Slot, list[int]]] = []  # proposals that could have become longer, with the complete children they had
         while left > 0:
             base, limit = len(context.drafter.ids), left + self.overrun
-            context.begin_slot(self.proposal_rule, left, len(draft.slots))
+            context.begin_slot(self.drawing_rule, left, len(draft.slots))
             try:
                 drawn, q, probs = context.draw(partial(self.first_mask, context, limit), len(draft.slots))
             except NotFinite:
@@ -71,7 +71,10 @@ class NgramExact(Method):
             slot.q *= rest_of(mass)
         return draft
 
-    def proposal_rule(self, context: RoundContext) -> ProposalRule:
+    def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
+        return self.drawing_rule(context)
+
+    def drawing_rule(self, context: RoundContext) -> ProposalRule:
         """`draft` as data: `first` replaces `first_mask`, and the trie's table replaces `_walk`."""
         known, key = context.ngrams.derived, ("rule", self.overrun)
         if key not in known:

@@ -20,6 +20,7 @@ class NgramMerge(Method):
     name = "ngram-merge"
     title = "n-gram merge (OmniDraft)"
     lossless = False
+    coupled = False
     help = "The paper's method: drafter tokens that together spell one target token are merged. Exact at temperature 0, approximate above."
 
     def draft(self, context: RoundContext, budget: int) -> Draft:

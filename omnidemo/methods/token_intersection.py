@@ -28,7 +28,7 @@ class TokenIntersection(NgramExact):
     def ngrams(self, context: RoundContext) -> NgramCache:
         return no_ngrams(len(context.map.targets), context.map.to_target.device)
 
-    def proposal_rule(self, context: RoundContext) -> ProposalRule:
+    def drawing_rule(self, context: RoundContext) -> ProposalRule:
         return token_by_token(self.first_mask(context, 0))
 
     def first_mask(self, context: RoundContext, limit: int) -> Tensor:

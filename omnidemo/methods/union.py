@@ -25,7 +25,7 @@ class Union(TokenIntersection):
         super().__init__()
         self._rule: ProposalRule | None = None  # the newest
 
-    def proposal_rule(self, context: RoundContext) -> ProposalRule:
+    def drawing_rule(self, context: RoundContext) -> ProposalRule:
         if self._rule is None or self._rule.alone is not context.map.mapped:
             self._rule = replace(token_by_token(self.first_mask(context, 0)), alone=context.map.mapped)
         return self._rule

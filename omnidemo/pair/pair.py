@@ -100,7 +100,7 @@ class Pair:
         asked = self.asked(**options)
         chosen = self._method(asked.method)
         sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.lossless, len(self.map.drafters), len(begun))
+        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.coupled, len(self.map.drafters), len(begun))
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         with self._lock:

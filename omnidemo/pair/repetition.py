@@ -129,7 +129,7 @@ class Repetition:
             line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
             copier = line.copier(asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True)
             sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-            rng = randomness_of(asked.seed, method.lossless, len(pair.map.drafters), 0)
+            rng = randomness_of(asked.seed, method.coupled, len(pair.map.drafters), 0)
             limits = Limits(self._tokens, tuple(text for text in asked.stop if text))
             backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
             policy = line.policy(asked)

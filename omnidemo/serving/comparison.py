@@ -37,7 +37,7 @@ def turns_of(asked: Asked) -> Sequence[Prompt]:
 class Comparison:
     """One run of a method on one prompt, or one turn of a question. `speedup`: tokens/s over the baseline's of the same prompt and run;
     `identical`: the same ids as the baseline's. Both are None where the baseline did not run, `identical` also where ids need not be the
-    same: above temperature 0 without a seed, or by a lossy method."""
+    same: above temperature 0 without a seed, or by a method whose text a seed does not fix (`Method.coupled`)."""
 
     prompt_index: int
     prompt: str
@@ -128,7 +128,7 @@ def compare(
                 if baseline is not None:
                     rate, plain = made.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
                     speedup = rate / plain if rate and plain else None
-                    fixed = temperature == 0 or (seed is not None and METHODS[made.method].lossless)
+                    fixed = temperature == 0 or (seed is not None and METHODS[made.method].coupled)
                     identical = made.token_ids == baseline.token_ids if fixed else None
                 shown = prompt if isinstance(prompt, str) else str(prompt)
                 yield Comparison(index, shown, name, made, identical, speedup, run, turn, category, temperature)

@@ -39,7 +39,7 @@ class NgramCache:
         # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
         self.derived: dict[Any, Any] = {}  # what others have computed from the trie as it is; emptied by every change of it
-        self.unspelled: set[int] = set()  # new target ids that compiled code has not been told of: `NgramExact.proposal_rule` does
+        self.unspelled: set[int] = set()  # new target ids that compiled code has not been told of: `NgramExact.drawing_rule` does
         self.epoch = token_hex(8)  # changes when anything is removed; until then the k-th n-gram has the number k of `since`
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()

@@ -1,4 +1,4 @@
-"""One seed, one text: by plain decoding and every lossless method and policy, on both backends, before and after learning."""
+"""One seed, one text: by plain decoding and every coupled method and policy, on both backends, before and after learning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ POLICIES: list[dict[str, Any]] = [
 )
 def test_no_method_and_no_policy_changes_an_id(tmp_path: Path, target: str, drafter: str, backend: Any) -> None:
     pair = load_pair(save(tmp_path / "target", target, 1), save(tmp_path / "drafter", drafter, 2), backend=backend)
-    names = [name for name in fitting(pair.map) if METHODS[name].lossless and METHODS[name].drafts]
+    names = [name for name in fitting(pair.map) if METHODS[name].coupled and METHODS[name].drafts]
     texts = set()
     for seed in range(SEEDS):
         options: dict[str, Any] = {"seed": seed, "max_new_tokens": 16, **SAMPLINGS[seed % len(SAMPLINGS)]}

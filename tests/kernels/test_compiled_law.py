@@ -15,7 +15,7 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import DecodingState
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import Method, NgramExact, StringRejection, TokenIntersection
+from omnidemo.methods import BlockVerification, Method, NgramExact, StringRejection, TokenIntersection
 from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.worlds import PLAIN, World, distance, law_of
 
@@ -23,6 +23,7 @@ METHODS: dict[str, Method] = {
     "exact": NgramExact(),
     "exact, by closer bounds": NgramExact(attempts=0),
     "intersection": TokenIntersection(),
+    "block": BlockVerification(),
     "string rejection": StringRejection(),
 }
 

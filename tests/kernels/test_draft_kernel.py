@@ -117,7 +117,7 @@ def test_a_window_that_ends_and_a_room_that_grows(runner: FusedLlama, monkeypatc
     ahead.cache.max_positions = ahead.cache.length + 4
     with torch.inference_mode():
         context = ahead.context(random_trie(2), SamplingParams(1.0))
-        context.begin_slot(NgramExact().proposal_rule, 4)
+        context.begin_slot(NgramExact().drawing_rule, 4)
     assert not left_over(context) and ahead.cache.rollouts == 20
 
 

@@ -435,7 +435,7 @@ def test_where_nothing_is_drawn_ahead(model: Any) -> None:
             assert RolloutBackend(lambda: 0.0).run_round(one, NgramExact(), RoundPlan(4, 9, 0)) is None
         side.cache.max_positions = side.cache.length + 4  # near the end of its window
         near = side.context(ngrams, sampling)
-        near.begin_slot(NgramExact().proposal_rule, 4)
+        near.begin_slot(NgramExact().drawing_rule, 4)
         assert not left_over(near) and side.cache.rollouts == 1
         side.cache.max_positions = 600
         general = FusedLlama(model)
@@ -449,7 +449,7 @@ def test_what_was_foreseen_for_another_place_is_dropped(model: Any) -> None:
     side.drafter.rollback(3)
     with torch.inference_mode():
         context = side.context(ngrams, SamplingParams(1.0))
-        context.begin_slot(NgramExact().proposal_rule, 4)
+        context.begin_slot(NgramExact().drawing_rule, 4)
         assert left_over(context) >= 2
         side.drafter.push(5)
         drawn, q, law = context.draw(context.readable_logit_mask)

@@ -16,6 +16,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     METHODS,
     Autoregressive,
+    BlockVerification,
     Copy,
     Method,
     NgramExact,
@@ -48,6 +49,7 @@ LOSSLESS: dict[str, Method] = {
     "exact, no overrun": NgramExact(overrun=0),
     "exact, by closer bounds": NgramExact(attempts=0),
     "intersection": TokenIntersection(),
+    "block": BlockVerification(),
     "union": Union(),
     "string match": StringExactMatch(),
     "string rejection": StringRejection(),
@@ -84,8 +86,9 @@ def test_longer_drafts_are_lossless_too(budget: int, method: Method) -> None:
 
 @pytest.mark.parametrize("sampling", [SamplingParams(0.7), *WARPS.values()], ids=["a temperature", *WARPS])
 @pytest.mark.parametrize("budget", [1, 2, 3])
-def test_one_vocabulary(budget: int, sampling: SamplingParams) -> None:
-    assert emitted(SAME, Speculative(), sampling, budget) < 1e-12
+@pytest.mark.parametrize("method", [Speculative(), BlockVerification()], ids=["speculative", "block"])
+def test_one_vocabulary(method: Method, budget: int, sampling: SamplingParams) -> None:
+    assert emitted(SAME, method, sampling, budget) < 1e-12
 
 
 @pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
