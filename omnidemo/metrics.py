@@ -93,6 +93,8 @@ def measure(
     block_efficiency: target tokens emitted per target forward pass, which is the mean accepted length τ (MAT) with the bonus token.
     time_per_output_token: seconds per token after the first round, which `time_to_first_token` has.
     cost_ratio: c, the drafter's seconds per drafted token / the target's per pass, planning and draws included.
+    total_variation: mean over the answer's tokens of how far the law by which each was written is from the target's own, given what stands
+        before; the text as a whole is at most the sum away. Of a method that measures it because it is not lossless.
     ngram_hits: accepted n-grams per round.
     draft_length: drafter tokens drawn per round, rounds without a draft included.
     engine_overhead: fraction of the round time outside drafting and verifying.
@@ -125,6 +127,7 @@ def measure(
         "guesses_right": own_accepted / own_proposed if own_proposed else None,
         "alpha": own_accepted / own_judged if own_judged else None,
         "block_efficiency": efficiency,
+        "total_variation": sum(known) / tokens if (known := [r.variation for r in rounds if r.variation is not None]) else None,
         "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,
         "draft_length": drafted / len(rounds) if rounds else None,
         "proposed": float(proposed),

@@ -70,12 +70,11 @@ STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, besi
 class Round:
     """One pass through draft → translate → verify → correct.
 
-    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those
-    that were never judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also
-    those thrown away. `ngram_hits` counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft (with
-    planning, draws and translation), verify (the target's pass), settle (accepting and committing), other; `total` is their sum.
-    `inserts` are the n-grams this round adds to the cache: (target id, drafter ids). `proposed`, `accepted` and `judged` count what was
-    copied with the drafter's own; `copies` has the copied ones alone.
+    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those that were never
+    judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also those thrown away. `ngram_hits`
+    counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify
+    (the target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams: (target id, drafter
+    ids). `proposed`, `accepted` and `judged` count copies with the drafter's own; `variation`: as in `Acceptance`.
     """
 
     index: int
@@ -90,6 +89,7 @@ class Round:
     seconds: Mapping[str, float]
     inserts: tuple[tuple[int, tuple[int, ...]], ...] = ()
     finish_reason: FinishReason | None = None
+    variation: float | None = None
 
     @property
     def text(self) -> str:

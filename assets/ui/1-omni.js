@@ -92,6 +92,7 @@
   const formats = {
     number: (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2)),
     percent: (x) => `${(100 * x).toFixed(0)} %`,
+    share: (x) => `${(100 * x).toFixed(1)} %`,
     seconds: (x) => (x < 1 ? `${Math.round(1000 * x)} ms` : `${x.toFixed(1)} s`),
     milliseconds: (x) => `${formats.number(1000 * x)} ms`,
     count: (x) => Math.round(x).toLocaleString("en"),

@@ -136,7 +136,7 @@
       if (!figures) return;
       for (const cell of cells) {
         cell.value.textContent = omni.format(figures[cell.key], cell.as);
-        cell.node.hidden = main.contains(cell.node) && !figures[cell.key] && (figures[cell.key] == null || cell.key === "copied_share"); // nothing to tell
+        cell.node.hidden = main.contains(cell.node) && !figures[cell.key] && (figures[cell.key] == null || cell.key === "copied_share") || cell.key === "total_variation" && figures[cell.key] == null; // nothing to tell
       }
       const fast = omni.pace(turn.answer.speed);
       speed.hidden = !fast;

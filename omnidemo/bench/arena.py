@@ -9,6 +9,7 @@ from itertools import chain
 from omnidemo.bench.prompt_files import group_of
 from omnidemo.bench.report_tables import Percentiles, group_by
 from omnidemo.metrics import Lengths
+from omnidemo.records import Round
 from omnidemo.serving.comparison import BASELINE, Comparison
 
 Table = tuple[str, list[str], list[list[str]]]  # title, headings, lines
@@ -19,19 +20,20 @@ TIMES: Mapping[str, tuple[str, float, str]] = {
     "ms/token": ("time_per_output_token", 1e3, ".2f"),
     "tokens/s": ("tokens_per_second", 1.0, ".1f"),
 }
-HEADINGS = ["method", "answers", "τ", "accepted", "α", *TIMES, "speedup", "slower", "same ids"]
+HEADINGS = ["method", "answers", "τ", "accepted", "α", *TIMES, "speedup", "slower", "same ids", "TV"]
 MOST_POSITIONS = 12  # of a table; a copied draft may be longer
 NOTE = (
     "τ: mean accepted length (MAT), tokens per pass of the target with its own one; accepted: of all proposed tokens; α: of those that were"
     " judged; c: a drafter's step ÷ a pass of the target. Times and speedup, which is tokens/s over autoregressive's on the same prompt:"
-    " median (10th–90th percentile) of the answers; slower: answers that took longer than autoregressive's; same ids: as autoregressive's."
+    " median (10th–90th percentile) of the answers; slower: answers that took longer than autoregressive's; same ids: as autoregressive's;"
+    " TV: of a method that is not lossless, mean total variation of each token's law to the target's."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """One method at one temperature over all its answers. `lengths` are pooled over their rounds; `slower` counts answers with a speedup
-    below 1 of those that have one, `same` those with the baseline's ids of the `checked`."""
+    below 1 of those that have one, `same` those with the baseline's ids of those compared. `variation`: the mean over all tokens."""
 
     method: str
     answers: int
@@ -40,6 +42,7 @@ class Standing:
     speedup: Percentiles
     slower: tuple[int, int]
     same: tuple[int, int]
+    variation: float | None
 
     @classmethod
     def of(cls, method: str, results: Sequence[Comparison]) -> Standing:
@@ -53,13 +56,15 @@ class Standing:
             Percentiles.of(speedups),
             (sum(value < 1 for value in speedups), len(speedups)),
             (sum(checked), len(checked)),
+            _variation([one for done in results for one in done.generation.rounds]),
         )
 
     def cells(self) -> list[str]:
         """Under HEADINGS."""
         times = [found.text(TIMES[name][2]) for name, found in self.times.items()]
         lengths = [_number(self.lengths.mean), _share(self.lengths.pooled), _share(self.lengths.alpha)]
-        return [self.method, str(self.answers), *lengths, *times, self.speedup.text(), _of(*self.slower), _of(*self.same)]
+        counts = [_of(*self.slower), _of(*self.same), _share(self.variation)]
+        return [self.method, str(self.answers), *lengths, *times, self.speedup.text(), *counts]
 
 
 def standings(results: Iterable[Comparison]) -> list[Standing]:
@@ -111,6 +116,11 @@ def _histogram(lengths: Lengths, count: int) -> list[str]:
 def _scaled(results: Iterable[Comparison], key: str, factor: float) -> list[float | None]:
     values = [done.generation.metrics.get(key) for done in results]
     return [None if value is None else value * factor for value in values]
+
+
+def _variation(rounds: Sequence[Round]) -> float | None:
+    known = [one.variation for one in rounds if one.variation is not None]
+    return sum(known) / sum(len(one.tokens) for one in rounds) if known else None
 
 
 def _padded(cells: list[str], count: int) -> list[str]:

@@ -24,6 +24,7 @@ FIGURES = {
     "time_to_first_token_seconds": "time_to_first_token",
     "time_per_output_token_seconds": "time_per_output_token",
     "cost_ratio": "cost_ratio",
+    "total_variation": "total_variation",
     "guesses_right": "guesses_right",
     "acceptance_rate": "acceptance_rate",
     "alpha": "alpha",

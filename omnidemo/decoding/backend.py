@@ -90,13 +90,15 @@ class Draft:
 class Acceptance:
     """`accepted` slots are kept; `token` is the target's own token after them, None after an accepted end token.
 
-    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a bonus token.
+    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a bonus token. `variation`: of a
+    rule that is not lossless, how far the law of each judged position is from the target's, in total variation, summed; None: not measured.
     """
 
     accepted: int
     token: int | None
     rejected: bool
     accepts: list[float]
+    variation: float | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -134,6 +136,7 @@ class RoundResult:
     drafted: int  # drafter tokens that were drawn
     logits: Logits  # [proposed + 1 or more, T], the target's, before penalties
     seconds: StageSeconds
+    variation: float | None = None  # as in `Acceptance`
 
 
 @dataclass(slots=True)

@@ -151,6 +151,7 @@ def decode(
             seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
             inserts=new_ngrams(written, vocabulary, ngrams),
             finish_reason=reason,
+            variation=result.variation,
         )
         index += 1
         if reason is None and limits.cancelled():

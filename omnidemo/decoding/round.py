@@ -228,7 +228,8 @@ def reference_round(
     probs = target_probs(read, proposal, written)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
-        draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted, read.logits, seconds
+        draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted, read.logits, seconds,
+        found.variation,
     )  # fmt: skip
 
 

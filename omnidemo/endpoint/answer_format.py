@@ -15,7 +15,7 @@ REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length
 # Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each pass of the target, and what
 # was drafted, proposed and accepted.
 FIGURES: tuple[str, ...] = ("acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency")
-FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token")
+FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
 COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
 

@@ -101,6 +101,9 @@ class Figures(BaseModel):
     )
     passes_by_tokens: list[int] = Field(description="How many passes of the target wrote 0, 1, 2 … tokens.")
     cost_ratio: float | None = Field(description="Seconds of the drafter per drafted token ÷ those of a pass of the target.")
+    total_variation: float | None = Field(
+        description="Of typical-acceptance, which is not lossless: how far the law of each token was from the target's own, on average."
+    )
     copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
         description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, copied stood in the text or"
@@ -224,6 +227,7 @@ def _figures(made: Generation) -> dict[str, Any]:
         "acceptance_by_position": lengths.by_position,
         "passes_by_tokens": list(lengths.rounds),
         "cost_ratio": made.metrics.get("cost_ratio"),
+        "total_variation": made.metrics.get("total_variation"),
         "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],

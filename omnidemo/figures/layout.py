@@ -26,6 +26,7 @@ METHOD_COLOURS = {
     "ngram-merge": "#b45309",
     "token-intersection": "#0f766e",
     "block-verification": "#a16207",
+    "typical-acceptance": "#dc2626",  # red: not lossless
     "string-exact-match": "#7c3aed",
     "string-rejection": "#be185d",
     "union": "#4d7c0f",

@@ -12,6 +12,7 @@ from omnidemo.methods.speculative import Speculative
 from omnidemo.methods.string_exact_match import StringExactMatch
 from omnidemo.methods.string_rejection import StringRejection
 from omnidemo.methods.token_intersection import TokenIntersection
+from omnidemo.methods.typical_acceptance import TypicalAcceptance
 from omnidemo.methods.union import Union
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -21,8 +22,8 @@ AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact m
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        NgramExact, NgramMerge, TokenIntersection, BlockVerification, StringExactMatch, StringRejection, Union, Speculative, Copy,
-        Autoregressive,
+        NgramExact, NgramMerge, TokenIntersection, BlockVerification, TypicalAcceptance, StringExactMatch, StringRejection, Union,
+        Speculative, Copy, Autoregressive,
     )
 }  # fmt: skip
 

@@ -16,13 +16,14 @@ from omnidemo.methods.token_intersection import TokenIntersection
 
 
 class BlockVerification(TokenIntersection):
-    """Drafts x₁…x_γ as token intersection does, of one vocabulary all that the drafter has. With p and q the rows after x≤ᵢ,
+    """Drafts x₁…x_γ as token intersection does, of one vocabulary all that the drafter has. With p and q the rows after x≤ᵢ, this is the
+    rule:
 
         P₀ = 1, Pᵢ = min(1, Pᵢ₋₁ · p(xᵢ)/q(xᵢ)); for i < γ: Zᵢ = Σₓ max(0, Pᵢ·p(x) − q(x)), hᵢ = Zᵢ / (Zᵢ + 1 − Pᵢ); h_γ = P_γ.
 
-    Each i succeeds with hᵢ by itself, and the last that does is the length τ (0 where none does); then a token from norm(max(0, P_τ·p − q)),
-    after the whole draft from p. Lossless, and τ is on average at least what judging token by token accepts. γ may depend on the tokens
-    drafted so far, as with a draft policy, for whether a position is the last is then known from what stands before its successor.
+    Each i succeeds with hᵢ by itself, and the last that does is the length τ (0 where none does); then comes a token from
+    norm(max(0, P_τ·p − q)), after the whole draft from p. Lossless, and τ is on average at least what judging token by token accepts. γ may
+    depend on the tokens drafted so far, as with a draft policy: whether a position is the last is known from what stands up to it.
 
     A copied draft proposes each token with q = 1. There Pᵢ is the probability of what has been copied, which no rule can accept more often
     than token by token does, so it is judged so. At temperature 0 nothing differs. Cost: γ − 1 sums over the vocabulary.

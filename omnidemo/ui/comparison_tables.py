@@ -39,6 +39,7 @@ MEASURED = {
     "time_to_first_token_seconds": "time_to_first_token",
     "time_per_output_token_seconds": "time_per_output_token",
     "cost_ratio": "cost_ratio",
+    "total_variation": "total_variation",
     "draft_seconds": "draft_seconds",
     "verify_seconds": "verify_seconds",
     "settle_seconds": "settle_seconds",
@@ -46,7 +47,7 @@ MEASURED = {
     "engine_overhead_share": "engine_overhead",
 }
 SUMMARY = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "cost_ratio", "time_to_first_token")
-SUMMARY += ("time_per_output_token",)
+SUMMARY += ("time_per_output_token", "total_variation")
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 

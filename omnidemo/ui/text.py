@@ -55,6 +55,11 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
     "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
+    "total_variation": (
+        "away from the big model",
+        "Not lossless: mean total variation between the law by which each token was written and the big model's own.",
+        "share",
+    ),
     "time_to_first_token": ("first token", "Time from the moment its turn came to the first token.", "seconds"),
 }
 MAIN_FIGURES = 3
@@ -153,7 +158,7 @@ FRESH = ("With the fresh small model", "The recommended method with the small mo
 LANES = {"fresh": FRESH[0], "ngram-exact": "With today's small model"}  # of a comparison; the others are called as in the pickers
 
 LOSSLESS = "Writes just as the big model alone would"
-APPROXIMATE = "Not quite the big model's text above temperature 0"
+APPROXIMATE = "Not lossless: above temperature 0 another text than the big model's"
 
 
 def notice(keep_text: bool, training: bool) -> str:

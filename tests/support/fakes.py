@@ -178,7 +178,8 @@ def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str
         "block_efficiency": len(tokens) / count, "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
         "copied": 0.0, "copied_share": 0.0 if tokens else None, "copies_proposed": 0.0, "copies_right": None,
-        "modelled_speedup": 1.8 if proposed else None, **split,
+        "modelled_speedup": 1.8 if proposed else None, "time_per_output_token": 0.02, "cost_ratio": 0.1 if proposed else None,
+        "total_variation": 0.034 if method == "typical-acceptance" else None, **split,
     }  # fmt: skip
     text = "".join(token.text for token in tokens)
     return Generation(tuple(token.id for token in tokens), text, tuple(rounds), metrics, finish, method, 12, None, version, 42)  # type: ignore[arg-type]
