@@ -105,8 +105,8 @@ class Settings(BaseSettings):
     schedule: Literal["constant", "cosine"] = Field("constant", description="Learning rate over the steps of a line.")
     schedule_steps: int = Field(600, ge=1, le=100_000_000, description="Steps over which `cosine` falls to a tenth.")
     lora_rank: int = Field(128, ge=0, le=1024, description="Rank of the LoRA adapter; 0 trains all weights.")
-    divergence: Literal["forward", "reverse", "jsd", "tv", "nll"] = Field(
-        "forward", description="Loss on directly mapped tokens: a KL divergence, Jensen-Shannon, total variation, or log-likelihood."
+    divergence: Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"] = Field(
+        "forward", description="Loss on directly mapped tokens: a KL divergence, Jensen-Shannon, total variation, −log acceptance, or nll."
     )
     jsd_beta: float = Field(0.5, gt=0, lt=1, description="β of the Jensen-Shannon divergence.")
     ngram_loss: Literal["nll", "dynamic", "kl"] = Field(

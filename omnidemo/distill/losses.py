@@ -12,7 +12,7 @@ from torch import Tensor
 
 from omnidemo.records import Trace
 
-Divergence = Literal["forward", "reverse", "jsd", "tv", "nll"]
+Divergence = Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"]
 NgramLoss = Literal["nll", "dynamic", "kl"]
 MASKED = -1e4  # a logit that is as good as gone, and finite, so that no gradient turns into NaN
 LOG_FLOOR = -60.0  # smallest log-probability of the rest bucket; below it there is no gradient either
@@ -146,9 +146,10 @@ def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
 def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
     """Divergence [m] between drafter (logits [m, D]) and target over K top tokens and the rest bucket; nats, but for "tv".
 
-    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "jsd" is β·D(p ‖ M) + (1 − β)·D(q ‖ M) with M = β·p + (1 − β)·q,
-    the convention of GKD and OSD: β → 0 behaves like the forward KL, β → 1 like the reverse one. With K = vocabulary each is the
-    full divergence. ValueError for another kind ("nll" needs the emitted token: see `direct_loss`).
+    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "acceptance" is −log Σ min(p, q) (2602.23881), which unlike "tv" pulls
+    hardest where little would be accepted; "jsd" is β·D(p ‖ M) + (1 − β)·D(q ‖ M) with M = β·p + (1 − β)·q, the convention of GKD and OSD:
+    β → 0 behaves like the forward KL, β → 1 like the reverse one. With K = vocabulary each is the full divergence. ValueError for another
+    kind ("nll" needs the emitted token: see `direct_loss`).
     """
     log_q, log_q_rest = log_q_with_rest(logits.float(), top_ids)
     valid = top_ids >= 0
@@ -166,11 +167,13 @@ def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Dive
     q = log_q.exp()
     if kind == "tv":
         return (p - q).abs().sum(-1) / 2
+    if kind == "acceptance":
+        return -torch.minimum(p.log().clamp(min=2 * LOG_FLOOR), log_q).logsumexp(-1)
     if kind == "jsd":
         mixture = (beta * p + (1 - beta) * q).clamp(min=torch.finfo(q.dtype).tiny).log()
         towards_p = torch.xlogy(p, p) - p * mixture
         return (beta * towards_p + (1 - beta) * q * (log_q - mixture)).sum(-1)
-    raise ValueError(f"Unknown divergence {kind!r}: use 'forward', 'reverse', 'jsd', 'tv' or 'nll'.")
+    raise ValueError(f"Unknown divergence {kind!r}: use 'forward', 'reverse', 'jsd', 'tv', 'acceptance' or 'nll'.")
 
 
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:

@@ -251,6 +251,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "reverse": "reverse KL (OmniDraft)",
         "jsd": "Jensen-Shannon",
         "tv": "total variation",
+        "acceptance": "−log of the acceptance",
         "nll": "log-likelihood",
     },
     "ngram_loss": {"nll": "log-likelihood", "dynamic": "weighted by the target's probability", "kl": "approximate KL (equation 2)"},

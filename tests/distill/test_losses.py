@@ -69,13 +69,15 @@ def slow(p: list[float], q: list[float], kind: str, beta: float = 0.5) -> float:
 
     if kind == "tv":
         return sum(abs(a - b) for a, b in zip(p, q, strict=True)) / 2
+    if kind == "acceptance":
+        return -math.log(sum(min(a, b) for a, b in zip(p, q, strict=True)))
     if kind == "jsd":
         mixture = [beta * a + (1 - beta) * b for a, b in zip(p, q, strict=True)]
         return beta * kl(p, mixture) + (1 - beta) * kl(q, mixture)
     return kl(p, q) if kind == "forward" else kl(q, p)
 
 
-DIVERGENCES = ["forward", "reverse", "jsd", "tv"]
+DIVERGENCES = ["forward", "reverse", "jsd", "tv", "acceptance"]
 
 
 @pytest.mark.parametrize("kind", DIVERGENCES)
@@ -113,6 +115,20 @@ def test_jsd_and_tv_by_hand() -> None:
     assert losses.direct_divergence(logits, ids, p, "jsd").item() == pytest.approx((towards_p + towards_q) / 2, abs=1e-6)
     nearly = losses.direct_divergence(logits, ids, p, "jsd", 1e-3).item() / 1e-3
     assert nearly == pytest.approx(losses.direct_divergence(logits, ids, p, "forward").item(), rel=1e-2)
+
+
+def test_acceptance_by_hand_and_where_nothing_is_accepted() -> None:
+    logits = logits_of([0.5, 0.25, 0.125, 0.125])
+    ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
+    assert losses.direct_divergence(logits, ids, p, "acceptance").item() == pytest.approx(-math.log(0.25 + 0.125 + 0.375), abs=1e-6)
+    apart = torch.tensor([[-40.0, 0.0, 0.0, 0.0]], requires_grad=True)  # the target's only token is all but impossible for the drafter
+    slopes = {}
+    for kind in ("acceptance", "tv"):
+        loss = losses.direct_divergence(apart, torch.tensor([[0]]), torch.tensor([[1.0]]), kind)  # type: ignore[arg-type]
+        (slope,) = torch.autograd.grad(loss.sum(), apart)
+        slopes[kind] = slope[0].tolist()
+        assert torch.isfinite(loss).all() and torch.isfinite(slope).all()
+    assert slopes["acceptance"][0] == pytest.approx(-1.0, abs=1e-5) and abs(slopes["tv"][0]) < 1e-12
 
 
 def test_nll_is_that_of_the_emitted_token() -> None:

@@ -74,7 +74,7 @@ def same(one: Any, other: Any) -> bool:
 # --- the drafter -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "nll"])
+@pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "acceptance", "nll"])
 @pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
 def test_every_loss_falls_on_its_own_batch(learner: train_step.Learner, divergence: Any, ngram_loss: Any) -> None:
     batch = [make_trace(seed) for seed in range(4)]

@@ -143,7 +143,7 @@ def methods(targets: Sequence[str], sources: Sequence[str], requests: int) -> li
 def losses(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     phases = (Phase(targets[0], {sources[0]: 1.0}, requests),)
     pairs = [("nll", "nll"), ("forward", "nll"), ("forward", "dynamic"), ("forward", "kl")]
-    pairs += [("reverse", "nll"), ("reverse", "kl"), ("jsd", "nll"), ("tv", "nll")]
+    pairs += [("reverse", "nll"), ("reverse", "kl"), ("jsd", "nll"), ("tv", "nll"), ("acceptance", "nll")]
     arms = [Arm("L_NG nll alone", phases, only_ngrams=True, settings={"ngram_weight": 1.0})]
     for direct, ngram in pairs:
         arms.append(Arm(f"L_DM {direct} + λ L_NG {ngram}", phases, settings={"divergence": direct, "ngram_loss": ngram}))
