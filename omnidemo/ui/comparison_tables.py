@@ -46,7 +46,7 @@ MEASURED = {
     "other_seconds": "other_seconds",
     "engine_overhead_share": "engine_overhead",
 }
-SUMMARY = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "cost_ratio", "time_to_first_token")
+SUMMARY: tuple[str, ...] = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "cost_ratio", "time_to_first_token")
 SUMMARY += ("time_per_output_token", "total_variation")
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
