@@ -99,7 +99,8 @@ def _settings(services: PublicServices) -> list[Any]:
     own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
     methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
     with gr.Row(elem_classes=["omni-tight", EXPERT]):
-        hint = "With one seed all lanes write one text, also above 0. Top-p and the like are the model's own."
+        hint = "With one seed lanes write one text, also above 0, but for block verification and what is not lossless. "
+        hint += "Top-p and the like are the model's own."
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info=hint, min_width=140)
         length = gr.Slider(
             0, 16, value=0, step=1, label="Draft length", info="Drafter tokens per round; 0: as long as in the chat.", min_width=140
