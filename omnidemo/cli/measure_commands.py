@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnidemo.cli.common import SPREAD, collect, collected, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collect, collected, loading, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Out, Prompts, Quick, Target, Temperature
 
 NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; "
@@ -49,7 +49,8 @@ def compare(
     GenerationConfig.of(**options)
     names = compare_methods.check_methods(names_in(methods))
     check_writable(csv)
-    pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
+    with loading() as progress:
+        pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings, progress=progress)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
     with collected(compare_methods.run(pair, texts, names, csv, seed=seed, **options)) as results:
