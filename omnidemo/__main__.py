@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidemo.cli import check_commands, measure_commands, speed_commands
-from omnidemo.cli.common import Commands, check_folder, collect, read_settings, show
+from omnidemo.cli.common import Commands, check_folder, collect, loading, read_settings, show, telling
 from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
 
@@ -66,7 +66,8 @@ def generate(
     )  # fmt: skip
     if storage is not None:
         check_folder(storage)
-    pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
+    with loading() as progress:
+        pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings, progress=progress)
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
     generation = pair.generate(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
@@ -86,7 +87,9 @@ def vocabularies(
     from omnidemo.bench import vocabularies
     from omnidemo.bench.prompt_files import read_prompts
 
-    reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, read_prompts(prompts, limit), settings.trust_hub)
+    texts = read_prompts(prompts, limit)
+    with telling("reading the tokenizers") as tell:
+        reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, texts, settings.trust_hub, tell)
     show(vocabularies.HEADINGS, [found.cells() for found in reports], "n-grams: parts of the tokens without a direct map.")
 
 

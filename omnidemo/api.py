@@ -9,7 +9,7 @@ from typing import Literal
 from omnidemo import private_folders
 from omnidemo.config import Settings, changed
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair, open_store
 
 
 def load_pair(
@@ -20,6 +20,7 @@ def load_pair(
     storage: str | Path | None = None,
     settings: Settings | None = None,
     backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
+    progress: StageReport = lambda stage, fraction, detail: None,
 ) -> Pair:
     """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from `settings`, and without them
     from the environment (`OMNIDEMO_*`) or its default.
@@ -29,6 +30,7 @@ def load_pair(
     nothing is learned but the n-gram cache.
     backend: what makes the rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda" are
     refused where they cannot serve the pair; "auto" takes what is there.
+    progress: called with a stage, how much of the whole is done (0 to 1), and a detail.
     Raises ModelError (a ValueError), one sentence; ValueError for a backend that there is not, and where another process uses the storage
     folder.
     """
@@ -36,7 +38,7 @@ def load_pair(
     settings = changed(settings or Settings(), {name: value for name, value in given.items() if value is not None}, list(given))
     if storage is not None:
         private_folders.hold(Path(storage))
-    pair = build_pair(settings.target, settings.drafter, settings)
+    pair = build_pair(settings.target, settings.drafter, settings, progress)
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,8 +179,7 @@ def _texts(value: Any) -> Any:
     return value
 
 
-def _each_is_text(value: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(check_text, value))
+Texts = tuple[Annotated[str, AfterValidator(check_text)], ...]
 
 
 def _temperature(value: float) -> float:
@@ -253,7 +253,7 @@ class GenerationConfig(BaseModel):
     gamma: float = Field(0.7, gt=0, lt=1)
     domain: str = Field("default", max_length=1000)
     seed: int | None = Field(None, ge=0, lt=2**63)
-    stop: Annotated[tuple[str, ...], BeforeValidator(_texts), AfterValidator(_each_is_text)] = Field((), max_length=64)
+    stop: Annotated[Texts, BeforeValidator(_texts)] = Field((), max_length=64)
     learn: bool = True
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)
@@ -295,6 +295,6 @@ def refusal(error: ValidationError, name: str = "") -> str:
     name = name or str(first["loc"][0] if first["loc"] else "the configuration")
     if first["type"] == "extra_forbidden":
         return f"there is no option {name[:40]}"
-    hint = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+    said = re.sub("^Value error, (?!the text)", "it should be ", re.sub("^(Input|String|List|Tuple) ", "it ", first["msg"]))
     shown = repr(first["input"])
-    return f"{name} = {shown if len(shown) <= 40 else shown[:37] + '...'} is not possible: it should be {hint[:1].lower()}{hint[1:]}"
+    return f"{name} = {shown if len(shown) <= 40 else shown[:37] + '...'} is not possible: {said.removeprefix('Value error, ')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -16,6 +16,7 @@ from omnidemo.models.names import gguf_file
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
+Tell = Callable[[str], None]  # what is being done, and how far that is
 HEADINGS = ("target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none", "n-grams", "map ms")
 
 
@@ -57,25 +58,33 @@ class Report:
         return [self.target, self.drafter, *counts, *shares, f"{self.distinct:,}", f"{self.seconds * 1000:.0f}"]
 
 
-def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str]) -> Report:
+def report(target: tuple[str, Vocabulary], drafter: tuple[str, Vocabulary], texts: Sequence[str], tell: Tell = lambda said: None) -> Report:
     """Build the map of two named vocabularies, and count the target tokens of `texts` as the target's tokenizer writes them. ValueError
     where they have no token in common, and for a target's vocabulary that cannot encode."""
     (target_name, large), (drafter_name, small) = target, drafter
     if large.encode_text is None:
         raise ValueError("the target's vocabulary came without its tokenizer; read it with `read_vocabulary`")
+    tell(f"mapping the tokens of {target_name} onto those of {drafter_name}")
     began = perf_counter()
     built = VocabularyMap(large, small, len(large), len(small))
     seconds = perf_counter() - began
-    ids = [token_id for text in texts for token_id in large.encode_text(text) if large.writes(token_id)]
+    ids: list[int] = []
+    for done, text in enumerate(texts):
+        tell(f"texts in tokens of {target_name}: {done:,} of {len(texts):,}")
+        ids += filter(large.writes, large.encode_text(text))
     lengths = {token_id: 1 if built.drafters[token_id] >= 0 else len(built.ngram(token_id) or ()) for token_id in ids}
     spelled, distinct = Counter(lengths[token_id] for token_id in ids), sum(length > 1 for length in lengths.values())
     return Report(target_name, drafter_name, sum(i >= 0 for i in built.drafters), spelled, distinct, seconds)
 
 
-def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True) -> list[Report]:
-    """Reports of two tokenizers, by bundled name, folder or Hub id, in both directions. ModelError or ValueError, one sentence."""
-    named = [(name, read_tokenizer(name, hub)) for name in (target, drafter)]
-    return [report(named[0], named[1], texts), report(named[1], named[0], texts)]
+def compare(target: str, drafter: str, texts: Sequence[str], hub: bool = True, tell: Tell = lambda said: None) -> list[Report]:
+    """Reports of two tokenizers, by bundled name, folder or Hub id, in both directions; `tell` hears how far it is. ModelError or
+    ValueError, one sentence."""
+    named = []
+    for name in (target, drafter):
+        tell(f"reading the tokenizer of {name}")
+        named.append((name, read_tokenizer(name, hub)))
+    return [report(named[0], named[1], texts, tell), report(named[1], named[0], texts, tell)]
 
 
 def read_tokenizer(name: str, hub: bool = True) -> Vocabulary:

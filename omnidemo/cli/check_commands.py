@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, read_settings, show
+from omnidemo.cli.common import collect, loading, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
-    pair = load_pair(found.target.name, best.model.name, settings.device, settings.dtype, None, settings)
+    with loading() as progress:
+        pair = load_pair(found.target.name, best.model.name, settings.device, settings.dtype, None, settings, progress=progress)
     options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
     measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
     each = collect(counted(trial.whole_prompts(measured), "prompts", trial.PROMPTS))

@@ -6,10 +6,11 @@ import difflib
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
+from threading import Event, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
 LOG_SECONDS = 10.0  # between two lines of progress where that goes to a file
+LOOK_SECONDS = 1.0  # between two looks whether it is time for one
+PREPARING = "getting ready: models are loaded, and passes compiled"
 FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
 
 
@@ -130,21 +133,54 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
 
     rows = [] if rows is None else rows
     coming = iter(events)
-    told = 0.0  # when a log heard of it
-    first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
-    with progress(bars=sys.stderr.isatty()) as bar:
-        tasks: dict[str, Any] = {}
-        for event in chain(first, coming):
-            if not isinstance(event, Stage):
-                rows.append(event)
-                continue
-            if event.name not in tasks:
-                tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
-            bar.update(tasks[event.name], completed=event.done, total=event.total)
-            if bar.disable and (event.done == event.total or monotonic() - told >= LOG_SECONDS):
-                told = monotonic()
-                typer.echo(f"{title}{event.name}: {event.done}" + (f" of {event.total}" if event.total is not None else ""), err=True)
+    with telling(PREPARING, on=not sys.stderr.isatty()) as tell:
+        first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
+        with progress(bars=sys.stderr.isatty()) as bar:
+            tasks: dict[str, Any] = {}
+            for event in chain(first, coming):
+                if not isinstance(event, Stage):
+                    rows.append(event)
+                    continue
+                begins = not tasks
+                if event.name not in tasks:
+                    tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
+                bar.update(tasks[event.name], completed=event.done, total=event.total)
+                far = f"{event.done}" + (f" of {event.total}" if event.total is not None else "")
+                tell(f"{title}{event.name}: {far}", begins or event.done == event.total)
     return rows
+
+
+@contextmanager
+def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
+    """For as long as the block lasts, say on stderr every `LOG_SECONDS` what it does and how far it is, as the yielded function was told
+    last: a text, and perhaps that it is to be said at once. A shorter block says nothing of its own accord."""
+    said, told, over = doing, monotonic(), Event()
+
+    def tell(what: str, now: bool = False) -> None:
+        nonlocal said, told
+        said = what
+        if on and (now or monotonic() - told >= LOG_SECONDS):
+            told = monotonic()
+            typer.echo(said, err=True)
+
+    def look() -> None:
+        while not over.wait(LOOK_SECONDS):
+            tell(said)
+
+    watch = Thread(target=look, name="progress", daemon=True)
+    watch.start()
+    try:
+        yield tell
+    finally:
+        over.set()
+        watch.join()
+
+
+@contextmanager
+def loading() -> Iterator[Callable[[str, float, str], None]]:
+    """`progress` of `load_pair`, for a command: where that takes long, lines on stderr say how far it is."""
+    with telling("loading the models") as tell:
+        yield lambda stage, fraction, detail: tell(f"loading, {fraction:.0%}: {detail}")
 
 
 def progress(bars: bool = True) -> Progress:

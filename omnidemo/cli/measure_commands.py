@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from omnidemo.cli.common import SPREAD, collect, collected, command_line, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collect, collected, command_line, loading, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Out, Prompts, Quick, Target, Temperature
 
 NAMES = "methods, losses, rank, draft-length, cache, topic-shift, target-shift, routing, one-for-all, training-cost; "
@@ -64,7 +64,8 @@ def compare(
     names = compare_methods.check_methods(names_in(methods))
     for file in [csv, *([report] if report else [])]:
         check_writable(file)
-    pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings)
+    with loading() as progress:
+        pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings, progress=progress)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     if fill_cache or settings.warm_start:

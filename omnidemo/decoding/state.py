@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from omnidemo.copying.text_index import TextIndex
@@ -12,6 +12,8 @@ from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import ENOUGH
+
+PIECE = 512  # ids of a prompt that are read at once: between two pieces others have their turn, and who has left is noticed
 
 
 @dataclass(slots=True)
@@ -30,10 +32,18 @@ class DecodingState:
         return self.target.cache.nbytes + self.drafter.cache.nbytes + self.text.nbytes
 
     def start(self, prompt: Sequence[int]) -> None:
-        kept = self.target.start(prompt)
+        """Make `prompt` the text; the target reads all but its last id."""
+        for _ in self.starting(prompt):
+            pass
+
+    def starting(self, prompt: Sequence[int]) -> Iterator[bool]:
+        """`start`, in steps that read a piece each and yield False; where they end early, the next pass reads what is left."""
+        kept = self.target.begin(prompt)
         self.drafter.start(prompt, kept)
         self.text.trim(kept)
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while self.target.read():
+            yield False
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
         """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first `accepted` were proposed."""
@@ -66,12 +76,23 @@ class TargetContext:
 
     def start(self, prompt: Sequence[int]) -> int:
         """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
+        kept = self.begin(prompt)
+        while self.read():
+            pass
+        return kept
+
+    def begin(self, prompt: Sequence[int]) -> int:
+        """Make `prompt` the context and read nothing yet; returns how many ids were kept from before."""
         self.passes += 1
         kept = self.cache.trim(min(common_prefix(self.ids, prompt), self.cache.length, len(prompt) - 1))
         self.ids = list(prompt)
-        if kept < len(prompt) - 1:
-            self.cache.forward(self.ids[kept:-1], 0)
         return kept
+
+    def read(self) -> bool:
+        """Read the next `PIECE` of all ids but the last; whether some are left."""
+        if piece := self.ids[self.cache.length : min(self.cache.length + PIECE, len(self.ids) - 1)]:
+            self.cache.forward(piece, 0)
+        return self.cache.length < len(self.ids) - 1
 
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
         """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each proposed token and one for the token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -72,7 +73,9 @@ class ToolServer:
             return
         server = Server(NAME, title="OmniDemo", instructions=INSTRUCTIONS, on_list_tools=self._list, on_call_tool=self._call)
         # The guard has checked host, origin and size of every request.
-        manager = StreamableHTTPSessionManager(server, session_idle_timeout=SESSION_SECONDS, max_sessions=SESSIONS)
+        manager = StreamableHTTPSessionManager(
+            server, session_idle_timeout=SESSION_SECONDS, max_request_body_size=sys.maxsize, max_sessions=SESSIONS
+        )
         async with manager.run():
             self._manager = manager
             try:

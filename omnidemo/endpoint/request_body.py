@@ -17,6 +17,7 @@ COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
 Form = TypeVar("Form", bound=BaseModel)
 Asked = TypeVar("Asked", bound="AnswerRequest")
 SEEDS = 2**63
+LEAST_TOP_P = 1e-6
 OTHER_NAMES = {"repeat_penalty": "repetition_penalty"}  # what other servers call a field
 
 
@@ -32,6 +33,14 @@ def _number(value: Any) -> Any:
 
 def _top_k(value: Any) -> Any:
     return 0 if value == -1 else value  # how some clients switch it off
+
+
+def _top_p(value: Any) -> Any:
+    return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value  # OpenAI takes 0: the likeliest token alone
+
+
+def _most(value: Any) -> Any:
+    return None if value == -1 else value  # how clients of other servers ask for no limit of theirs
 
 
 def _seed(value: int | None) -> int | None:
@@ -58,7 +67,7 @@ def _prompt(value: Any) -> Any:
 
 Number = BeforeValidator(_number)  # pydantic takes true for 1
 Temperature = Annotated[float, Number, Field(ge=0, le=100)]
-TopP = Annotated[float, Number, Field(gt=0, le=1)]
+TopP = Annotated[float, BeforeValidator(_top_p), Number, Field(gt=0, le=1)]
 TopK = Annotated[int, BeforeValidator(_top_k), Number, Field(ge=0, le=10_000_000)]
 MinP = Annotated[float, Number, Field(ge=0, le=1)]
 RepetitionPenalty = Annotated[float, Number, Field(ge=0.01, le=100)]
@@ -118,8 +127,8 @@ class AnswerRequest(BaseModel):
     top_k: TopK | None = None
     min_p: MinP | None = None
     repetition_penalty: RepetitionPenalty | None = None
-    max_tokens: Tokens | None = None
-    max_completion_tokens: Tokens | None = None
+    max_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
+    max_completion_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
     stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
     seed: Seed = None
     omnidemo: OwnOptions = OwnOptions()

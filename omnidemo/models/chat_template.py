@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +18,9 @@ from omnidemo.vocab.vocabulary import Vocabulary
 
 DEEPEST = 8  # levels of lists in a message's content
 ROLE = re.compile(r"[\w-]{1,32}")
+
+PROBE = [{"role": "user", "content": "Hello"}]
+PROBE_SECONDS, PROBE_CHARACTERS = 5.0, 1_000_000  # what a template may take for that, and write
 
 
 class Speller:
@@ -42,7 +47,9 @@ class Speller:
         one that cannot be written."""
         check_text(text)
         if control_tokens or not self._holds(text):
-            return list(self._tokenizer(text)["input_ids"])
+            ids, begin = list(self._tokenizer(text)["input_ids"]), self._tokenizer.bos_token
+            twice = control_tokens and begin and text.startswith(begin) and ids[:2] == [self._tokenizer.bos_token_id] * 2
+            return ids[1:] if twice else ids  # a template that somebody filled in has its own begin token
         return list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -86,6 +93,30 @@ class Speller:
                     raise ValueError(f"this tokenizer cannot spell {moved!r} as a text; leave it out of the message")
                 self._second = (second, names, marks)
             return self._second
+
+
+def check_template(tokenizer: Any) -> None:
+    """ValueError where the chat template is still at work on one short message after `PROBE_SECONDS`, or writes too much for it: it would
+    hold up every chat. What it refuses is said when a chat is written."""
+    until = time.monotonic() + PROBE_SECONDS
+
+    def watch(frame: Any, event: str, value: Any) -> Any:
+        if time.monotonic() > until:
+            raise TimeoutError
+        return watch if frame.f_code.co_filename == "<template>" else None  # where Jinja says that its code stands
+
+    before, written = sys.gettrace(), ""
+    sys.settrace(watch)
+    try:
+        written = tokenizer.apply_chat_template(PROBE, add_generation_prompt=True, tokenize=False)
+    except TimeoutError:
+        raise ValueError(f"its chat template has not ended after {PROBE_SECONDS:g} seconds with one message") from None
+    except Exception:
+        pass
+    finally:
+        sys.settrace(before)
+    if len(written) > PROBE_CHARACTERS:
+        raise ValueError(f"its chat template makes {len(written):,} characters of one short message")
 
 
 def _with_names(described: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

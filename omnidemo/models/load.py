@@ -16,6 +16,7 @@ from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.config import GREEDY, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
+from omnidemo.models.chat_template import check_template
 from omnidemo.models.folder_model import FolderModel, Quantization, first_line
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.memory_need import least_need, warn_of_long_chats, whole_need
@@ -116,6 +117,11 @@ def load_model(
 
     report("tokenizers", 0.0)
     tokenizer, vocabulary = source.tokenizer()
+    if tokenizer.chat_template:
+        try:
+            check_template(tokenizer)
+        except ValueError as error:
+            raise ModelError(f"{name} cannot be used: {error}; choose another model") from None
 
     report("weights", 0.0)
     try:

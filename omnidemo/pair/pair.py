@@ -31,7 +31,7 @@ from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import NgramMemory, remember
-from omnidemo.pair.prompt_reader import PromptReader
+from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.stored_answers import StoredAnswers
 from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
 from omnidemo.store.store import Store
@@ -91,7 +91,8 @@ class Pair:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
-        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at after each round.
+        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at between two pieces
+        of a prompt and after each round.
         note: whether the policy "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds.
         begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
         ValueError, before anything runs, for options or prompts that cannot be served.
@@ -119,14 +120,13 @@ class Pair:
         first: float | None = None
         reason: FinishReason = "cancelled"
         try:
-            with self._lock:
-                state.start(ids)
+            going = start_in_turns(state, ids, self._lock, cancelled)
             reason = "context" if state.target.free_positions < 1 else reason  # where `begun` fills the window
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
             steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend, copier)
-            while True:
+            while going:
                 with self._lock:
                     self._swap(domain, line)
                     done = next(steps, None)
@@ -179,8 +179,7 @@ class Pair:
         It does not count as a generation, keeps nothing, and frees the lock after each pass."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)
-        with self._lock:
-            state.start(ids)
+        start_in_turns(state, ids, self._lock, cancelled)
         # Without a backend each token is a pass of its own, so that other generations get the lock between any two.
         steps = decode(
             state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from numbers import Integral
 from typing import Any
 
+from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 from omnidemo.records import Prompt
+
+TURN_SECONDS = 0.001  # between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
 
 
 class TooLong(ValueError):
@@ -57,3 +62,18 @@ class PromptReader:
     @cached_property
     def _speller(self) -> Speller:  # models that were made for measuring have no tokenizer, and are given ids
         return Speller(self._target.tokenizer, self._target.vocabulary)
+
+
+def start_in_turns(
+    state: DecodingState, ids: Sequence[int], lock: AbstractContextManager[Any], cancelled: Callable[[], bool]
+) -> bool:  # fmt: skip
+    """Start a conversation with a prompt, holding the lock for one piece at a time: a long prompt keeps nobody waiting for longer.
+    `cancelled` is looked at between two pieces; whether it was started to the end."""
+    pieces = state.starting(ids)
+    while True:
+        with lock:
+            if next(pieces, True):
+                return True
+        if cancelled():
+            return False
+        time.sleep(TURN_SECONDS)

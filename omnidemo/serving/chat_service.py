@@ -91,6 +91,8 @@ class ChatService:
                 lines.measurer.topic(route.topic, route.domain)
 
             def finish(generation: Generation) -> None:
+                if not generation.token_ids and generation.finish_reason == "cancelled":
+                    return  # it was stopped while the prompt was read: there is nothing to record, as where it waited
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
                 if keep:

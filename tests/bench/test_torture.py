@@ -9,20 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench.torture import client, harm, ledger
+from omnidemo.bench.torture import client, harm, ledger, run_torture
 from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
 from omnidemo.bench.torture.ledger import Outcome, Report
-from omnidemo.bench.torture.run_torture import TortureRequest, run
+from omnidemo.bench.torture.run_torture import TortureRequest
 from omnidemo.store.store import Store
 from tests.store.test_store import record
+from tests.support.cli import Cli
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of files and signals as on Linux")
 
 
 @pytest.mark.timeout(900)
-def test_a_short_torture_holds(tmp_path: Path) -> None:
-    report = run(TortureRequest(0.3, clients=2, short=True, keep=tmp_path / "kept"))
-    assert report.held, "\n".join(report.troubles())
+def test_a_short_torture_holds(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports: list[Report] = []
+
+    def noted(order: TortureRequest, tell: run_torture.Tell) -> Report:
+        reports.append(whole(order, tell))
+        return reports[-1]
+
+    whole = run_torture.run
+    monkeypatch.setattr(run_torture, "run", noted)
+    ended = cli("torture", "--short", "--minutes", 0.3, "--clients", 2, "--keep", tmp_path / "kept")
+    (report,) = reports
+    assert report.held and ended.code == 0, "\n".join(report.troubles())
+    assert "Everything held." in ended.out and "a first start: up after" in ended.err
     assert report.outcomes[ledger.ACKNOWLEDGED].tried >= 2 and report.outcomes["kills of the server"].survived == 1
     assert report.outcomes["what pages of other sites tried"].tried > 10
     assert report.outcomes["what a visitor tried on another's data"].tried > 20

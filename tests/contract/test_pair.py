@@ -13,6 +13,7 @@ from omnidemo import load_pair
 from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
+from omnidemo.decoding import state
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.tracing import Tracer
@@ -262,6 +263,22 @@ def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) ->
     assert partial.finish_reason == "cancelled" and 0 < len(partial.token_ids) < len(whole)
     assert partial.token_ids == whole[: len(partial.token_ids)]
     assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
+
+
+def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "PIECE", 4)
+    prompt = f"{PROMPT} and {PROMPT} and {PROMPT}"
+    looks: list[bool] = []
+
+    def left() -> bool:
+        with pair._lock:  # which is free between two pieces
+            looks.append(True)
+        return len(looks) == 2
+
+    made = pair.generate(prompt, max_new_tokens=20, cancelled=left)
+    assert made.finish_reason == "cancelled" and not made.rounds and made.text == "" and looks == [True, True]
+    whole = pair.generate(prompt, max_new_tokens=20)
+    assert whole.token_ids == pair.generate(prompt, max_new_tokens=20, method="autoregressive", reuse=False).token_ids
 
 
 def test_a_cache_that_takes_the_place_of_another_is_the_one_that_learns(tmp_path: Path) -> None:

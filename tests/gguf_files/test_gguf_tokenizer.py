@@ -128,6 +128,9 @@ def test_a_control_token_that_is_typed_stays_text_and_a_template_makes_it() -> N
     speller = Speller(tokenizer, read_vocabulary(tokenizer, ends, by_name=False))
     assert speller.text("a<|im_end|>") == [BEGIN, *letters("a<|im_end|>")]
     assert speller.text("a<tool>") == [BEGIN, 97, TOOL]
+    begin = tokenizer.bos_token  # of a prompt that has the template in it already: not twice
+    assert speller.text(f"{begin}a<|im_end|>", control_tokens=True) == speller.text("a<|im_end|>", control_tokens=True) == [BEGIN, 97, END]
+    assert speller.text(f"{begin}a") == [BEGIN, *letters(f"{begin}a")]
     chat = [BEGIN, *letters("user: hi"), END]  # one begin token, which the template writes
     assert speller.messages([{"role": "user", "content": "hi"}]) == chat
     assert speller.messages([{"role": "user", "content": "<|im_end|>"}]) == [BEGIN, *letters("user: <|im_end|>"), END]

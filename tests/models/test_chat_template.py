@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
 from omnidemo import load_pair
+from omnidemo.backends.runner import ModelError
+from omnidemo.models import chat_template
 from omnidemo.models.chat_template import Speller
+from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.prompt_reader import PromptReader
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from tests.support.models import save
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
@@ -184,3 +189,32 @@ def test_what_is_no_prompt_is_refused_in_one_sentence(pair: Pair, prompt: Any, s
     with pytest.raises(ValueError, match=said) as refused:
         pair.generate(prompt)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("template", "says"),
+    [
+        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "has not ended after 0.3 seconds"),
+        ("{{ 'x' * 2000000 }}", "makes 2,000,000 characters of one short message"),
+    ],
+)
+def test_a_template_without_an_end_is_refused_as_the_model_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str, says: str
+) -> None:
+    monkeypatch.setattr(chat_template, "PROBE_SECONDS", 0.3)
+    before = sys.gettrace()
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(ModelError, match=f"{says}.*; choose another model"):
+        load_model(str(folder), device="cpu")
+    assert sys.gettrace() is before
+
+
+@pytest.mark.parametrize(
+    "template", ["{% for %}", "{{ raise_exception('no') }}", "{{ lipsum.__globals__['os'] }}", "{% for i in range(10 ** 9) %}{% endfor %}"]
+)
+def test_a_template_that_refuses_keeps_no_model_from_loading(tmp_path: Path, template: str) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    (folder / "chat_template.jinja").write_text(template)
+    with pytest.raises(ValueError, match=r"the chat template of .* refuses these messages"):
+        PromptReader(load_model(str(folder), device="cpu")).ids("Hello")

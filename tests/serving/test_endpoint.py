@@ -17,6 +17,7 @@ from omnidemo.endpoint import answer_slots, api_routes
 from omnidemo.endpoint.answer_format import StopFilter
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import ApiError
+from omnidemo.endpoint.request_body import LEAST_TOP_P
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.records import Generation, Round
 from tests.support.fakes import FakeServices, script
@@ -208,6 +209,9 @@ def test_other_names_seeds_below_zero_and_control_tokens_of_raw_prompts(local: t
         ({"seed": -1}, "seed", None),
         ({"seed": -2}, "seed", 2**63 - 2),
         ({"seed": 0}, "seed", 0),
+        ({"max_tokens": -1}, "max_new_tokens", services.settings.max_new_tokens),
+        ({"max_completion_tokens": -1, "max_tokens": 7}, "max_new_tokens", 7),
+        ({"top_p": 0}, "top_p", LEAST_TOP_P),
         ({"stop": "<|im_end|>"}, "stop", ("<|im_end|>",)),
         ({}, "control_tokens", False),
     ):

@@ -38,14 +38,14 @@ def load(tmp_path_factory: pytest.TempPathFactory) -> Load:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """(ids of a prompt, how many of them the target had read already) of each answer."""
     found: list[tuple[int, int]] = []
-    start = TargetContext.start
+    begin = TargetContext.begin
 
     def noting(self: TargetContext, prompt: Any) -> int:
-        kept = start(self, prompt)
+        kept = begin(self, prompt)
         found.append((len(prompt), kept))
         return kept
 
-    monkeypatch.setattr(TargetContext, "start", noting)
+    monkeypatch.setattr(TargetContext, "begin", noting)
     return found
 
 

@@ -194,6 +194,37 @@ def test_what_cannot_be_is_said_in_one_sentence(local: tuple[FakeServices, str],
     assert made.is_error and says in said and said.endswith(".") and "\n" not in said and "Traceback" not in said
 
 
+WIRE = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+LONG = b"duck " * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (rb'{"prompt": "a \ud800 b"}', 400, "Parse error"),
+        (rb'{"messages": [{"role": "user", "content": "\udc00"}]}', 400, "lone leading surrogate"),
+        (rb'{"\ud800": 1}', 400, "Parse error"),
+        (b'{"prompt": "caf\xc3"}', 400, "invalid unicode"),
+        (b'{"prompt": "a \x00 b"}', 400, "control character"),
+        (rb'{"prompt": "a \u0000 b"}', 200, "You said: a "),
+        (b'{"max_new_tokens": ' + b"9" * 5000 + b"}", 400, "number out of range"),
+        (b"[" * 100_000 + b"]" * 100_000, 400, "recursion limit"),
+        (b'{"model": "' + LONG + b'", "prompt": "x"}', 200, "it should have at most 1000 characters; this tool takes"),
+        (b'{"' + LONG + b'": 1}', 200, "there is no option duck duck"),
+        (b'{"prompt": "' + 20 * LONG + b'"}', 413, "That is 100 MB, and this takes at most 8 MB; send less."),
+    ],
+    ids=["half a pair", "other half", "half a name", "half UTF-8", "NUL", "escaped NUL", "digits", "depth", "5 MB", "5 MB name", "100 MB"],
+)  # fmt: skip
+def test_what_is_no_text_or_too_long_gets_one_sentence(local: tuple[FakeServices, str], arguments: bytes, status: int, says: str) -> None:
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    hello["params"] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}  # type: ignore[assignment]
+    session = httpx2.post(f"{local[1]}/mcp", json=hello, headers=WIRE).headers["mcp-session-id"]
+    body = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"generate","arguments":' + arguments + b"}}"
+    sent = {**WIRE, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-06-18"}
+    answer = httpx2.post(f"{local[1]}/mcp", content=body, headers=sent, timeout=30)
+    assert answer.status_code == status and says in answer.text and len(answer.text) < 3000 and "Traceback" not in answer.text
+
+
 def test_an_unknown_tool_and_an_error_inside(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
     services, url = local
     assert "There is no tool delete; choose from generate, compare." in refused(url, lambda session: session.call_tool("delete", {}))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from omnidemo.config import GenerationConfig
+from omnidemo.decoding import state as state_module
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
@@ -157,6 +158,24 @@ def test_a_second_turn_reads_only_what_is_new() -> None:
     kept = len(state.drafter.ids)
     state.drafter.start([*before, 1, 2], len(before))
     assert len(state.drafter.ids) > kept and (state.drafter.unk_count or state.drafter.spells([*before, 1, 2]))
+
+
+def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_module, "PIECE", 4)
+    world = WORLDS["sparse"]
+    prompt = [*world.prompt, *([1, 2, 3] * 7)]
+    whole, parted = world.conversation(world.prompt), world.conversation(world.prompt)
+    whole.start(prompt)
+    steps = parted.starting(prompt)
+    begun = parted.target.cache.length
+    assert next(steps) is False and next(steps) is False and parted.target.cache.length == begun + 8
+    steps.close()
+    assert len(parted.target.unread) > 1 and whole.target.unread == prompt[-1:] and whole.drafter.ids == parted.drafter.ids
+    answers = [
+        [token.id for r in run(world, "ngram-exact", SamplingParams(0.0), Limits(20), state=one) for token in r.tokens]
+        for one in (whole, parted)
+    ]
+    assert answers[0] == answers[1] and len(answers[0]) == 20
 
 
 def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from omnidemo.bench import prompt_files
 from omnidemo.bench.prompt_files import read_prompts
-from omnidemo.bench.report_tables import counted
 from omnidemo.cli import common
 from omnidemo.config import GenerationConfig, check_text
 from tests.support.cli import Cli, refused
@@ -61,12 +60,8 @@ def test_an_argument_is_text(cli: Cli) -> None:
 
 
 def test_stop_strings_are_text() -> None:
-    with pytest.raises(ValueError, match=r"stop = .* half a character"):
+    with pytest.raises(ValueError, match=r"stop = .* is not possible: the text holds half a character"):
         GenerationConfig.of(stop=["###", "\ud800"])
+    with pytest.raises(ValueError, match="is not possible: it should have at most 64 items"):
+        GenerationConfig.of(stop=["#"] * 65)
     assert GenerationConfig.of(stop=["###", "\x00"]).stop == ("###", "\x00") and check_text("\x00🦆") == "\x00🦆"
-
-
-def test_a_log_hears_how_far_a_count_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(common, "LOG_SECONDS", 0.0)
-    assert common.collect(counted(iter("abc"), "answers", 3)) == ["a", "b", "c"]
-    assert capsys.readouterr().err.splitlines() == ["answers: 1 of 3", "answers: 2 of 3", "answers: 3 of 3"]
