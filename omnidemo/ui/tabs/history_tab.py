@@ -41,8 +41,10 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
     """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
     store, settings, status = services.store, services.settings, services.store.status
     where: dict[str, Any] = scope(session, filters)
-    rows = store.requests(**where, limit=NEWEST)
-    visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
+    one = filters.get("answer")  # which a link names
+    linked = isinstance(one, int) and 0 < one < 2**63
+    rows = store.requests(**where, id=one if linked else None, limit=NEWEST)
+    visible = store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
     sessions = [one for one in store.sessions() if one["requests"]]
     return {
