@@ -47,7 +47,7 @@ def test_a_link_asks_an_example_in_a_chat_of_its_own_and_only_once(page: Page, s
     page.reload()
     expect(page.locator(".turn")).to_have_count(1)
     page.goto(f"{served[1]}#example-there-is-none")
-    expect(page.get_by_text("names an example that there is not")).to_be_visible()
+    expect(page.locator(".chat-note")).to_contain_text("names an example that there is not")
 
 
 def test_a_newcomer_follows_a_link_to_an_example(browser: Browser, served: Served, page: Page) -> None:
