@@ -16,7 +16,6 @@ Served = tuple[FakeServices, str]
 __all__ = ["served"]  # the fixture
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-EXPERT = "localStorage.setItem('omnidemo.expert', 'true')"
 DONE = "!omni.chat.busy() && omni.chat.turns.length === 1"
 OVERLAPS = """() => [...document.querySelectorAll(".slow-row")].filter(row => row.offsetParent).filter(row => {
     const name = row.querySelector("b"), range = document.createRange();
@@ -109,8 +108,9 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(browser: Browser,
 
 
 def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, served: Served) -> None:
-    with someone(browser, EXPERT, viewport={"width": 1440, "height": 900}) as context:
+    with someone(browser, viewport={"width": 1440, "height": 900}) as context:
         page = come(context, served)
+        page.get_by_role("switch", name="Expert").click()
         page.get_by_role("tab", name="Adaptation", exact=True).click()
         expect(page.locator(".more-charts .panel").first).to_be_visible()  # open for whoever wants everything
         left, rail = (
