@@ -7,10 +7,11 @@
   const draw = () => {
     if (!place) return;
     place.chips.replaceChildren(...list.map((one) => button(one, "chip")));
-    const demo = [["There", "ngram"], [" was", "direct"], [" a", "direct"], [" fox", "corrected"], [" in", "direct"], [" the", "direct"], [" garden", "ngram"], [".", "bonus"], [" A", "corrected"], [" fox", "direct"], [" in", "copied"], [" the", "copied"], [" garden", "copied"], ["!", "corrected"]];
+    // Four rounds, which come one after the other.
+    const demo = [[["There", "ngram"], [" was", "direct"], [" a", "direct"], [" fox", "corrected"]], [[" in", "direct"], [" the", "direct"], [" garden", "ngram"], [".", "bonus"]], [[" A", "corrected"]], [[" fox", "direct"], [" in", "copied"], [" the", "copied"], [" garden", "copied"], ["!", "corrected"]]];
     place.empty.replaceChildren(
       el("h2", {}, omni.labels.subtitle),
-      el("p", { class: "demo toks", "aria-hidden": "true" }, ...demo.map(([text, source]) => el("span", { class: `tok s-${source}` }, text))),
+      el("p", { class: "demo toks", "aria-hidden": "true" }, ...demo.flatMap((round, at) => round.map(([text, source]) => el("span", { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` }, text)))),
       el("div", { class: "cards" }, ...list.map((one) => button(one, "card"))));
   };
   const slug = (one) => one.label.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
