@@ -70,7 +70,7 @@
       const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
       const now = newest(s);
       const words = known ? sentence(s)
-        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : s.topics.length ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
       host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
       host.replaceChildren(el("div", { class: "line" }, head, pick), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),

@@ -83,6 +83,15 @@ def test_escape_leaves_the_question_of_a_reset(page: Page) -> None:
     expect(trainer.get_by_role("button", name="Reset")).to_be_focused()
 
 
+def test_details_that_open_where_no_model_is_loaded_go_again(page: Page, served: Served) -> None:
+    details = page.locator("#omni-details")
+    expect(details).to_be_hidden()
+    served[0].started.clear()
+    expect(details).to_be_visible()
+    page.get_by_role("button", name="Load", exact=True).click()
+    expect(details).to_be_hidden()
+
+
 @pytest.mark.parametrize("size", [{"viewport": {"width": 1440, "height": 900}}, PHONE], ids=["wide", "phone"])
 def test_replays_show_whole_lines_and_labels_beside_each_other(browser: Browser, served: Served, size: dict[str, object]) -> None:
     served[0].pace = 0.0
