@@ -53,7 +53,8 @@
     const say = (text) => { said.textContent = text; said.hidden = !text; };
     const really = el("span", { class: "really", hidden: true });
     const remove = el("button", { type: "button", class: "link", onclick: () => { really.hidden = false; remove.hidden = true; no.focus(); } }, "Delete everything that is kept about me");
-    const settle = () => { really.hidden = true; remove.hidden = false; };
+    const settle = () => { really.hidden = true; remove.hidden = false; remove.focus(); };
+    really.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); settle(); } });
     const yes = el("button", { type: "button", class: "link danger", onclick: async () => {
       settle();
       say("Deleting…");

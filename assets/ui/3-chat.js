@@ -3,7 +3,7 @@
 (() => {
   const { el } = omni;
   // `now`: facts of the open chat, `known`: when it was last written, as far as this tab has seen, 0 for never.
-  const chat = (omni.chat = { turns: [], selected: null, listeners: [], parts: null, now: { id: omni.random(), name: "", named: false, system: "" }, known: 0 });
+  const chat = (omni.chat = { turns: [], selected: null, listeners: [], parts: null, now: { id: omni.random(), name: "", named: false, system: "" }, known: 0, taught: null });
   let parts = null, trigger = null, live = null, offset = 0, heard = 0, began = 0, pair = { ready: false, why: "", reads: "" }, queued = false, editing = null, draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
 
   const busy = () => live !== null;
@@ -161,7 +161,7 @@
     notify();
   });
   const notify = chat.notify = () => {
-    const counts = chat.selected?.answer.counts;
+    const counts = chat.taught ?? chat.selected?.answer.counts; // of all that is being taught, or of the chosen answer
     for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
     if (parts) chat.drawContext();
     chat.listeners.forEach((listen) => listen(chat.selected, chat.turns.indexOf(chat.selected) + 1, chat.turns.length, chat.selected === live && busy()));

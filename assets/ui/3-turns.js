@@ -40,6 +40,7 @@
     turn.node.setAttribute("aria-busy", String(live));
     turn.node.classList.toggle("live", live && turn.state !== "done");
     box.className = "status";
+    turn.node.classList.toggle("refused", Boolean(answer.error) && !answer.text); // the page says that, not the model
     if (answer.error) { box.classList.add("error"); box.textContent = answer.error; return; }
     if (turn.state === "waiting") { box.replaceChildren(el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")), turn.place || "Waiting for the first token"); return; }
     if (turn.state === "stopping") { box.textContent = "Stopping…"; return; }
@@ -64,8 +65,9 @@
       if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
     }
     const outcome = omni.outcome(turn.answer), said = outcome ? el("p", { class: "said" }) : null;
+    const named = omni.examples.named(turn.user); // an example has an address
     const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
-    foot.replaceChildren(...[said].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null,
+    foot.replaceChildren(...[said].filter(Boolean), facts, el("span", { class: "acts" }, ...[omni.replay?.buttons?.(turn) ?? []].flat(), text ? omni.copyButton(() => text) : null, named ? omni.copyButton(() => omni.linkTo(`example-${named}`), "Link", "Copy a link to this example") : null,
       ...(last ? [button("Again", () => chat.again(turn)), button("Edit", () => chat.edit(turn)), ...(turn.versions?.length > 1 ? [former(turn)] : [])] : [])));
     chat.tell(turn);
     chat.drawText(turn);

@@ -59,7 +59,8 @@
     const meter = omni.meter("Loading", "span");
     const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
     const stop = el("button", { type: "button", class: "link", hidden: true, title: "What has come stays, and a later download goes on from there", onclick: () => { stop.disabled = true; stop.textContent = "Stopping…"; trigger("stop"); } }, "Stop");
-    const more = el("button", { type: "button", class: "toggle details", "aria-expanded": "false", "aria-controls": "omni-details", onclick: () => open(document.documentElement.dataset.details !== "on") }, "Details");
+    const more = el("button", { type: "button", class: "toggle details", "aria-expanded": "false", "aria-controls": "omni-details", onclick: () => { offered = false; open(document.documentElement.dataset.details !== "on"); } }, "Details");
+    let offered = false; // by the page itself, where another pair may be needed: then it goes again by itself
     const open = (on) => { document.documentElement.dataset.details = on ? "on" : "off"; more.setAttribute("aria-expanded", String(on)); };
     const knob = el("button", { type: "button", role: "switch", class: "expert", title: "Methods, settings, and every figure and chart", onclick: () => omni.setExpert(!omni.expert()) }, "Expert", el("i", { "aria-hidden": "true" }));
     omni.onExpert((on) => knob.setAttribute("aria-checked", String(on)));
@@ -93,7 +94,9 @@
     return {
       update: (value) => {
         shown = JSON.parse(value);
-        if (["failed", "absent"].includes(shown.stage)) open(true); // where another pair is chosen
+        const wanting = ["failed", "absent"].includes(shown.stage);
+        if (wanting && document.documentElement.dataset.details !== "on") { offered = true; open(true); } // where another pair is chosen
+        if (offered && shown.stage === "ready") { offered = false; open(false); }
         draw();
         for (const [id, help] of Object.entries(labels.help)) document.getElementById(id)?.setAttribute("title", help);
       },

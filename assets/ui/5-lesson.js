@@ -5,7 +5,13 @@
   const SHOWN = 3, WRITE = 900; // examples that stay, milliseconds in which an answer is written out
   let box = null, title = null, list = null, act = null, done = 0;
 
-  const clear = (omni.clearLesson = () => { box?.remove(); box = null; chat.parts?.root.classList.remove("lesson-shown"); });
+  const clear = (omni.clearLesson = () => {
+    if (!box) return;
+    box.remove();
+    box = chat.taught = null;
+    chat.parts.root.classList.remove("lesson-shown");
+    chat.notify();
+  });
   const build = () => {
     clear();
     title = el("h3");
@@ -15,6 +21,7 @@
     chat.parts.scroll.append(box);
     chat.parts.root.classList.add("lesson-shown");
     done = 0;
+    chat.taught = {};
     box.scrollIntoView({ block: "nearest" }); // on a phone it stands a screen above the button
     toEnd();
   };
@@ -47,6 +54,8 @@
     omni.watchTokens(tokens, answer, chat.announce);
     list.append(el("article", {}, el("p", { class: "asked" }, s.prompt), tokens, el("p", { class: "small" }, facts.filter(Boolean).join(" · "))));
     while (list.children.length > SHOWN) list.firstChild.remove();
+    for (const line of answer.tokens) { const key = line.k === "x" ? "discarded" : line.s; chat.taught[key] = (chat.taught[key] ?? 0) + 1; }
+    chat.notify();
     toEnd();
     write(tokens, answer);
   };

@@ -1,10 +1,10 @@
-// Places: each tab has an address, so that a reload, a link and the Back button lead where they should; a way past everything to the message
-// box; and what stands at the foot of the page.
+// Places: each tab has an address, so that a reload, a link and the Back button lead where they should, and so have an example and a stored
+// answer; a way past everything to the message box; and what stands at the foot of the page.
 (() => {
   const { el, labels } = omni;
   const TABS = ["chat", "adaptation", "compare", "history"];
   const button = (name) => document.getElementById(`omni-tab-${name}-button`);
-  const asked = () => { const name = location.hash.slice(1); return TABS.includes(name) ? name : TABS[0]; };
+  const asked = () => { const name = location.hash.slice(1).replace(/^answer-.*/, "history"); return TABS.includes(name) ? name : TABS[0]; };
   const shown = () => TABS.find((name) => button(name)?.getAttribute("aria-selected") === "true") ?? TABS[0];
 
   omni.goTo = (name) => { if (shown() !== name) button(name)?.click(); };
@@ -12,7 +12,20 @@
     const name = TABS.find((one) => event.target.closest?.(`#omni-tab-${one}-button`));
     if (name && name !== asked()) history.pushState(null, "", `#${name}`);
   });
-  window.addEventListener("popstate", () => omni.goTo(asked()));
+  omni.linkTo = (place) => new URL(`#${place}`, location.href.split("#", 1)[0]).href;
+
+  // #example-even-or-odd asks that example in a chat of its own, once: a reload does not ask again. #answer-12 shows one answer of the history.
+  const follow = () => {
+    const [, kind, name] = /^#(example|answer)-([a-z0-9-]+)$/.exec(location.hash) ?? [];
+    if (kind === "answer") omni.history.alone(Number(name));
+    omni.goTo(asked());
+    if (kind === "example" && omni.examples.ready()) {
+      history.replaceState(null, "", "#chat");
+      omni.examples.open(name);
+    }
+  };
+  omni.followLink = follow;
+  window.addEventListener("popstate", follow);
 
   const toMessage = (event) => {
     event.preventDefault();
@@ -29,6 +42,6 @@
     const text = `from openai import OpenAI\nclient = OpenAI(base_url="${base}", api_key="none")`;
     host.append(el("span", {}, "The method: ", link(paper.title, paper.href)), ...(code ? [link("Code", code)] : []),
       el("details", {}, el("summary", {}, "Use it from a program"), el("div", { class: "program" }, el("p", {}, "Any client of OpenAI's format talks to the same models at ", el("code", {}, base), ". The README lists what it takes."), el("pre", {}, text), omni.copyButton(() => text))));
-    if (asked() !== TABS[0]) omni.goTo(asked()); // mounted last, when the tabs are there
+    follow(); // mounted last, when the tabs are there
   };
 })();

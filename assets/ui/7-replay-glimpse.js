@@ -21,7 +21,9 @@
     const close = el("button", { type: "button", class: "icon close", "aria-label": "Close this", onclick: () => box.remove() }, "×");
     box.append(close);
     turn.parts.foot.before(box);
-    const there = () => box.isConnected, seen = () => { if (box.getBoundingClientRect().bottom > chat.parts.scroll.getBoundingClientRect().bottom) box.scrollIntoView({ block: "nearest" }); };
+    const { scroll } = chat.parts, there = () => box.isConnected;
+    let top = scroll.scrollTop; // who has scrolled meanwhile is left alone
+    const seen = () => { if (scroll.scrollTop >= top - 4) { scroll.scrollTop = scroll.scrollHeight; top = scroll.scrollTop; } }; // what stands below the answer stays in sight
     const word = (one) => replay.word(one.t);
     seen();
     for (const round of rounds) {

@@ -81,7 +81,7 @@
       const { speedup, low, high, tokens } = answer.speed, pace = omni.pace(answer.speed), part = tokens < own.count ? ` The first ${omni.plural(tokens, "token")} of it.` : "";
       const two = [replay.lane("without guessing", measured.rounds), replay.lane("with guessing", measured.guessed.rounds)];
       const said = { faster: pace.words, slower: pace.words, same: pace.words, leading: words.leading };
-      show(two, { lead, words: said, gain: pace.side ? speedup : 1, value: () => pace.value, notes: [`Measured: this answer was written again with and without guessing, in turns, with what was known before it; between ${format(low, "times")} and ${format(high, "times")} as fast.${part}`, differ(two, answer), turn.cut] });
+      show(two, { lead, words: said, gain: pace.side ? speedup : 1, value: () => pace.value, notes: [`Measured: this answer was written again with and without guessing, in turns, with what was known before it; ${omni.range(low, high)} as fast.${part}`, differ(two, answer), turn.cut] });
       return;
     }
     const plain = measured ? alone(measured) : replay.paceLane("without guessing", own.tokens, pace[0], { note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}` });

@@ -48,7 +48,7 @@
     spans.forEach((span) => span.removeAttribute("data-i"));
     const fresh = (one) => one.startsWith("\n");
     const guess = (one, state) => { const span = el("span", { class: `guess ${state}` }, one.t || "▫"); if (fresh(one.t)) span.classList.add("breaks"); return span; };
-    const chip = (one, state, mark = "", instead = "") => el("span", { class: `chip-token ${state}${one.s === "copied" ? " copied" : ""}` }, word(one), mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null, instead ? el("span", { class: "instead" }, ` → ${instead}`) : null);
+    const chip = (one, state, mark = "", instead = "") => el("span", { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` }, word(one), mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null, instead ? el("span", { class: "instead" }, ` → ${instead}`) : null);
     // Where the clock may rest: all guessed, all checked, what became of it.
     const stops = [], ends = [];
     rounds.forEach((round, k) => {

@@ -3,6 +3,7 @@
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
   const HELP = (s) => `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
+  const LETTER = 7; // pixels, at the size of a phone's labels
   const two = (x) => x.toFixed(x >= 10 ? 1 : 2);
 
   const picture = (s, width) => {
@@ -24,8 +25,13 @@
       made.append(svg("line", { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind }, title(mark.label)));
       if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "rollback", "middle");
     }
-    const topics = s.marks.filter((one) => one.kind === "topic"), shown = topics.slice(-(width > 460 ? 4 : 1)); // more labels would run into each other
-    for (const mark of shown) write(mark.label, Math.min(Math.max(x(mark.x), left + 40), width - right), top - 7, "topic", x(mark.x) > width / 2 ? "end" : "middle");
+    let until = Infinity; // the newest topic is named, and those before it whose names do not run into the one behind
+    for (const mark of s.marks.filter((one) => one.kind === "topic").reverse()) {
+      const long = LETTER * mark.label.length, from = Math.min(Math.max(x(mark.x) - long / 2, 2), width - right - long);
+      if (from + long > until) continue;
+      write(mark.label, from, top - 7, "topic");
+      until = from - LETTER;
+    }
     if (fresh != null) { across(fresh, "fresh"); write(`fresh ${two(fresh)}`, width - right + 4, y(fresh) + 4, "freshname"); }
     if (points.length) {
       const path = [...(fresh == null ? [] : [[x(0), y(fresh)]]), ...points.map((one) => [x(one.examples), y(one.steps)])];
@@ -64,7 +70,7 @@
       const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
       const now = newest(s);
       const words = known ? sentence(s)
-        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : s.topics.length ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
       host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
       host.replaceChildren(el("div", { class: "line" }, head, pick), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),

@@ -12,6 +12,7 @@
     const acts = el("div", { class: "acts" });
     const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
     const pause = button("Pause", "pause"), resume = button("Resume", "resume");
+    really.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeReally(); } });
     const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
     const reset = el("button", { type: "button", onclick: () => {
       really.firstChild.textContent = omni.visitor.guest ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay." : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";

@@ -34,10 +34,11 @@
     const legend = el("span", { class: "keys" });
     const bar = el("div", { class: "bar omni-expert" }, el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown), el("label", { class: "field inline", title: "Every target that this drafter guesses for" }, every, el("span", {}, "All targets")), onlyLine, el("span", { class: "grow" }),
       el("button", { type: "button", class: "toggle", title: "Show all requests again; a double click on a chart does the same for it", onclick: omni.resetZoom }, "Reset zoom"));
+    const wanted = () => omni.load("charts", null) ?? omni.expert(); // whoever has opened or closed them finds them so again
     const empty = el("div", { class: "nothing" }, el("h3", {}, "No requests of this pair yet"), el("p", {}, "Press Teach it above, or write something in the Chat tab. Each stored answer puts a point on these curves."));
     const grid = el("div"), others = el("div", { class: "charts" });
-    const more = el("details", { class: "more-charts", ontoggle: () => { omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), bar, legend, others);
-    more.open = omni.load("charts", false) === true;
+    const more = el("details", { class: "more-charts", ontoggle: () => { if (more.open !== wanted()) omni.save("charts", more.open); omni.plotAgain(); } }, el("summary", {}, "Charts of all requests"), bar, legend, others);
+    omni.onExpert(() => { more.open = wanted(); });
     grid.append(more);
     const refused = el("p", { class: "alert", role: "alert", hidden: true });
     let since = 0;

@@ -118,7 +118,8 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
         yaxis["range"] = [0, 1.02]
     if what.form.endswith(".0f"):
         yaxis["autorangeoptions"] = {"include": [0, 5]}  # marks at halves would be rounded
-    return make_figure(traces, revision, xaxis=_counted("requests"), yaxis=yaxis, **mark_layout(marks(rows), what.base if rows else None))
+    marked = mark_layout(marks(rows), max(10, len(rows)), what.base if rows else None)
+    return make_figure(traces, revision, xaxis=_counted("requests"), yaxis=yaxis, **marked)
 
 
 def _counted(title: str) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figu
     live = [Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap") for (x0, a), (x1, b) in pairs if a.get("version") != b.get("version")]
     traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS, notes)
     yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
-    return make_figure(traces, revision, xaxis=_counted("training steps"), yaxis=yaxis, **mark_layout(live[-1:]))
+    return make_figure(traces, revision, xaxis=_counted("training steps"), yaxis=yaxis, **mark_layout(live[-1:], max(10, len(steps))))
 
 
 def bars(
@@ -245,7 +246,8 @@ def lines(
             **_whiskers("error_y", one.spread, thickness=1, width=3),
         }
         traces.append(_scatter(one.xs, [finite(value) for value in one.values], one.name, **look))
-    return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, base))
+    end = max((x for one in series for x in one.xs), default=1)
+    return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, end, base))
 
 
 def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: str = ".2f") -> Figure:

@@ -11,7 +11,7 @@ from typing import Any
 from omnidemo.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
-MOST_LABELS = 8  # more labels on one chart run into each other
+PLOT, LETTER = 300.0, 6.0  # width of a narrow plot, and of a letter of its labels, in pixels
 MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would cover the chart
 STRETCH = 3  # requests of one topic in a row from which on it is marked
 
@@ -78,8 +78,20 @@ def comparable(rows: Sequence[Row]) -> list[Row]:
     return [row for row in rows if scope(row) == scope(rows[-1])] if rows else []
 
 
-def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, Any]:
-    """Shapes and annotations of the marks, as parts of a figure's layout."""
+def apart(found: Sequence[Mark], end: float) -> list[Mark]:
+    """Marks whose labels do not run into each other on a plot from 0 to `end`, the newest first."""
+    kept: list[Mark] = []
+    left = math.inf  # where the label to the right begins
+    for mark in reversed(found):
+        half = end * LETTER * (len(mark.label) + 1) / 2 / PLOT
+        if mark.x + half <= left:
+            kept.append(mark)
+            left = mark.x - half
+    return kept[::-1]
+
+
+def mark_layout(found: Sequence[Mark], end: float, base: float | None = None) -> dict[str, Any]:
+    """Shapes and annotations of the marks, as parts of the layout of a figure whose x axis goes from 0 to `end`."""
     dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
     colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
     shapes: list[dict[str, Any]] = [
@@ -89,11 +101,11 @@ def mark_layout(found: Sequence[Mark], base: float | None = None) -> dict[str, A
     ]
     if base is not None:
         shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": DASHED})
-    step = math.ceil(len(found) / MOST_LABELS) or 1
-    named = found[(len(found) - 1) % step :: step] if found else []  # the newest is always named
     # Labels stand in the margin above the plot, where no curve runs.
     place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
     return {
         "shapes": shapes,
-        "annotations": [place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in named],
+        "annotations": [
+            place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in apart(found, end)
+        ],
     }

@@ -112,10 +112,11 @@ class Store(LineStore):
         method: str | None = None,
         session: str | None = None,
         kind: str | None = None,
+        id: int | None = None,
         limit: int | None = 200,
     ) -> Rows:
         """The newest `limit` requests (None: all) as plain dicts, newest first."""
-        query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind)
+        query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind, id=id)
         return self._rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:

@@ -198,6 +198,7 @@ PROBES = _table(
 )
 LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # what is known of an adapter line, by pair and `domain`
 FILTERS: Mapping[str, sa.Column[Any]] = {
+    "id": REQUESTS.c.id,
     "target": PAIRS.c.target,
     "drafter": PAIRS.c.drafter,
     "method": REQUESTS.c.method,
@@ -260,17 +261,17 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
     return row | {"request_id": request_id, "emitted": len(one.tokens)}
 
 
-def requests_query(**filters: str | None) -> sa.Select[Any]:
+def requests_query(**filters: str | int | None) -> sa.Select[Any]:
     """All columns of the requests, with `session`, `target` and `drafter` by name."""
     columns = columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered")
     query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(PAIRS)
     return query.where(*conditions(FILTERS, filters))
 
 
-def conditions(columns: Mapping[str, Any], filters: Mapping[str, str | None]) -> list[sa.ColumnElement[bool]]:
+def conditions(columns: Mapping[str, Any], filters: Mapping[str, str | int | None]) -> list[sa.ColumnElement[bool]]:
     """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts played in it."""
     known = {name: value for name, value in filters.items() if value is not None}
-    return [columns[name].in_(sessions_of(value)) if name == "session" else columns[name] == value for name, value in known.items()]
+    return [columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value for name, value in known.items()]
 
 
 def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:

@@ -170,6 +170,14 @@ def notice(keep_text: bool, training: bool) -> str:
     return f"Unless you switch it off, {kept}{learned}.{' Enter nothing private.' if keep_text or training else ''}"
 
 
+def foreign(message: str, target: str) -> str:
+    """Why a bundled target can make nothing of a message, most of whose letters are not Latin; empty where it may."""
+    letters = [letter for letter in message if letter.isalpha()]
+    if not target.startswith("bundled/") or 2 * sum(letter < "\u0250" for letter in letters) >= len(letters):
+        return ""
+    return "This small model has only learned English and cannot read this. Write in English, or choose another model under Details."
+
+
 def reads(turns: int | None) -> str:
     """The sentence under a conversation of which a model reads only the newest part; empty where it reads all of it."""
     if turns is None:

@@ -241,6 +241,23 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
     assert frame.groupby("method")["prompt_index"].apply(sorted).tolist() == [[0, 1]] * 3
 
 
+def test_a_link_shows_one_stored_answer_and_prompts_are_in_sight(page: Page, app: App) -> None:
+    ask(page, "What is 9 plus 2?")
+    page.wait_for_function("omni.history && !omni.chat.busy()")
+    open_tab(page, "History")
+    row = page.locator("#omni-history tbody tr").first
+    expect(row).to_contain_text("What is 9 plus 2?")
+    edges = "cell => [cell.getBoundingClientRect(), cell.closest('.rolls').getBoundingClientRect()].map(box => box.right)"
+    right, end = row.locator("td.prompt").evaluate(edges)
+    assert right <= end and row.locator("td.prompt").evaluate("cell => cell.offsetWidth") >= 200
+    newest = app.query("select max(id) from requests")[0][0]
+    page.goto(f"{app.address}#answer-{newest}")
+    page.reload()
+    expect(page.locator("#omni-history tr.more .say").first).to_have_text("What is 9 plus 2?")
+    expect(page.locator("#omni-history tbody tr")).to_have_count(2)  # the answer, and all that is known of it
+    expect(page.get_by_role("button", name="Copy a link to this answer")).to_be_visible()
+
+
 def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> None:
     ask(page, "=1+1 What is 6 plus 3?")
     open_tab(page, "History")

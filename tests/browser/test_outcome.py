@@ -105,7 +105,7 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
         ((1.44, 1.40, 1.46), "1.4 × faster than without guessing, measured"),
         ((0.8, 0.79, 0.82), "1.3 × slower than without guessing, measured"),
         ((1.01, 0.98, 1.02), "as fast as without guessing, measured"),
-        ((1.3, 1.1, 1.5), "1.10–1.5 × as fast as without guessing, measured on a busy machine"),
+        ((1.3, 1.1, 1.5), "1.10–1.50 × as fast as without guessing, measured on a busy machine"),
         ((1.3, 0.9, 1.9), None),
     ],
 )

@@ -170,6 +170,8 @@ def test_examples_are_seen_as_they_are_taught(page: Page, served: Served, monkey
     text = lesson.locator("article").last.locator(".tok").evaluate_all("spans => spans.map(span => span.textContent).join('')")
     assert text == taught[-1][2].text
     expect(page.locator(".empty-state")).to_be_hidden()
+    counted = sum(int(count) for count in page.locator(".legend button:not(.s-discarded) b").all_inner_texts())
+    assert counted == sum(len(one.tokens) for _, _, made in taught for one in made.rounds)  # the legend is of what is seen
     ask(page, "a question of my own")
     expect(lesson).to_have_count(0)
 

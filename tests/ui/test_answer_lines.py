@@ -302,7 +302,12 @@ def ready() -> FakeServices:
 
 @pytest.mark.parametrize(
     ("services", "message", "expected"),
-    [(ready(), "  ", "empty"), (FakeServices(load_seconds=60), "hello", "still loading"), (ready(), "fail", "Choose a smaller target")],
+    [
+        (ready(), "  ", "empty"),
+        (ready(), "你好吗?", "only learned English"),
+        (FakeServices(load_seconds=60), "hello", "still loading"),
+        (ready(), "fail", "Choose a smaller target"),
+    ],
 )
 def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, message: str, expected: str) -> None:
     from omnidemo.ui.running_answers import Running
@@ -419,3 +424,9 @@ def test_no_folder_of_the_server_is_told_to_visitors(said: str, shown: str) -> N
 def test_a_chat_says_how_much_of_it_is_read() -> None:
     assert text.reads(None) == ""
     assert "only your newest message" in text.reads(1) and "the 11 exchanges before" in text.reads(12)
+
+
+def test_bundled_targets_read_latin_letters_alone() -> None:
+    assert not any(text.foreign(message, "bundled/large") for message in ("Où est la gare? 我", "1 + 2 = ?", "😀", "naïve Žižek"))
+    assert all(text.foreign(message, "bundled/large") for message in ("你好吗?", "كيف حالك؟", "Как дела? ok"))
+    assert not text.foreign("你好吗", "gguf/real-Q4_0-abc")

@@ -105,7 +105,13 @@ def test_each_target_has_its_own_line_and_colour() -> None:
 def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
     layout = charts.curve([row(0.5, version) for version in range(60, -1, -1)], ACCEPTANCE)["layout"]
     labels = [note["text"] for note in layout["annotations"]]
-    assert len(layout["shapes"]) == 60 and len(labels) <= marks.MOST_LABELS and labels[-1] == "↩ v0"
+    assert len(layout["shapes"]) == 60 and 2 < len(labels) < 12 and labels[-1] == "↩ v0"
+
+
+def test_labels_of_marks_do_not_run_into_each_other() -> None:
+    found = [Mark(10, "stories → maths", "topic"), Mark(12, "v3", "swap"), Mark(60, "maths → stories", "topic"), Mark(95, "v11", "swap")]
+    assert [mark.label for mark in marks.apart(found, 100)] == ["v3", "maths → stories", "v11"]
+    assert marks.apart(found[:2], 1000) == found[1:2] and marks.apart(found[1:], 2000) == found[3:]
 
 
 def test_few_of_what_is_counted_have_no_marks_at_halves() -> None:

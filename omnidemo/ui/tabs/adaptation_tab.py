@@ -1,4 +1,4 @@
-"""The Adaptation tab: how the drafter gets better over the requests of a pair, everything that steers it, and its adapter versions."""
+"""The Adaptation tab: what the drafter has learned over the requests of a pair, everything that steers it, and its adapter versions."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def build(services: PublicServices, shell: Shell) -> None:
             player = widget("play", traffic_panel.first(services), events=("play", "halt"))
             curve = widget("hero", elem_id="omni-hero-adaptation", events=("look",))
             page = widget("adaptation", events=("poll", "rollback", "export"))
-        with gr.Column(scale=3, min_width=300):
-            widget("lines", elem_classes=EXPERT)
-            trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
-            steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
             widget("versions", elem_classes=EXPERT)
             upload = gr.UploadButton(
                 "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import", elem_classes=EXPERT
             )
+        with gr.Column(scale=3, min_width=300):
+            widget("lines", elem_classes=EXPERT)
+            trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
+            steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
     view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
     know: dict[str, Any] = {"js": "(...values) => omni.adaptation.request(...values)"}
 

@@ -142,6 +142,8 @@ def _chat(services: PublicServices, running: Running) -> Any:
         try:
             if not message.strip():
                 raise Refused("The message is empty. Type a question first.")
+            if why := text.foreign(message, target):
+                raise Refused(why)
             number = read_seed(seed)
             load_ready(services, target, drafter, "Send again when it is ready.")
             sampling = in_manner(services, target, drafter, given)

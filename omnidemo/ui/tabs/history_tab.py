@@ -41,13 +41,16 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
     """The table, the choices of the filters and what is wrong with the database, for the `history` widget."""
     store, settings, status = services.store, services.settings, services.store.status
     where: dict[str, Any] = scope(session, filters)
-    rows = store.requests(**where, limit=NEWEST)
-    visible = store.requests(session=where["session"], limit=NEWEST) if any(where.values()) else rows
+    asked = filters.get("answer")
+    linked = asked if isinstance(asked, int) and 0 < asked < 2**63 else None  # the answer that a link names
+    rows = store.requests(**where, id=linked, limit=NEWEST)
+    visible = store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
     recorded = store.recorded(row["id"] for row in rows)
     sessions = [one for one in store.sessions() if one["requests"]]
     return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
+        "answer": linked,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
         "methods": [info.name for info in services.methods() if info.name != AUTO],  # a row names what that became
         "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],

@@ -1,0 +1,132 @@
+"""What has an address, and whether everything stands where it can be read, in a real browser over fake services: links to examples, a
+refusal that is the page's, questions that Esc answers, replays without half lines, the Adaptation tab without an empty column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.test_chat import ask, come, served, someone
+from tests.support.fakes import FakeServices
+
+pytestmark = pytest.mark.browser
+Served = tuple[FakeServices, str]
+__all__ = ["served"]  # the fixture
+
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+DONE = "!omni.chat.busy() && omni.chat.turns.length === 1"
+OVERLAPS = """() => [...document.querySelectorAll(".slow-row")].filter(row => row.offsetParent).filter(row => {
+    const name = row.querySelector("b"), range = document.createRange();
+    range.selectNodeContents(name);
+    const [one, other] = [range.getBoundingClientRect(), row.querySelector(".fact").getBoundingClientRect()];
+    return one.right > other.left && one.bottom > other.top && one.top < other.bottom; }).length"""
+# Lines of text that a box shows in part.
+CUT = """box => { const inside = box.clientHeight, line = parseFloat(getComputedStyle(box).lineHeight);
+    return [inside % line, (box.scrollHeight - inside) % line]; }"""
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Iterator[Page]:
+    served[0].pace = 0.0
+    with someone(browser, viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
+        yield come(context, served)
+
+
+def test_a_link_asks_an_example_in_a_chat_of_its_own_and_only_once(page: Page, served: Served) -> None:
+    ask(page, "a question of my own")
+    expect(page.get_by_role("button", name="Copy a link to this example")).to_have_count(0)
+    name = page.evaluate("(prompt => omni.examples.named(prompt))(document.querySelectorAll('.chips .chip')[2].title)")
+    page.goto(f"{served[1]}#example-{name}")
+    page.wait_for_function(DONE)
+    assert page.evaluate("omni.examples.named(omni.chat.turns[0].user)") == name
+    assert page.url.endswith("#chat") and page.evaluate("omni.chats.list().length") == 2
+    expect(page.get_by_role("button", name="Copy a link to this example")).to_be_visible()
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(1)
+    page.goto(f"{served[1]}#example-there-is-none")
+    expect(page.locator(".chat-note")).to_contain_text("names an example that there is not")
+
+
+def test_a_newcomer_follows_a_link_to_an_example(browser: Browser, served: Served, page: Page) -> None:
+    name = page.evaluate("(prompt => omni.examples.named(prompt))(document.querySelector('.card').title)")
+    with someone(browser) as context:
+        newcomer = context.new_page()
+        newcomer.goto(f"{served[1]}#example-{name}")
+        newcomer.wait_for_function(f"window.omni?.chat.parts && {DONE}")
+        assert newcomer.evaluate("omni.chat.turns[0].answer.error") is None
+
+
+def test_a_stored_answer_that_is_not_there_is_said(page: Page, served: Served) -> None:
+    page.goto(f"{served[1]}#answer-77")
+    expect(page.get_by_text("Answer 77 is not kept here any more, or is not yours to see.")).to_be_visible()
+    page.get_by_role("button", name="Answer 77 alone ×").click()
+    expect(page.get_by_text("each answer gets a line here")).to_be_visible()
+    assert page.url.endswith("#history")
+
+
+def test_a_refusal_is_the_pages_and_not_the_models(page: Page) -> None:
+    page.evaluate("""() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
+        turn.answer.error = "This is refused."; omni.chat.show([turn]); }""")
+    expect(page.get_by_text("This is refused.")).to_be_visible()
+    expect(page.locator(".answer .who")).to_be_hidden()
+
+
+def test_escape_leaves_the_question_of_a_reset(page: Page) -> None:
+    ask(page, "something")
+    trainer = page.locator("#omni-trainer")
+    trainer.get_by_role("button", name="Reset").click()
+    expect(trainer.get_by_role("button", name="Yes, reset")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(trainer.get_by_role("button", name="Yes, reset")).to_be_hidden()
+    expect(trainer.get_by_role("button", name="Reset")).to_be_focused()
+
+
+def test_details_that_open_where_no_model_is_loaded_go_again(page: Page, served: Served) -> None:
+    details = page.locator("#omni-details")
+    expect(details).to_be_hidden()
+    served[0].started.clear()
+    expect(details).to_be_visible()
+    page.get_by_role("button", name="Load", exact=True).click()
+    expect(details).to_be_hidden()
+
+
+@pytest.mark.parametrize("size", [{"viewport": {"width": 1440, "height": 900}}, PHONE], ids=["wide", "phone"])
+def test_replays_show_whole_lines_and_labels_beside_each_other(browser: Browser, served: Served, size: dict[str, object]) -> None:
+    served[0].pace = 0.0
+    with someone(browser, reduced_motion="reduce", **size) as context:
+        page = come(context, served)
+        ask(page, "what is this? " * 20)
+        page.get_by_role("button", name="Slow motion").click()
+        page.keyboard.press("End")
+        facts = "facts => facts.forEach(fact => { fact.textContent = '123 tokens in the same time, 234 with guessing'; })"
+        page.locator(".slow-row .fact").evaluate_all(facts)
+        assert page.evaluate(OVERLAPS) == 0
+        boxes = [page.locator(".replay-text").evaluate(CUT)]
+        dialog = page.get_by_role("dialog")
+        for name in ("Race", "Before / after"):
+            dialog.get_by_role("button", name=name, exact=True).click()
+            expect(page.locator(".race-lane")).to_have_count(2)
+            page.keyboard.press("End")
+            boxes += [box.evaluate(CUT) for box in page.locator(".replay-text").all()]
+        assert boxes == [[0, 0]] * 5
+        expect(page.locator(".probe-prompts")).to_be_visible()
+        if "is_mobile" not in size:
+            assert page.locator(".replay-body").evaluate("body => body.scrollHeight - body.clientHeight") == 0  # all of it is in sight
+
+
+def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, served: Served) -> None:
+    with someone(browser, viewport={"width": 1440, "height": 900}) as context:
+        page = come(context, served)
+        page.get_by_role("switch", name="Expert").click()
+        page.get_by_role("tab", name="Adaptation", exact=True).click()
+        expect(page.locator(".more-charts .panel").first).to_be_visible()  # open for whoever wants everything
+        left, rail = (
+            page.locator(f"#omni-adaptation-row > :nth-child({place})").evaluate(
+                "column => Math.max(...[...column.querySelectorAll('*')].map(node => node.getBoundingClientRect().bottom))"
+            )
+            for place in (1, 2)
+        )
+        assert left > 0.75 * rail
+        assert page.locator("#omni-adaptation-row > :first-child [data-widget=versions]").count() == 1
