@@ -16,8 +16,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 
-DEFAULT_TARGET = "auto"  # the catalogue's default where its file is on this machine, else EMBEDDED_TARGET (`models/names.py`)
-EMBEDDED_TARGET, DRAFTER = "bundled/large", "bundled/drafter"  # models that ship with the project
+DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
+EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-2"  # models that ship with the project
 
 
 def check_text(text: str) -> str:
@@ -36,11 +36,15 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
 
     target: str = Field(
-        DEFAULT_TARGET,
+        DEFAULT,
         description="Target model at start: auto, bundled name, Hub id, local folder, or a GGUF file by path or name; auto is"
         " SmolLM2-135M-Instruct where its file is there, else bundled/large.",
     )
-    drafter: str = Field(DRAFTER, description="Drafter model: bundled name, Hub id or local folder.")
+    drafter: str = Field(
+        DEFAULT,
+        description="Drafter model: auto, bundled name, Hub id or local folder; auto is bundled/drafter for a bundled target, else"
+        " bundled/drafter-2.",
+    )
     model_folders: str = Field("", description="Folders in which GGUF files are looked for too, with commas between.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")

@@ -53,9 +53,9 @@
   };
   // Name and system prompt of the open chat, wherever they stand.
   chat.drawFacts = () => {
-    const { parts, now } = chat, name = now.name || "New chat";
+    const { parts, now } = chat, name = now.name || "Chats";
     parts.name.textContent = name;
-    parts.chats.title = parts.chats.ariaLabel = `Chats. This one: ${name}`;
+    parts.chats.title = parts.chats.ariaLabel = now.name ? `Chats. This one: ${name}` : "Chats. This one is new";
     if (parts.systemBox.value !== now.system) parts.systemBox.value = now.system;
     const set = Boolean(now.system.trim());
     parts.systemButton.lastChild.hidden = !set;

@@ -33,7 +33,7 @@
       for (const chip of made) { if (!there()) return; chips.append(chip); await sleep(CHIP); }
       await sleep(READ / 2);
       if (!there()) return;
-      caption.textContent = round.guesses.length === 1 ? "One step of the big model checks the guess." : `One step of the big model checks all ${round.guesses.length} at once.`;
+      caption.textContent = round.guesses.length === 1 ? `One step of the big model checks the ${replay.words.named(round)(1)}.` : `One step of the big model checks all ${round.guesses.length} at once.`;
       made.forEach((chip) => { chip.classList.replace("pending", "checking"); });
       await sleep(READ / 2);
       round.guesses.forEach((one, index) => {

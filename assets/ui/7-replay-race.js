@@ -47,7 +47,7 @@
   const refuse = (text, ...buttons) => replay.wait(el("p", { class: "replay-wait" }, text), ...buttons);
   const runs = (lane) => (lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "");
   const words = { faster: "faster with guessing", slower: "slower with guessing: its guesses cost more time than they saved", same: "as fast with guessing as without", leading: "with guessing" };
-  const lead = "Both lanes write with the same big model. Above it writes alone, below a small model guesses ahead for it. The times are real.";
+  const lead = "Both lanes write with the same big model. Above it writes alone; below it checks what a small model guesses or what is copied from the text before. The times are real.";
   const alone = (measured) => replay.lane("without guessing", measured.rounds, { note: `Measured ${replay.age(measured.at)}: the big model alone answered this prompt again${runs(measured)}.` });
   const differ = (lanes, answer) => {
     const free = (answer.meta.temperature ?? 0) > 0 && (answer.end?.seed ?? null) === null; // no number fixes such a text

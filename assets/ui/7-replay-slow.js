@@ -19,17 +19,22 @@
     const why = match ? `${count(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.` : "";
     return [why, own ? `The small model guesses ${count(own, "token")} ${copied.length ? "more" : "ahead"}.` : ""].filter(Boolean).join(" ");
   };
+  // So many of what a round proposed, by its source.
+  const named = (round) => {
+    const copied = round.guesses.filter((one) => one.s === "copied").length, word = copied === 0 ? "guess" : copied === round.guesses.length ? "copied token" : "proposal";
+    return (n, before = "") => `${before}${word}${n === 1 ? "" : word === "guess" ? "es" : "s"}`;
+  };
   // What became of a round, in one sentence.
   const verdict = (round, word) => {
     const kept = round.guesses.filter((one) => one.state === "kept").length, wrong = round.guesses.find((one) => one.state === "wrong"), unseen = round.guesses.length - kept - (wrong ? 1 : 0);
-    const own = round.wrote ? `“${word(round.wrote)}”` : "";
+    const own = round.wrote ? `“${word(round.wrote)}”` : "", of = named(round);
     if (!round.guesses.length) return `No guess this time: the big model writes ${own} by itself.`;
-    if (wrong) return `${kept ? `The big model agrees with the first ${kept === 1 ? "guess" : `${kept} guesses`}: kept. The ${ordinal(kept + 1)} is` : "The first guess is"} wrong: it writes ${own} instead${unseen ? `, and what was guessed after that is dropped` : ""}.`;
-    if (unseen) return `${kept === 1 ? "One guess is" : `${kept} guesses are`} kept; the answer ends here, so the rest is dropped.`;
-    return `${kept === 1 ? "The guess is" : kept === 2 ? "Both guesses are" : `All ${kept} guesses are`} right: kept${round.wrote ? `, and the same step brings ${own} as a free extra` : ""}.`;
+    if (wrong) return `${kept ? `The big model agrees with the first ${kept === 1 ? of(1) : of(kept, `${kept} `)}: kept. The ${ordinal(kept + 1)} is` : of(1, "The first ") + " is"} wrong: it writes ${own} instead${unseen ? `, and what came after that is dropped` : ""}.`;
+    if (unseen) return `${kept === 1 ? of(1, "One ") + " is" : of(kept, `${kept} `) + " are"} kept; the answer ends here, so the rest is dropped.`;
+    return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step brings ${own} as a free extra` : ""}.`;
   };
 
-  replay.words = { proposed, verdict };
+  replay.words = { proposed, verdict, named };
 
   replay.views.slow = (turn) => {
     const rounds = replay.rounds(turn.answer), lane = replay.lane("", rounds), pace = turn.answer.end?.plain?.[0] ?? null;

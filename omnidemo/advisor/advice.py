@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from omnidemo.advisor.model_facts import ModelFacts, read_facts
 from omnidemo.advisor.overlap import Overlap, overlap, read_vocabulary, reported
-from omnidemo.config import Settings
+from omnidemo.config import REAL_DRAFTER, Settings
 from omnidemo.models import model_files
 from omnidemo.models.catalogue import place_and_widths
 from omnidemo.models.catalogue_file import entries
@@ -93,11 +93,11 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
 
 
 def candidates(target: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are there and smaller than the target, and for a bundled target bundled, for another one not: the bundled
-    drafter knows only what bundled targets write, and larger ones would be too slow for these."""
+    """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as larger ones would be too slow for
+    it; for another one the bundled drafter that has read real text, and those of others."""
     found, large = [], read_facts(target).parameters
     for name in names:
-        if name != target and _bundled(name) == _bundled(target):
+        if name != target and (_bundled(name) == _bundled(target) or name == REAL_DRAFTER):
             with suppress(ModelError):
                 found += [name] if read_facts(name).parameters < large else []
     return found
@@ -115,9 +115,14 @@ def _bundled(name: str) -> bool:
     return name.startswith("bundled/")
 
 
+def _stranger(drafter: str, target: str) -> bool:
+    """Whether a drafter knows only what bundled targets write, and this target is none."""
+    return _bundled(drafter) and drafter != REAL_DRAFTER and not _bundled(target)
+
+
 def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bool:
     """Whether its guesses can hardly be right, so that it comes last: no token in common, or it never saw such text."""
-    return (shared is not None and shared.mapped == 0) or (_bundled(small.name) and not _bundled(large.name))
+    return (shared is not None and shared.mapped == 0) or _stranger(small.name, large.name)
 
 
 def _judge(
@@ -128,7 +133,7 @@ def _judge(
     warnings = []
     if share > LARGEST_SHARE:
         warnings.append(f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more than it saves")
-    if _bundled(small.name) and not _bundled(large.name):
+    if _stranger(small.name, large.name):
         warnings.append("it knows only the generated text of the bundled targets, so the modelled speedups are out of its reach")
     if slow := [one for one in known if one.low < 1]:
         warnings.append(f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without guessing")

@@ -24,6 +24,7 @@ from omnidemo.bench.torture.client import Client, acknowledged
 from omnidemo.bench.torture.server import served
 from omnidemo.config import GREEDY, Settings
 from omnidemo.distill.distiller import Distiller
+from omnidemo.models.names import drafter_of
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
@@ -108,7 +109,7 @@ def over_browsers(
     with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder, served(Path(folder), given) as server:
 
         def serve(count: int, prompt: str) -> None:
-            visit(server.port, prompt, settings.target, settings.drafter, settings.max_new_tokens)
+            visit(server.port, prompt, settings.target, drafter_of(settings.target, settings), settings.max_new_tokens)
 
         def sample(count: int, seconds: float) -> AppSample:
             return AppSample(count, seconds, *(size / 1e6 for size in server.memory()))

@@ -184,6 +184,8 @@ def experiment(
     from omnidemo.bench.experiments.arm import World
     from omnidemo.bench.experiments.plans import EXPERIMENTS
     from omnidemo.bench.experiments.run_experiment import TARGETS, TOPICS, ExperimentRequest, run
+    from omnidemo.config import EMBEDDED_TARGET
+    from omnidemo.models.names import drafter_of
 
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
@@ -191,7 +193,7 @@ def experiment(
     numbers, every = prompt_files.numbers(seeds, "--seeds"), list(EXPERIMENTS) if name == "all" else [name]
     for each in every:
         folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
-        world = World(settings.drafter, settings, traffic, held, records, folder)
+        world = World(drafter_of(EMBEDDED_TARGET, settings), settings, traffic, held, records, folder)
         order = ExperimentRequest(
             each, target or TARGETS, list(traffic), requests, numbers, (os.cpu_count() or 1) if workers is None else workers,
             timed_prompts if time else 0,

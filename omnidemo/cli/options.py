@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.config import DEFAULT_TARGET, DRAFTER
+from omnidemo.config import DEFAULT
 
 Target = Annotated[
-    str | None, typer.Option(help=f"Target: bundled name, Hub id, folder or GGUF file; default OMNIDEMO_TARGET, else {DEFAULT_TARGET}.")
+    str | None, typer.Option(help=f"Target: bundled name, Hub id, folder or GGUF file; default OMNIDEMO_TARGET, else {DEFAULT}.")
 ]
-Drafter = Annotated[str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DRAFTER}.")]
+Drafter = Annotated[str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DEFAULT}.")]
 Method = Annotated[str | None, typer.Option(help="Decoding method; default OMNIDEMO_METHOD, else ngram-exact.")]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 MaxNewTokens = Annotated[int | None, typer.Option(help="Longest answer; default OMNIDEMO_MAX_NEW_TOKENS, else 256.")]

@@ -9,7 +9,7 @@ import typer
 
 from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Quick, Target
-from omnidemo.config import DEFAULT_TARGET, Settings
+from omnidemo.config import DEFAULT, Settings
 
 if TYPE_CHECKING:
     from omnidemo.bench.speed import rows_race
@@ -19,7 +19,7 @@ Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the result
 
 
 def bench(
-    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT_TARGET}.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT}.")] = None,
     drafter: Drafter = None,
     domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
     prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,

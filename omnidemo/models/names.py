@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from omnidemo.config import DEFAULT_TARGET, EMBEDDED_TARGET, Settings
+from omnidemo.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
 from omnidemo.gguf import sources
 from omnidemo.models import model_files
+from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.hub_downloads import Progress, download_gguf
 from omnidemo.models.model_files import ModelError
 
@@ -39,7 +40,7 @@ def folders(settings: Settings) -> list[str]:
 def resolve(name: str, settings: Settings) -> Resolved:
     """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or cannot be used. One that has
     to be downloaded keeps its name until it is here."""
-    if name == DEFAULT_TARGET:
+    if name == DEFAULT:
         default = sources.catalogued()
         return Resolved(default.name, default.spec) if default is not None else Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
     if not sources.is_gguf(name):
@@ -49,6 +50,21 @@ def resolve(name: str, settings: Settings) -> Resolved:
     except sources.NotHere:
         return Resolved(name, name)
     return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
+
+
+def drafter_of(target: str, settings: Settings) -> str:
+    """The drafter of the settings; where they leave the choice, the catalogue's for this target."""
+    if settings.drafter != DEFAULT:
+        return settings.drafter
+    with suppress(ModelError):  # said where the target is loaded
+        target = resolve(target, settings).name
+    return catalogued_drafter(target)
+
+
+def catalogued_drafter(target: str) -> str:
+    """The drafter that goes with a target, by the name that the target is known by."""
+    drafter: str = entry_of(target).get("drafter", REAL_DRAFTER)
+    return drafter
 
 
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
@@ -61,6 +77,7 @@ def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
 
 def known_settings(settings: Settings) -> Settings:
     """The settings with the names that their models are known by, as far as these are here."""
+    settings = settings.model_copy(update={"drafter": drafter_of(settings.target, settings)})
     for role in ("target", "drafter"):
         given = getattr(settings, role)
         with suppress(ModelError):  # said where it is loaded

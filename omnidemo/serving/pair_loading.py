@@ -12,10 +12,10 @@ import torch
 from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import GREEDY, Settings
+from omnidemo.config import DEFAULT, GREEDY, Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
-from omnidemo.models.names import resolve
+from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
 
@@ -35,6 +35,8 @@ def build_pair(
 
         return report
 
+    if drafter == DEFAULT:
+        drafter = drafter_of(target, settings)
     large_at, small_at = (resolve(name, settings).where for name in (target, drafter))
     options = {"dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference"}
     options["device"] = choice.device(settings.backend, settings.device)

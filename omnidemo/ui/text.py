@@ -39,7 +39,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
         "number",
     ),
     "guesses_right": (
-        "of the guesses right",
+        "of the small model's guesses right",
         "Accepted ÷ proposed tokens of the small model over the whole answer. What stands after a wrong guess was never judged and counts"
         " as not right.",
         "percent",

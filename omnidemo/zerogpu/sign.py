@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from omnidemo.config import Settings
+from omnidemo.config import DEFAULT, Settings
 
 SIGN = "SPACES_ZERO_GPU"  # the environment's own
 TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"  # where the settings name none: the bundled pair is not worth a GPU call
@@ -19,4 +19,5 @@ def on() -> bool:
 def names(settings: Settings) -> tuple[str, str]:
     """Target and drafter, those of the settings where they were set."""
     given = settings.model_fields_set
-    return settings.target if "target" in given else TARGET, settings.drafter if "drafter" in given else DRAFTER
+    drafter = settings.drafter if "drafter" in given and settings.drafter != DEFAULT else DRAFTER
+    return settings.target if "target" in given else TARGET, drafter

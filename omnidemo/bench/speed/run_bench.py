@@ -24,6 +24,7 @@ from omnidemo.bench.speed.machine import facts
 from omnidemo.bench.speed.speed_report import Row
 from omnidemo.config import Settings
 from omnidemo.models import model_files
+from omnidemo.models.names import drafter_of
 from omnidemo.private_folders import replacing
 from omnidemo.probes.replayed_target import TargetRecords
 
@@ -41,14 +42,15 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
     with csv_table(order.out / "speed.csv", speed_report.COLUMNS) as append:
         for target in order.targets:
             learned: dict[str, Learned] = {}
+            own = settings.model_copy(update={"drafter": drafter_of(target, settings)})
             for topic in order.held_out:
-                found = stored(order.adapters, settings, target, topic) if order.adapters else None
+                found = stored(order.adapters, own, target, topic) if order.adapters else None
                 prompts = list(order.traffic.get(topic, ()))[: order.requests]
                 if found is None and prompts:
-                    found = yield from distilled(settings, target, prompts, order.seed, f"{target}: learning {topic}")
+                    found = yield from distilled(own, target, prompts, order.seed, f"{target}: learning {topic}")
                 if found is not None:
                     learned[topic] = found
-            contest = Contest(target, order, {topic: one.weights for topic, one in learned.items()}, settings)
+            contest = Contest(target, order, {topic: one.weights for topic, one in learned.items()}, own)
             about = facts(contest.target.device) | about
             for count, row in enumerate(contest.run(), 1):
                 append(row)

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.bench.torture import harm
-from omnidemo.config import DRAFTER, GREEDY
+from omnidemo.config import GREEDY
+from omnidemo.models.names import catalogued_drafter
 
 # What no visitor should ever read: an error as the language or a library words it.
 RAW = re.compile(
@@ -68,6 +69,10 @@ class Client:
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
     target: str = "bundled/a"
+
+    @property
+    def drafter(self) -> str:
+        return catalogued_drafter(self.target)
 
     @contextmanager
     def _asked(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
@@ -146,7 +151,7 @@ class Client:
 
     def chat_values(self, prompt: Any, tokens: int, history: Any = None, **options: Any) -> list[Any]:
         """What the page sends with a chat message, in the order of the event."""
-        values: dict[str, Any] = {"target": self.target, "drafter": DRAFTER, "method": "ngram-exact", "line": "default"}
+        values: dict[str, Any] = {"target": self.target, "drafter": self.drafter, "method": "ngram-exact", "line": "default"}
         values |= GREEDY.options | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""} | options
         return [prompt, history, self.session, "", *values.values()]
 

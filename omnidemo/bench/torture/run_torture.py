@@ -23,7 +23,7 @@ from omnidemo.bench.torture.databases import PostgresServer, SqliteFile
 from omnidemo.bench.torture.harm import damage
 from omnidemo.bench.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, fixed, tracebacks
 from omnidemo.bench.torture.server import REPLICA, ROOT, Server, served
-from omnidemo.config import DRAFTER, GREEDY, Settings
+from omnidemo.config import DEFAULT, GREEDY, Settings
 from omnidemo.models.names import known_targets
 from omnidemo.serving.pair_loading import build_pair
 
@@ -242,7 +242,7 @@ class _Torture:
         """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above temperature 0."""
         given = sorted(fixed(self.ledgers).items())
         settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
-        pair = build_pair(self.order.target, DRAFTER, settings)
+        pair = build_pair(self.order.target, DEFAULT, settings)
         for (prompt, tokens, temperature), told in self.draw.sample(given, min(REPEATED, len(given))):
             options = GREEDY.options | {"temperature": temperature, "seed": SEED}
             text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options).text

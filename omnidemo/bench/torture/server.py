@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from omnidemo.bench.torture.client import Away, Client, acknowledged
-from omnidemo.config import DRAFTER, EMBEDDED_TARGET
+from omnidemo.config import EMBEDDED_TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
@@ -50,8 +50,9 @@ class Server:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, env=own)
-        target, drafter = self.settings.get("TARGET", EMBEDDED_TARGET), self.settings.get("DRAFTER", DRAFTER)
+        target = self.settings.get("TARGET", EMBEDDED_TARGET)
         client = Client(self.port, "start", timeout=10.0, target=target)
+        drafter = self.settings.get("DRAFTER", client.drafter)
         while time.monotonic() - began < START_SECONDS * (1 + self.replicas) and self.alive:
             time.sleep(0.3)
             try:

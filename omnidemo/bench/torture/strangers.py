@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from omnidemo.bench.torture.client import Client
-from omnidemo.config import DRAFTER
 
 SECRET = "the password of the pond is quack"
 # Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what they take after the pair.
@@ -29,7 +28,7 @@ def history(client: Client, session: str, filters: dict[str, Any]) -> str:
 
 def condition(client: Client) -> dict[str, Any]:
     """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
-    asked = [client.target, DRAFTER, {}]  # no changes, and the view of one who has chosen nothing
+    asked = [client.target, client.drafter, {}]  # no changes, and the view of one who has chosen nothing
     values, found = (client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state"))
     if not values or not found:
         return {}
@@ -47,7 +46,7 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     other.chat("Hello", 8)
     own = history(mine, mine.session, {})
     yield "a visitor reads the own history", SECRET in own
-    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": f"{target} ⇠ {DRAFTER}"}]
+    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": f"{target} ⇠ {mine.drafter}"}]
     for session in (other.session, mine.session, "", "api"):
         for filters in asked:
             yield f"history of another by session {session[:6]!r} and {filters}", SECRET not in history(other, session, filters)
@@ -67,7 +66,7 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     before = condition(mine)
     yield "a visitor sees what was learned for it", bool(before) and before["answers"] > 0 and not before["paused"]
     for name, value in SHARED.items():
-        answered = other.call(name, other.filled(name, [target, DRAFTER, value])).data
+        answered = other.call(name, other.filled(name, [target, other.drafter, value])).data
         yield f"{name} by a stranger", bool(answered) and condition(mine) == before
     nobody = Client(port, mine.session)
     yield "history without an id", SECRET not in history(nobody, mine.session, {})
