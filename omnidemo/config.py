@@ -15,14 +15,12 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
-
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
 EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-2"  # models that ship with the project
 
 
 def check_text(text: str) -> str:
-    """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a command line: nothing can write
-    it as bytes, or show it."""
+    """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a command line."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -41,9 +39,7 @@ class Settings(BaseSettings):
         " SmolLM2-135M-Instruct where its file is there, else bundled/large.",
     )
     drafter: str = Field(
-        DEFAULT,
-        description="Drafter model: auto, bundled name, Hub id or local folder; auto is bundled/drafter for a bundled target, else"
-        " bundled/drafter-2.",
+        DEFAULT, description="Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else drafter-2."
     )
     model_folders: str = Field("", description="Folders in which GGUF files are looked for too, with commas between.")
     method: str = Field("ngram-exact", description="Decoding method at start.")

@@ -40,8 +40,7 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     ),
     "guesses_right": (
         "of the small model's guesses right",
-        "Accepted ÷ proposed tokens of the small model over the whole answer. What stands after a wrong guess was never judged and counts"
-        " as not right.",
+        "Accepted ÷ proposed tokens of the small model. What stands after a wrong guess was never judged and counts as not right.",
         "percent",
     ),
     "copied_share": ("of the answer copied", "Share of the answer's tokens that were copied from text that stood there before.", "percent"),
@@ -135,9 +134,7 @@ MANNER: dict[str, tuple[str, str, float]] = {
 
 def manner(own: Manner) -> str:
     """One sentence on where a model's manner comes from."""
-    if own.source:
-        return own.source
-    return "This model names no numbers of its own, so the most probable token is always taken."
+    return own.source or "This model names no numbers of its own, so the most probable token is always taken."
 
 
 # What the pickers call a method; the others keep the name of the field.
