@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from typing import Any
 
@@ -19,7 +20,9 @@ def outlined(function: Any, *examples: Any) -> Any:
     kinds = tuple(typeof(example) for example in examples)
     function.compile(kinds)
     made = function.overloads[kinds]
-    symbol, result = f"omnidemo_{made.fndesc.llvm_func_name}", made.signature.return_type
+    # Not numba's own name, in which functions are counted: machine code is kept, and what another process compiled counted otherwise.
+    types = hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
+    symbol, result = f"omnidemo_{function.py_func.__module__}.{function.py_func.__qualname__}_{types}", made.signature.return_type
     binding.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
     def call(typing: Any, *given: Any) -> Any:
