@@ -9,6 +9,8 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from omnidemo.backends.compile_kernels import use_processor
+
 
 def _attend(
     queries: NDArray[np.float32], keys: NDArray[np.uint16], values: NDArray[np.uint16], slots: NDArray[np.int64],
@@ -53,4 +55,5 @@ def _attend(
                 out[row, first + share, d] = mixed[share, d] / sums[share]
 
 
+use_processor()
 attend: Any = numba.njit(parallel=True, fastmath=True, cache=True)(_attend)

@@ -110,7 +110,7 @@ def _prepare() -> None:
 
         settings: Any = config
         settings.CACHE_DIR = kept
-        settings.CPU_FEATURES = features or settings.CPU_FEATURES
+        use_processor()
         from omnidemo.backends.kernels import entry_points as compiled
         from omnidemo.decoding.row_ops import use_compiled
 
@@ -130,6 +130,15 @@ def _prepare() -> None:
             call()
         except Exception:
             _log.exception("what was to be done with compiled code failed; passes go on as they are")
+
+
+def use_processor() -> None:
+    """Have numba compile for this processor as it does here, which it asks for once in a process: to be called before anything else is
+    compiled. Otherwise kept machine code does not fit, and everything is compiled again."""
+    from numba import config
+
+    settings: Any = config
+    settings.CPU_FEATURES = _features() or settings.CPU_FEATURES
 
 
 def _sums(folder: Path) -> dict[str, str]:

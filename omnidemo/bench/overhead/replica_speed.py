@@ -13,6 +13,7 @@ from typing import Any
 
 from omnidemo.backends import compile_kernels
 from omnidemo.config import GREEDY, Settings
+from omnidemo.models.names import known_settings
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.remote.messages import Call
@@ -71,7 +72,7 @@ def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
     Each number has a node of Ray of its own, whose replicas share the machine's cores. Drafts have a fixed length and nothing is learned,
     so that all make the same rounds. ValueError, one sentence, without Ray.
     """
-    settings = task.settings
+    settings = known_settings(task.settings)
     if min(layouts, default=0) < 1:
         raise ValueError("a number of replicas must be at least 1; give some, with commas between")
     if find_spec("ray") is None:
