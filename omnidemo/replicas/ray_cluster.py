@@ -11,11 +11,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from omnidemo.config import Settings
+from omnidemo.config import DEFAULT, Settings
 from omnidemo.distill import process_worker
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
-from omnidemo.models.names import resolve, with_files
+from omnidemo.models.names import drafter_of, resolve, with_files
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Trace
 from omnidemo.remote.messages import Call
@@ -75,7 +75,7 @@ class RayCluster:
         from ray import serve
 
         options: dict[str, Any] = {"device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True}
-        found = [resolve(name, settings) for name in (target, drafter)]
+        found = [resolve(name, settings) for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)]
         models = [load_model(one.where, **options) for one in found]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"

@@ -48,6 +48,7 @@ def services(settings: Settings, cluster: RayCluster) -> Iterator[Services]:
 
 def started(settings: Settings, cluster: RayCluster) -> Services:
     made = Services(settings, cluster)
+    settings = made.settings  # with the drafter that goes with the target
     made.load(settings.target, settings.drafter)
     until = time.monotonic() + 2 * SECONDS
     while (state := made.state(settings.target, settings.drafter)).stage != "ready":
