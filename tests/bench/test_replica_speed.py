@@ -18,7 +18,7 @@ PROMPTS = ("What is 37 + 25?", "What is 4 + 9?")
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return Task(Settings(target="bundled/a", device="cpu", threads=1), PROMPTS, clients=1, passes=1, tokens=24)
+    return Task(Settings(target="bundled/a", drafter="bundled/drafter", device="cpu", threads=1), PROMPTS, clients=1, passes=1, tokens=24)
 
 
 @pytest.fixture(scope="module")

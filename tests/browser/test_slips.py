@@ -81,6 +81,7 @@ def test_a_double_click_on_send_stops_nothing(page: Page, served: Served) -> Non
     page.locator(".send").dblclick(delay=10)
     page.wait_for_function("omni.chat.turns.length === 1 && !omni.chat.busy()")
     assert page.evaluate("omni.chat.turns[0].answer.end.finish") == "end"
+    served[0].pace = 1.0  # so that it does not end before somebody can stop it
     page.fill("#omni-message", "again, and stopped")
     page.locator(".send").click()
     page.wait_for_timeout(500)
