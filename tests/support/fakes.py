@@ -22,6 +22,7 @@ from omnidemo.lines.router import Route
 from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
+from omnidemo.models.names import drafter_of
 from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
@@ -273,7 +274,8 @@ class FakeServices:
     own_manner = GREEDY
 
     def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings(target="bundled/a")
+        given = settings or Settings(target="bundled/a")
+        self.settings = given.model_copy(update={"drafter": drafter_of(given.target, given)})
         self.store = FakeStore()
         self.public_services = None
         self.visitor_lines = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)
