@@ -41,11 +41,15 @@ def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     )
 
 
-def train_byte_level(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
-    """Byte-level BPE with a GPT-4 style splitter, as Qwen2 and Llama 3 have it."""
+def train_byte_level(texts: Iterable[str], size: int, splits: Sequence[str] = (GPT4_STYLE,)) -> PreTrainedTokenizerFast:
+    """Byte-level BPE of `size` pieces, the special ones and 256 bytes among them. `splits`: the patterns at which text is split, one after
+    the other; by default GPT-4's, as Qwen2 and Llama 3 have it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(GPT4_STYLE), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [
+            *(pre_tokenizers.Split(Regex(split), "isolated") for split in splits),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
