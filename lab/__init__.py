@@ -1,1 +1,1 @@
-"""The laboratory: answers of real targets, and drafters that learn from them. It imports omnidemo; omnidemo never imports it."""
+"""The laboratory: what the project is measured, broken and trained with. It imports omnidemo; omnidemo never imports it."""

@@ -1,167 +1,66 @@
-"""`python -m lab …`: see `--help`."""
+"""The laboratory's command line, `python -m lab --help`."""
 
 from __future__ import annotations
 
-import signal
-import sys
-from pathlib import Path
-from typing import Annotated
+from importlib import import_module
+from typing import Any
 
-import torch
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-Prompts = Annotated[Path, typer.Option(help="the folder of prompt files", exists=True, file_okay=False)]
-Shards = Annotated[Path, typer.Option(help="the folder of answers", exists=True, file_okay=False)]
-Targets = Annotated[list[str], typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is")]
-Tokenizer = Annotated[Path, typer.Option(help="the folder of the drafter's tokenizer")]
+from lab.cli import experiment_commands, model_commands, speed_commands, trial_commands
+from omnidemo.cli.common import Commands, run
+
+# Commands whose functions lie beside what they call, imported when they are asked for.
+ELSEWHERE = {
+    "conversations": ("lab.bundled.conversations", "main"),
+    "evaluate": ("lab.bundled.evaluate", "main"),
+    "loops": ("lab.bundled.loops", "main"),
+    "write-prompts": ("lab.bundled.write_prompts", "write_all"),
+}
 
 
-@app.callback()
+class Laboratory(Commands):
+    program = "lab"
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *ELSEWHERE]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        module, function = ELSEWHERE[cmd_name]
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        alone.command(cmd_name)(getattr(import_module(module), function))
+        return typer.main.get_command(alone)
+
+
+HELP = "The laboratory: races, shapes, experiments, equality, torture, and data and training of our own models. lab/README.md says more."
+app = typer.Typer(cls=Laboratory, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+for command in (
+    speed_commands.bench,
+    speed_commands.bench_growth,
+    speed_commands.bench_shapes,
+    speed_commands.bench_endpoint,
+    speed_commands.bench_replicas,
+    speed_commands.bench_memory,
+    experiment_commands.compare_peer,
+    experiment_commands.experiment,
+    trial_commands.equality,
+    trial_commands.torture,
+    model_commands.answers,
+    model_commands.tokenizer,
+    model_commands.rows,
+    model_commands.train,
+    model_commands.ceilings,
+    model_commands.steps,
+    model_commands.train_bundled,
+):
+    app.command()(command)
+
+
 def main() -> None:
-    """Data and training of drafters for real targets."""
-
-
-@app.command()
-def answers(
-    target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
-    name: Annotated[str, typer.Option(help="what it is called in the shards")],
-    prompts: Prompts,
-    out: Annotated[Path, typer.Option(help="the folder of the shards")],
-    sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
-    kept: Annotated[bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")] = False,
-    most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
-    tokens: Annotated[int, typer.Option(help="stop where the folder has so many, to the end of a shard")] = 2_000_000,
-    rows: Annotated[int, typer.Option(help="answers at once")] = 48,
-    part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
-    rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
-    length: Annotated[int, typer.Option(help="tokens of an answer")] = 192,
-    own_manner: Annotated[bool, typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8")] = False,
-    free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
-) -> None:
-    """Write a target's answers to the training prompts, from where the last run stopped."""
-    from lab import prompt_sets
-    from lab.answers import Wanted, write_answers
-    from omnidemo.models.load import load_model
-
-    found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
-    chosen = [one for one in sets.split(",") if one] or list(found)
-    if unknown := sorted(set(chosen) - set(found)):
-        raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets")
-    number, count = map(int, part.split("/"))
-    asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
-    typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
-    model = load_model(target, device="cpu", fast=False)
-    wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)
-    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo)
-
-
-@app.command()
-def tokenizer(
-    prompts: Prompts,
-    out: Annotated[Path, typer.Option(help="the folder of the tokenizer")],
-    size: Annotated[int, typer.Option(help="pieces, the special ones among them")] = 5000,
-) -> None:
-    """Learn a drafter's vocabulary from the training prompts and the answers of their data sets."""
-    from lab.drafter_tokenizer import learn
-    from lab.texts import human_texts
-
-    learned = learn((text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)), size)
-    learned.save_pretrained(out)
-    typer.echo(f"{len(learned):,} pieces")
-
-
-@app.command()
-def rows(
-    drafter_tokenizer: Tokenizer,
-    target: Targets,
-    out: Annotated[Path, typer.Option(help="the folder of the rows")],
-    shards: Annotated[Path | None, typer.Option(help="the folder of answers")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="with the texts that people wrote: the folder of prompt files")] = None,
-    length: Annotated[int, typer.Option(help="tokens of a row")] = 1024,
-    epochs: Annotated[int, typer.Option(help="how often each answer is read")] = 3,
-) -> None:
-    """Write the rows that a drafter is trained on."""
-    from lab.corpus import chats
-    from lab.rows import write_rows
-
-    found, pad = chats(drafter_tokenizer, dict(one.split("=", 1) for one in target), shards, prompts)
-    count = write_rows(found, out, length, pad, epochs)
-    typer.echo(f"{len(found):,} chats, {sum(chat.block.shape[1] for chat in found):,} tokens, {count:,} rows")
-
-
-@app.command()
-def train(
-    rows: Annotated[Path, typer.Option(help="the folder of the rows", exists=True, file_okay=False)],
-    drafter_tokenizer: Tokenizer,
-    out: Annotated[Path, typer.Option(help="the folder of checkpoint and model")],
-    shape: Annotated[str, typer.Option(help="tiny, small, medium or deep")] = "small",
-    start: Annotated[Path | None, typer.Option(help="a model to begin with")] = None,
-    tokens: Annotated[int, typer.Option(help="at most; the rows may be fewer")] = 1_000_000_000,
-    minutes: Annotated[float | None, typer.Option(help="at most")] = None,
-    batch: Annotated[int, typer.Option(help="tokens a step")] = 8192,
-    workers: Annotated[int, typer.Option(help="processes")] = 2,
-    muon: Annotated[float, typer.Option(help="peak rate of matrices")] = 0.02,
-    adam: Annotated[float, typer.Option(help="peak rate of the embedding and norms")] = 5e-3,
-    decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
-) -> None:
-    """Train a drafter, from where the last run stopped."""
-    from lab.drafter_training import train_drafter
-    from omnidemo.bundled.optimiser import Rates
-
-    rates = Rates(muon=muon, adam=adam, warmup=40, decay=decay)
-    facts = train_drafter(rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates)
-    typer.echo(f"loss {facts['loss']} after {facts['tokens']:,} tokens in {facts['minutes']} min")
-
-
-@app.command()
-def ceilings(
-    drafter: Annotated[list[str], typer.Option(help="drafters, by any of their names")],
-    target: Targets,
-    shards: Shards,
-    most: Annotated[int, typer.Option(help="answers of a set at most, greedy and drawn ones each")] = 60,
-    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
-    step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
-) -> None:
-    """How well drafters guess recorded answers, and how fast copying and they would make the target at given prices."""
-    from transformers import AutoModelForCausalLM
-
-    from lab.ceilings import Prices
-    from lab.corpus import few, vocabulary_of
-    from lab.guesses import guess
-    from lab.score import agreement_table, speed_table
-    from lab.shards import read_shards
-    from lab.spelling import Spelling
-    from omnidemo.models import model_files
-
-    costs = {int(count): float(price) for count, price in (one.split("=") for one in rows.split(","))}
-    if len(step) not in (1, len(drafter)):
-        raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
-    for number, one in enumerate(drafter):
-        model = AutoModelForCausalLM.from_pretrained(model_files.find(one, hub=False), dtype=torch.float32).eval()
-        for name, place in (named.split("=", 1) for named in target):
-            vocabulary = vocabulary_of(place)
-            spelling, prices = Spelling(vocabulary, vocabulary_of(one)), Prices(costs, step[number % len(step)])
-            found = [made for answer in few(read_shards(shards, name), most) if (made := guess(model, answer, spelling)) is not None]
-            typer.echo(f"\n{one} for {name}\n\n{agreement_table(found)}")
-            for drawn in (False, True):
-                manner = "drawn" if drawn else "greedy"
-                typer.echo(f"\n{manner}: tokens a round, × plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}")
-
-
-@app.command()
-def steps(
-    vocabulary: Annotated[int, typer.Option(help="pieces of the vocabulary")] = 5000,
-    context: Annotated[int, typer.Option(help="tokens before the step")] = 400,
-    turns: Annotated[int, typer.Option(help="turns of eight steps")] = 60,
-) -> None:
-    """Time one step of a drafter of each shape, by compiled passes over random weights."""
-    from lab.shapes import SHAPES, parameters, step_times
-
-    for shape, milliseconds in step_times(list(SHAPES), vocabulary, context, turns).items():
-        typer.echo(f"{shape:8} {parameters(shape, vocabulary) / 1e6:5.2f} M parameters {milliseconds:.3f} ms")
+    run(app, "lab")
 
 
 if __name__ == "__main__":
-    app()
+    main()

@@ -7,15 +7,15 @@ import os
 import signal
 import sys
 import threading
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli import check_commands, measure_commands, speed_commands
-from omnidemo.cli.common import Commands, check_folder, collect, loading, read_settings, show, telling
+from omnidemo.cli import check_commands, measure_commands
+from omnidemo.cli.common import check_folder, loading, read_settings, run, show, telling
+from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OWN = "default the target's own"
 HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. README.md explains the settings."
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+app = typer.Typer(cls=Product, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 
 
 @app.command()
@@ -84,46 +84,13 @@ def vocabularies(
 ) -> None:
     """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some prompts."""
     settings = read_settings()
-    from omnidemo.bench import vocabularies
-    from omnidemo.bench.prompt_files import read_prompts
+    from omnidemo.measuring import vocabularies
+    from omnidemo.measuring.prompt_files import read_prompts
 
     texts = read_prompts(prompts, limit)
     with telling("reading the tokenizers") as tell:
         reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, texts, settings.trust_hub, tell)
     show(vocabularies.HEADINGS, [found.cells() for found in reports], "n-grams: parts of the tokens without a direct map.")
-
-
-@app.command()
-def equality(
-    quick: Annotated[bool, typer.Option(help="Every pair of choices once, not the whole matrix.")] = False,
-    csv: Annotated[Path | None, typer.Option(help="Where the rows go.")] = None,
-) -> None:
-    """Check every method's greedy ids against transformers' own, over architectures, tokenizer families and edge cases.
-
-    Tiny models are made on the spot. Exits with 1 if any ids differ.
-    """
-    import torch
-
-    from omnidemo.bench.equality import Row, equality_matrix
-    from omnidemo.bench.prompt_files import check_writable
-    from omnidemo.bench.report_tables import counted, csv_table
-
-    torch.set_num_threads(1)
-    if csv:
-        check_writable(csv)
-    typer.echo("Passes are compiled first, which may take minutes.", err=True)
-    rows = collect(counted(equality_matrix(pairwise=quick), "answers compared"))
-    if csv:
-        with csv_table(csv, Row) as append:
-            for row in rows:
-                append(row)
-    different = [row for row in rows if row.equal is False]
-    for row in different:
-        typer.echo(f"different: {row.architecture}, {row.family}, {row.method}, {row.case}: {row.note}", err=True)
-    refused = sum(row.equal is None for row in rows)
-    typer.echo(f"{len(rows) - refused - len(different):,} equal, {len(different):,} different, {refused:,} refused by a method")
-    if different:
-        raise typer.Exit(1)
 
 
 @app.command()
@@ -150,17 +117,8 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
 app.command()(check_commands.advise)
 app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
-app.command()(measure_commands.compare_peer)
 app.command()(measure_commands.adapt)
-app.command()(measure_commands.experiment)
-app.command()(speed_commands.bench)
-app.command()(speed_commands.bench_growth)
-app.command()(speed_commands.bench_shapes)
-app.command()(speed_commands.bench_endpoint)
-app.command()(speed_commands.bench_replicas)
-app.command()(speed_commands.bench_memory)
 app.command()(check_commands.space_check)
-app.command()(check_commands.torture)
 
 
 @app.command()
@@ -206,25 +164,6 @@ def serve(
 
     with RayCluster(settings, replicas, address) as cluster:
         run_app(settings, cluster)
-
-
-@app.command("train-bundled")
-def train_bundled(
-    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; all by default.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="For each model, and each part of large; default: the family's own.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="For each at most; the schedule fits itself to it.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
-    from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,
-    evaluate: Annotated[bool, typer.Option(help="Score each model and write its card.")] = True,
-    runs: Annotated[Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")] = None,
-) -> None:
-    """Train the bundled models from nothing; hours on a CPU."""
-    from omnidemo.bundled import train
-
-    if unknown := [name for name in models or () if name not in train.NAMES]:
-        raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
-    train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)
 
 
 def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
@@ -276,12 +215,7 @@ def figures(generation: Generation) -> str:
 
 
 def main() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character must not end an answer
-    if not sys.warnoptions:
-        warnings.simplefilter("ignore", FutureWarning)  # what libraries tell each other
-    app(prog_name="omnidemo")
+    run(app, "omnidemo")
 
 
 if __name__ == "__main__":

@@ -22,18 +22,18 @@ pytest.register_assert_rewrite("tests.support")
 from omnidemo.backends import compile_kernels, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.distill import process_worker  # noqa: E402
-from tests.support.cli import cli, names  # noqa: E402, F401  (fixtures)
+from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 
 HERE = Path(__file__).parent
 # What runs on compiled code, as users have it; everything else runs on the reference.
-COMPILED = ("kernels", "contract", "bench", "browser")
+COMPILED = ("kernels", "contract", "cli", "lab", "browser")
 # Several workers share the cores, so a test has one thread where it does not measure or ask for more.
-MEASURED = ("bench", "browser")
+MEASURED = ("cli", "lab", "browser")
 THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
 # What starts processes on the reference comes first, beside compiling; then what takes longest, so that no worker is left alone with it;
 # single tests of the law fill up what is left.
-FIRST = ("distill", "store", "replicas", "browser", "contract", "kernels", "bench")
+FIRST = ("distill", "store", "replicas", "browser", "contract", "kernels", "lab", "cli")
 LAST = ("kernels/test_compile_kernels.py", "law")
 
 

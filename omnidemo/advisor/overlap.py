@@ -6,17 +6,17 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from omnidemo.advisor.model_facts import ModelFacts
-from omnidemo.bench import vocabularies
+from omnidemo.asset_files import ASSETS
 from omnidemo.lines import sample_prompts
+from omnidemo.measuring import vocabularies
 from omnidemo.models.load import ModelError
 from omnidemo.vocab.vocabulary import Vocabulary
 
 TEXTS = 120
-REPORTED = Path(__file__).parents[2] / "assets" / "reported.json"
+REPORTED = ASSETS / "reported.json"
 
 
 @dataclass(frozen=True, slots=True)

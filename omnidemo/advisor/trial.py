@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from omnidemo.advisor.advice import modelled_speedup
-from omnidemo.bench.compare_methods import summarise
+from omnidemo.measuring.compare_methods import summarise
 from omnidemo.serving.comparison import BASELINE, Comparison
 
 PROMPTS, TOKENS, SECONDS = 20, 64, 120.0

@@ -54,7 +54,7 @@ class MadeRound:
     rollout: Rollout | None = None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
     proposal: list[int] | None = None  # target tokens; None where they were not verified
     stats: RowStats | None = None  # of the verification rows; None likewise
-    # The following are looked at in `bench/speed/watch.py` and tests alone.
+    # The following are looked at in `lab/races/watch.py` and tests alone.
     given: Sequence[int] = ()  # ids that the drafter read before it drew
     drafted: Sequence[int] = ()  # drafter tokens of the draft that were kept
     read: int = 0  # how many of them the drafter has read

@@ -1,4 +1,4 @@
-"""The commands check-backend, space-check and torture, which look for faults, and advise, which finds a drafter for a target."""
+"""The commands check-backend and space-check, which look for faults, and advise, which finds a drafter for a target."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def check_backend(
     The reference is plain torch, one pass at a time. Exits with 1 if any answer differs.
     """
     settings = read_settings(target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off")
-    from omnidemo.bench import mismatch
-    from omnidemo.bench.prompt_files import read_prompts
     from omnidemo.config import GenerationConfig
+    from omnidemo.measuring import mismatch
+    from omnidemo.measuring.prompt_files import read_prompts
     from omnidemo.methods import check_method
 
     temperatures = temperature or [0.0, 1.0]
@@ -69,31 +69,6 @@ def space_check(
     if report.stops:
         raise typer.Exit(1)
     typer.echo("Nothing here would stop it from starting on a Space.")
-
-
-def torture(
-    minutes: Annotated[float, typer.Option(min=0.1, help="About how long.")] = 20.0,
-    clients: Annotated[int, typer.Option(min=1, max=32, help="Client processes at once.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Other moments and other nonsense.")] = 0,
-    short: Annotated[bool, typer.Option(help="One kill for each kind of kill.")] = False,
-    replicas: Annotated[int, typer.Option(min=0, max=8, help="Replicas that answer, run by Ray; 0: the app's own process.")] = 0,
-    postgres: Annotated[bool, typer.Option("--postgres", help="Keep the history in a PostgreSQL server, started here.")] = False,
-    target: Annotated[str, typer.Option(help="The target, as for other commands; a GGUF file, too.")] = "bundled/a",
-    keep: Annotated[Path | None, typer.Option(help="Folder in which storage, ledgers and logs stay.")] = None,
-) -> None:
-    """Kill, damage, fill, lock, flood and forge, on this machine alone, and hold the history against what clients were told.
-
-    Ends with 0 only if nothing that was acknowledged was lost, no raw error was seen, and nobody read or changed another's data.
-    """
-    from omnidemo.bench.torture.run_torture import TortureRequest, run
-
-    report = run(TortureRequest(minutes, clients, seed, short, keep, replicas, postgres, target), lambda said: typer.echo(said, err=True))
-    show(("what", "tried", "survived", "lost"), report.rows(), f"{report.seconds / 60:.1f} minutes.")
-    for trouble in report.troubles():
-        typer.echo(trouble)
-    typer.echo("Everything held." if report.held else "Not everything held.")
-    if not report.held:
-        raise typer.Exit(1)
 
 
 def advise(
@@ -146,8 +121,8 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     from omnidemo.advisor import trial
     from omnidemo.advisor.overlap import prompts_of
     from omnidemo.api import load_pair
-    from omnidemo.bench.report_tables import counted
     from omnidemo.config import GREEDY
+    from omnidemo.measuring.report_tables import counted
     from omnidemo.serving.comparison import compare
 
     best = found.candidates[0]

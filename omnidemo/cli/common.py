@@ -6,6 +6,7 @@ import difflib
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -24,7 +25,7 @@ from typer.core import TyperGroup
 from omnidemo.config import Settings
 
 if TYPE_CHECKING:
-    from omnidemo.bench.report_tables import Stage
+    from omnidemo.measuring.report_tables import Stage
 
 T = TypeVar("T")
 SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
@@ -35,7 +36,9 @@ FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with
 
 
 class Commands(TyperGroup):
-    """Commands whose failures are one sentence on stderr; `python -X dev -m omnidemo …` shows the traceback instead."""
+    """Commands whose failures are one sentence on stderr; `python -X dev -m …` shows the traceback instead."""
+
+    program = "omnidemo"  # what stands after `python -m`
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -50,7 +53,7 @@ class Commands(TyperGroup):
                 raise
             usage = getattr(error, "format_message", None)  # a wrong option or argument
             known = usage or (isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, FAULTS))
-            said = usage() if usage else sentence(error) if known else fault(error)
+            said = usage() if usage else sentence(error) if known else fault(error, self.program)
             typer.echo(f"Error: {said}", err=True)
             raise typer.Exit(2 if known and not isinstance(error, RuntimeError) else 1) from None
 
@@ -88,10 +91,10 @@ def sentence(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def fault(error: Exception) -> str:
+def fault(error: Exception, program: str = "omnidemo") -> str:
     """An error that nobody foresaw, on one line."""
     what = f"{type(error).__name__}: {sentence(error)[:200]}"
-    return f"this is a fault of OmniDemo, not yours ({what}); `python -X dev -m omnidemo …` shows where"
+    return f"this is a fault of OmniDemo, not yours ({what}); `python -X dev -m {program} …` shows where"
 
 
 def names_in(text: str) -> list[str]:
@@ -99,9 +102,9 @@ def names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def command_line() -> str:
+def command_line(program: str = "omnidemo") -> str:
     """The command that runs, as it stands in a report."""
-    return shlex.join(["python", "-m", "omnidemo", *sys.argv[1:]])
+    return shlex.join(["python", "-m", program, *sys.argv[1:]])
 
 
 def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None) -> None:
@@ -129,7 +132,7 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
     """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it yields, which is also put
     into `rows` as it comes."""
-    from omnidemo.bench.report_tables import Stage
+    from omnidemo.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
     coming = iter(events)
@@ -186,3 +189,13 @@ def loading() -> Iterator[Callable[[str, float, str], None]]:
 def progress(bars: bool = True) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), disable=not bars)
+
+
+def run(app: typer.Typer, name: str) -> None:
+    """Run a command line to its end."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a character must not end an answer
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore", FutureWarning)  # what libraries tell each other
+    app(prog_name=name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from omnidemo.asset_files import ASSETS
 from omnidemo.gguf.header import Header
 
 PREFIX = "gguf/"
 DIGITS = 8  # of the hash of a file's contents that its name ends with
 LONGEST = 60  # characters of what a header calls its model
-CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
+CATALOG = ASSETS / "catalog.json"
 
 
 def known_name(header: Header) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import random
 from functools import cache
-from pathlib import Path
 
-FOLDER = Path(__file__).parents[2] / "assets" / "prompts"
+from omnidemo.asset_files import ASSETS
+
+FOLDER = ASSETS / "prompts"
 TOPICS = ("maths", "code", "stories", "howto", "news", "chat")
 
 

@@ -123,7 +123,7 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
         config = json.loads((folder / "config.json").read_text())
         parameters = model_files.count_parameters(folder)
     except ValueError:  # a ModelError, or JSON that is none
-        note = "Its weights are absent or damaged; make them with `python -m omnidemo train-bundled`."
+        note = "Its weights are absent or damaged; make them with `python -m lab train-bundled`."
         return ModelCard(name, title, role, None, None, "missing", note, "bundled")
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-CATALOG = Path(__file__).parents[2] / "assets" / "catalog.json"
+from omnidemo.asset_files import ASSETS
+
+CATALOG = ASSETS / "catalog.json"
 
 
 @cache

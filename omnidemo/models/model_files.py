@@ -14,12 +14,13 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 
+from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.gguf.sources import is_gguf
 from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
-BUNDLED = Path(__file__).parents[2] / "assets" / "models"
+BUNDLED = ASSETS / "models"
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
@@ -55,7 +56,7 @@ def local_folder(name: str) -> Path | None:
         if not (folder / "config.json").exists():
             there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json"))) or "none yet"
             raise ModelError(
-                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m omnidemo train-bundled`"
+                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m lab train-bundled`"
             )
         return folder
     path = Path(name).expanduser()

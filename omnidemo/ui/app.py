@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo import endpoint
+from omnidemo.asset_files import ASSETS
 from omnidemo.config import GenerationConfig
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
@@ -27,7 +28,7 @@ BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarte
 STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
 LOOK_SECONDS = 0.01  # between two looks of Gradio at its queue; by default it wakes the processor a thousand times a second
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
-ASSETS = Path(__file__).resolve().parents[2] / "assets" / "ui"
+PARTS = ASSETS / "ui"
 
 
 def build_app(services: Services | PublicServices) -> gr.Blocks:
@@ -134,7 +135,7 @@ def _head(services: PublicServices) -> str:
         "plotly": downloads.serve_plotly(),
     }
     data = json.dumps(labels).replace("<", "\\u003c")
-    scripts = [path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.js"))]
+    scripts = [path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.js"))]
     parts = [f"window.OMNI_LABELS = {data};", *scripts]
     return '<meta name="viewport" content="width=device-width, initial-scale=1">\n' + "\n".join(
         f"<script>\n{part}\n</script>" for part in parts
@@ -165,7 +166,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "share": settings.share,
         "auth": (user, password) if settings.auth else None,
         "theme": _theme(),
-        "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob("*.css"))),
+        "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.css"))),
         "head": _head(services),
         "footer_links": ["settings"],  # Gradio's list of events would be no help to anybody; our own foot names the endpoint
         "run_history": False,

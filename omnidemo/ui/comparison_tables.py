@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omnidemo.bench.prompt_files import read_questions
-from omnidemo.bench.report_tables import csv_table
 from omnidemo.figures import charts, layout
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
+from omnidemo.measuring.prompt_files import read_questions
+from omnidemo.measuring.report_tables import csv_table
 from omnidemo.methods import BASELINE
 from omnidemo.metrics import Lengths
 from omnidemo.private_folders import without_folders

@@ -134,7 +134,7 @@ class VocabularyMap:
         return {
             "target_tokens": len(self.target),
             "drafter_tokens": len(self.drafter),
-            "mapped": sum(drafter_id >= 0 for drafter_id in self.drafters),  # as `bench/vocabularies.py` counts them
+            "mapped": sum(drafter_id >= 0 for drafter_id in self.drafters),  # as `measuring/vocabularies.py` counts them
             "ngram_share": 1 - direct / max(1, len(spelled)),
         }
 

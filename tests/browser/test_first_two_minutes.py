@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.bundled import evaluate, write_prompts
-from omnidemo.bundled.conversations import LONGEST
-from omnidemo.bundled.corpus import mixer
+from lab.bundled import evaluate, write_prompts
+from lab.bundled.conversations import LONGEST
+from lab.bundled.corpus import mixer
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
 from omnidemo.serving.pair_loading import build_pair

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.bundled import write_prompts
+from lab.bundled import write_prompts
 from tests.browser.visits import App, ask, open_tab, show_tokens, visitor
 
 pytestmark = pytest.mark.browser

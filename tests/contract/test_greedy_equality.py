@@ -1,6 +1,6 @@
 """Greedy answers are those of `transformers`, id for id: every method, many architectures, four tokenizer families, edge cases.
 
-A pairwise selection; `omnidemo.bench.equality` has the whole matrix.
+A pairwise selection; `lab.equality.equality` has the whole matrix.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.equality.equality import CASES, Laboratory, all_pairs, equality_matrix
+from lab.equality.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.equality import CASES, Laboratory, all_pairs, equality_matrix
-from omnidemo.bench.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.methods import METHODS
 from omnidemo.models.transformers_runner import TransformersRunner
 

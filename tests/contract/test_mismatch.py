@@ -13,10 +13,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from lab.equality import equality
 from omnidemo import Pair, load_pair
 from omnidemo.backends import compile_kernels
-from omnidemo.bench import equality, mismatch
 from omnidemo.config import Settings
+from omnidemo.measuring import mismatch
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Token
 from tests.support.cli import Cli, refused

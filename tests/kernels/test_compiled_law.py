@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
+from lab.equality.tiny import random_model
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import DecodingState

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import pytest
 import torch
 
+from lab.equality.tiny import random_model
 from omnidemo import load_pair
 from omnidemo.backends import compile_kernels, compiled_passes, compiled_rounds, fused_cache
 from omnidemo.backends.choice import make_backend
@@ -21,7 +22,6 @@ from omnidemo.backends.compiled_rounds import MadeRound
 from omnidemo.backends.cpu_backend import CpuBackend
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import STRETCH, CostModel, PlainBlock

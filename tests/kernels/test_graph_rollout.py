@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from lab.equality.tiny import random_model
 from omnidemo import load_pair
 from omnidemo.backends import fused_cache
 from omnidemo.backends.cuda_graphs import GraphCache
@@ -21,7 +22,6 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.graph_rollout import GraphRollout, roller_of
 from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_out
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+from lab.equality.tiny import random_model
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes
 from omnidemo.backends.cpu_backend import CpuBackend
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy

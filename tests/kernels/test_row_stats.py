@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.equality.tiny import random_model
 from omnidemo import load_pair
 from omnidemo.backends import compiled_passes as cpu_passes
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import random_model
 from omnidemo.decoding.row_ops import BEST, MASS, TEMPERED, TOP, RowStats
 from omnidemo.decoding.sampling import SamplingParams
 from tests.support.models import PROMPT, save

@@ -13,9 +13,9 @@ import torch
 import transformers
 from transformers.cache_utils import DynamicCache
 
+from lab.equality.tiny import ARCHITECTURES
 from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes, fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import ARCHITECTURES
 from omnidemo.models.transformers_runner import TransformersRunner, check_cache, context_limit
 from tests.support.runners import LEAN, VOCABULARY, close, make, reference, some_ids
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lab.batched import TOP, BatchedWriter, Order
+from lab.drafters.batched import TOP, BatchedWriter, Order
 from omnidemo.backends.fused_llama import FusedLlama
 
 PROMPTS = [[3, 9, 4], [5, 6, 7, 8, 9, 10, 11], [12], [20, 21], [30, 31, 32, 33]]

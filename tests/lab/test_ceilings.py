@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lab.ceilings import WAYS, Prices, simulate
-from lab.guesses import Guesses
-from lab.score import agreement_table, count_rounds, scores, speed_table
-from lab.shards import Recorded
+from lab.drafters.ceilings import WAYS, Prices, simulate
+from lab.drafters.guesses import Guesses
+from lab.drafters.score import agreement_table, count_rounds, scores, speed_table
+from lab.drafters.shards import Recorded
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
 

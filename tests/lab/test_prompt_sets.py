@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import prompt_sets
-from lab.prompt_sets import Prompt
+from lab.drafters import prompt_sets
+from lab.drafters.prompt_sets import Prompt
 
 SCHEMA = "SQLite schema of database shop:\n" + "orders(id, customer, product, amount, price, day, place)\n" * 3
 OTHER = "SQLite schema of database school:\n" + "pupils(id, name, class, age, teacher, grade, birthday)\n" * 3

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lab.answers import save
-from lab.batched import Answer, Order
-from lab.guesses import guess
-from lab.rows import CHANNELS, Chat, pack, write_rows
-from lab.shards import Recorded, read_shards
-from lab.spelling import LABELS, WHOLE, Spelling
-from omnidemo.bundled.training_llama import labels_of
+from lab.bundled.training_llama import labels_of
+from lab.drafters.answers import save
+from lab.drafters.batched import Answer, Order
+from lab.drafters.guesses import guess
+from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
+from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.spelling import LABELS, WHOLE, Spelling
 from omnidemo.models.load import open_source
 from omnidemo.vocab.vocabulary import Vocabulary
 

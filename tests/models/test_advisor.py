@@ -16,8 +16,8 @@ from omnidemo.advisor import advice, model_facts, overlap
 from omnidemo.advisor.advice import LARGEST_SHARE, Advice, Candidate, advise, candidates, modelled_speedup
 from omnidemo.advisor.model_facts import read_facts
 from omnidemo.advisor.trial import METHODS, Trial, summed_up, whole_prompts
-from omnidemo.bench.vocabularies import read_tokenizer
 from omnidemo.config import Settings
+from omnidemo.measuring.vocabularies import read_tokenizer
 from omnidemo.models.catalogue import entries
 from omnidemo.models.load import ModelError
 from omnidemo.serving.comparison import Comparison, compare

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import transformers
 
+from lab.equality.tiny import ARCHITECTURES
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.bench.tiny import ARCHITECTURES
 from omnidemo.config import Settings
 from omnidemo.models import catalogue, memory_need, model_files
 from omnidemo.models.load import ModelError, load_model

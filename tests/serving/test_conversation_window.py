@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.bundled import conversations, evaluate, write_prompts
+from lab.bundled.corpus.base import Example
 from omnidemo import load_pair
-from omnidemo.bundled import conversations, evaluate, write_prompts
-from omnidemo.bundled.corpus.base import Example
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import Window, newest

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from lab.equality.tiny import SENTENCES
 from omnidemo import load_pair
-from omnidemo.bench.tiny import SENTENCES
 from omnidemo.decoding.state import TargetContext
 from omnidemo.models.catalogue import Reading
 from omnidemo.pair.pair import Pair

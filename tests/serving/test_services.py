@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from omnidemo.bench.experiments.jobs import record
+from lab.experiments.jobs import record
 from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
 from omnidemo.copying.text_index import BREAK, TextIndex
 from omnidemo.lines.router import Route, Router

@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 import torch
 
+from lab.torture.databases import PostgresServer
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.bench.torture.databases import PostgresServer
 from omnidemo.config import Settings
 from omnidemo.lines.stored_lines import StoredLines
 from omnidemo.records import NgramEntry

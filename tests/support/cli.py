@@ -1,4 +1,4 @@
-"""The command line in this process, and what it says to mistakes."""
+"""Both command lines in this process, and what they say to mistakes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from lab.__main__ import main as lab_main
 from omnidemo.__main__ import main
 from tests.support.models import save
 
@@ -32,15 +33,26 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    for name in list(os.environ):
-        if name.startswith("OMNIDEMO_") and name != "OMNIDEMO_BACKEND":  # that one is the folder's
-            monkeypatch.delenv(name)
+    """`python -m omnidemo` with the given arguments."""
+    return _called(main, "omnidemo", monkeypatch, capsys)
+
+
+@pytest.fixture
+def lab_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """`python -m lab` with the given arguments."""
+    return _called(lab_main, "lab", monkeypatch, capsys)
+
+
+def _called(program: Callable[[], None], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    for variable in list(os.environ):
+        if variable.startswith("OMNIDEMO_") and variable != "OMNIDEMO_BACKEND":  # that one is the folder's
+            monkeypatch.delenv(variable)
 
     def run(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["omnidemo", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
-            main()
+            program()
         out, err = capsys.readouterr()
         return Result(int(ended.value.code or 0), out, err)
 

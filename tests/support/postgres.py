@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench.torture.databases import PostgresServer
+from lab.torture.databases import PostgresServer
 
 QUICK = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_connections=60")
 

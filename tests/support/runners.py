@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from omnidemo.bench.tiny import random_model
+from lab.equality.tiny import random_model
 
 VOCABULARY = 90
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.bench.arena import HEADINGS, Standing, standings, tables
-from omnidemo.bench.prompt_files import fitting, group_of, numbers, read_questions
+from omnidemo.measuring.arena import HEADINGS, Standing, standings, tables
+from omnidemo.measuring.prompt_files import fitting, group_of, numbers, read_questions
 from omnidemo.methods import BASELINE
 from omnidemo.metrics import Lengths, measure
 from omnidemo.pair.pair import Pair

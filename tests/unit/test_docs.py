@@ -34,6 +34,22 @@ def test_the_readme_shows_every_command() -> None:
         assert f"python -m omnidemo {command}" in README
 
 
+@pytest.mark.parametrize("program", ["omnidemo", "lab"])
+def test_commands_that_pages_show_exist(program: str) -> None:
+    from importlib import import_module
+
+    from click import Context
+    from typer.main import get_command
+
+    group = get_command(import_module(f"{program}.__main__").app)
+    there = set(group.list_commands(Context(group)))  # type: ignore[attr-defined]
+    root = Path(__file__).parents[2]
+    pages = [*root.glob("*.md"), root / "lab" / "README.md", *root.glob("assets/models/*/README.md")]
+    pages = [page for page in pages if page.stem != "CHANGELOG"]  # which names commands as they were
+    shown = {name for page in pages for name in re.findall(rf"python -m {program} ([a-z][a-z-]*)", page.read_text(encoding="utf-8"))}
+    assert shown and shown <= there
+
+
 def test_files_that_the_readme_shows_exist() -> None:
     root = Path(__file__).parents[2]
     for path in re.findall(r"\]\((?!https?:)([^)#]+)\)", README):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench import prompt_files
-from omnidemo.bench.prompt_files import read_prompts
 from omnidemo.cli import common
 from omnidemo.config import GenerationConfig, check_text
+from omnidemo.measuring import prompt_files
+from omnidemo.measuring.prompt_files import read_prompts
 from tests.support.cli import Cli, refused
 
 GOOD = b'{"prompt": "the duck"}\n'

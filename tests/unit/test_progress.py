@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.bench.report_tables import Stage, counted
 from omnidemo.cli import common
+from omnidemo.measuring.report_tables import Stage, counted
 from tests.support.cli import Cli
 
 

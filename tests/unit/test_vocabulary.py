@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.bench import vocabularies as coverage
+from omnidemo.measuring import vocabularies as coverage
 from omnidemo.methods.string_rejection import strings_of
 from omnidemo.vocab.alphabets import byte_alphabet
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary

@@ -1,0 +1,1 @@
+"""The corpus and the training of the bundled models."""

@@ -1,0 +1,1 @@
+"""The laboratory's commands. Models are imported when a command needs them."""

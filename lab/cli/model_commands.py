@@ -1,0 +1,169 @@
+"""The commands that make models: answers of targets, vocabulary, rows and training of drafters, and training of the bundled models."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import torch
+import typer
+
+Prompts = Annotated[Path, typer.Option(help="the folder of prompt files", exists=True, file_okay=False)]
+Shards = Annotated[Path, typer.Option(help="the folder of answers", exists=True, file_okay=False)]
+Targets = Annotated[list[str], typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is")]
+Tokenizer = Annotated[Path, typer.Option(help="the folder of the drafter's tokenizer")]
+
+
+def answers(
+    target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
+    name: Annotated[str, typer.Option(help="what it is called in the shards")],
+    prompts: Prompts,
+    out: Annotated[Path, typer.Option(help="the folder of the shards")],
+    sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
+    kept: Annotated[bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")] = False,
+    most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
+    tokens: Annotated[int, typer.Option(help="stop where the folder has so many, to the end of a shard")] = 2_000_000,
+    rows: Annotated[int, typer.Option(help="answers at once")] = 48,
+    part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
+    rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
+    length: Annotated[int, typer.Option(help="tokens of an answer")] = 192,
+    own_manner: Annotated[bool, typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8")] = False,
+    free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
+) -> None:
+    """Write a target's answers to the training prompts, from where the last run stopped."""
+    from lab.drafters import prompt_sets
+    from lab.drafters.answers import Wanted, write_answers
+    from omnidemo.models.load import load_model
+
+    found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
+    chosen = [one for one in sets.split(",") if one] or list(found)
+    if unknown := sorted(set(chosen) - set(found)):
+        raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets")
+    number, count = map(int, part.split("/"))
+    asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
+    typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
+    model = load_model(target, device="cpu", fast=False)
+    wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)
+    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo)
+
+
+def tokenizer(
+    prompts: Prompts,
+    out: Annotated[Path, typer.Option(help="the folder of the tokenizer")],
+    size: Annotated[int, typer.Option(help="pieces, the special ones among them")] = 5000,
+) -> None:
+    """Learn a drafter's vocabulary from the training prompts and the answers of their data sets."""
+    from lab.drafters.drafter_tokenizer import learn
+    from lab.drafters.texts import human_texts
+
+    learned = learn((text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)), size)
+    learned.save_pretrained(out)
+    typer.echo(f"{len(learned):,} pieces")
+
+
+def rows(
+    drafter_tokenizer: Tokenizer,
+    target: Targets,
+    out: Annotated[Path, typer.Option(help="the folder of the rows")],
+    shards: Annotated[Path | None, typer.Option(help="the folder of answers")] = None,
+    prompts: Annotated[Path | None, typer.Option(help="with the texts that people wrote: the folder of prompt files")] = None,
+    length: Annotated[int, typer.Option(help="tokens of a row")] = 1024,
+    epochs: Annotated[int, typer.Option(help="how often each answer is read")] = 3,
+) -> None:
+    """Write the rows that a drafter is trained on."""
+    from lab.drafters.corpus import chats
+    from lab.drafters.rows import write_rows
+
+    found, pad = chats(drafter_tokenizer, dict(one.split("=", 1) for one in target), shards, prompts)
+    count = write_rows(found, out, length, pad, epochs)
+    typer.echo(f"{len(found):,} chats, {sum(chat.block.shape[1] for chat in found):,} tokens, {count:,} rows")
+
+
+def train(
+    rows: Annotated[Path, typer.Option(help="the folder of the rows", exists=True, file_okay=False)],
+    drafter_tokenizer: Tokenizer,
+    out: Annotated[Path, typer.Option(help="the folder of checkpoint and model")],
+    shape: Annotated[str, typer.Option(help="tiny, small, medium or deep")] = "small",
+    start: Annotated[Path | None, typer.Option(help="a model to begin with")] = None,
+    tokens: Annotated[int, typer.Option(help="at most; the rows may be fewer")] = 1_000_000_000,
+    minutes: Annotated[float | None, typer.Option(help="at most")] = None,
+    batch: Annotated[int, typer.Option(help="tokens a step")] = 8192,
+    workers: Annotated[int, typer.Option(help="processes")] = 2,
+    muon: Annotated[float, typer.Option(help="peak rate of matrices")] = 0.02,
+    adam: Annotated[float, typer.Option(help="peak rate of the embedding and norms")] = 5e-3,
+    decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
+) -> None:
+    """Train a drafter, from where the last run stopped."""
+    from lab.bundled.optimiser import Rates
+    from lab.drafters.drafter_training import train_drafter
+
+    rates = Rates(muon=muon, adam=adam, warmup=40, decay=decay)
+    facts = train_drafter(rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates)
+    typer.echo(f"loss {facts['loss']} after {facts['tokens']:,} tokens in {facts['minutes']} min")
+
+
+def ceilings(
+    drafter: Annotated[list[str], typer.Option(help="drafters, by any of their names")],
+    target: Targets,
+    shards: Shards,
+    most: Annotated[int, typer.Option(help="answers of a set at most, greedy and drawn ones each")] = 60,
+    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
+    step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
+) -> None:
+    """How well drafters guess recorded answers, and how fast copying and they would make the target at given prices."""
+    from transformers import AutoModelForCausalLM
+
+    from lab.drafters.ceilings import Prices
+    from lab.drafters.corpus import few, vocabulary_of
+    from lab.drafters.guesses import guess
+    from lab.drafters.score import agreement_table, speed_table
+    from lab.drafters.shards import read_shards
+    from lab.drafters.spelling import Spelling
+    from omnidemo.models import model_files
+
+    costs = {int(count): float(price) for count, price in (one.split("=") for one in rows.split(","))}
+    if len(step) not in (1, len(drafter)):
+        raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
+    for number, one in enumerate(drafter):
+        model = AutoModelForCausalLM.from_pretrained(model_files.find(one, hub=False), dtype=torch.float32).eval()
+        for name, place in (named.split("=", 1) for named in target):
+            vocabulary = vocabulary_of(place)
+            spelling, prices = Spelling(vocabulary, vocabulary_of(one)), Prices(costs, step[number % len(step)])
+            found = [made for answer in few(read_shards(shards, name), most) if (made := guess(model, answer, spelling)) is not None]
+            typer.echo(f"\n{one} for {name}\n\n{agreement_table(found)}")
+            for drawn in (False, True):
+                manner = "drawn" if drawn else "greedy"
+                typer.echo(f"\n{manner}: tokens a round, × plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}")
+
+
+def steps(
+    vocabulary: Annotated[int, typer.Option(help="pieces of the vocabulary")] = 5000,
+    context: Annotated[int, typer.Option(help="tokens before the step")] = 400,
+    turns: Annotated[int, typer.Option(help="turns of eight steps")] = 60,
+) -> None:
+    """Time one step of a drafter of each shape, by compiled passes over random weights."""
+    from lab.drafters.shapes import SHAPES, parameters, step_times
+
+    for shape, milliseconds in step_times(list(SHAPES), vocabulary, context, turns).items():
+        typer.echo(f"{shape:8} {parameters(shape, vocabulary) / 1e6:5.2f} M parameters {milliseconds:.3f} ms")
+
+
+def train_bundled(
+    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; all by default.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=1, help="For each model, and each part of large; default: the family's own.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="For each at most; the schedule fits itself to it.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
+    from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,
+    evaluate: Annotated[bool, typer.Option(help="Score each model and write its card.")] = True,
+    runs: Annotated[Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")] = None,
+) -> None:
+    """Train the bundled models from nothing; hours on a CPU."""
+    from lab.bundled import train
+
+    if unknown := [name for name in models or () if name not in train.NAMES]:
+        raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
+    train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)

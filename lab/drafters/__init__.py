@@ -1,0 +1,1 @@
+"""Drafters for real targets: answers, vocabularies, rows, training, scores."""

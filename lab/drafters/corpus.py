@@ -1,0 +1,68 @@
+"""Answers and texts as chats in a drafter's ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lab.drafters.rows import Chat, chat_of
+from lab.drafters.shards import Recorded, read_shards
+from lab.drafters.spelling import Spelling
+from lab.drafters.texts import as_answers
+from omnidemo.models.chat_template import Speller
+from omnidemo.models.load import open_source
+from omnidemo.vocab.vocabulary import Vocabulary
+
+
+def tokenizer_of(model: str) -> tuple[Any, Vocabulary]:
+    """The tokenizer of a model by any of its names, without its weights; that of a folder may stand there alone."""
+    folder = Path(model)
+    if (folder / "tokenizer.json").exists() and not (folder / "config.json").exists():
+        from transformers import AutoTokenizer
+
+        from omnidemo.vocab.vocabulary import read_vocabulary
+
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        return tokenizer, read_vocabulary(tokenizer)
+    return open_source(model, hub=False).tokenizer()
+
+
+def vocabulary_of(model: str) -> Vocabulary:
+    return tokenizer_of(model)[1]
+
+
+def chats(drafter_tokenizer: Path, targets: Mapping[str, str], shards: Path | None, prompts: Path | None) -> tuple[list[Chat], int]:
+    """Everything that is to be learned, and the drafter's padding id. `prompts`: with people's texts, in the first target's spelling."""
+    tokenizer, drafter = tokenizer_of(str(drafter_tokenizer))
+    found: list[Chat] = []
+    for number, (name, place) in enumerate(targets.items()):
+        target_tokenizer, target = tokenizer_of(place)
+        spelling = Spelling(target, drafter)
+        if prompts is not None and number == 0:
+            speller = Speller(target_tokenizer, target)
+
+            def spell(text: str, speller: Speller = speller) -> list[int]:
+                return speller.messages([{"role": "user", "content": text}])
+
+            def encode(text: str, target: Vocabulary = target) -> list[int]:
+                return list(target.encode(text.encode()) or ())
+
+            for answer in as_answers(prompts, name, spell, encode, target.roles["end"][0]):
+                found.append(chat_of(answer.set, spelling.spell(answer.prompt, answer.ids), whole=True))
+        if shards is not None:
+            for answer in read_shards(shards, name):
+                spelled = spelling.spell(answer.prompt, answer.ids, answer.top, answer.logprobs)
+                found.append(chat_of(f"{name}/{answer.set}", spelled))
+    return found, int(tokenizer.pad_token_id)
+
+
+def few(answers: Iterable[Recorded], most: int) -> Iterator[Recorded]:
+    """The first `most` greedy answers of each set, and as many drawn ones."""
+    seen: Counter[tuple[str, bool]] = Counter()
+    for answer in answers:
+        kind = answer.set, answer.temperature > 0
+        seen[kind] += 1
+        if seen[kind] <= most:
+            yield answer

@@ -1,0 +1,101 @@
+"""What a drafter would guess at each token of a recorded answer, where it has read all that was written before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lab.drafters.shards import Recorded
+from lab.drafters.spelling import Spelling
+from omnidemo.distill.losses import Positions, positions, spelled
+from omnidemo.distill.trace_agreement import agreement
+from omnidemo.records import Trace
+
+
+@dataclass(slots=True)
+class Guesses:
+    """Of one answer, all [n] of its tokens: `lengths`, drafter tokens that spell it (0: no guess can be this token); `agreed`, Σ min(p, q)
+    at temperature 1; `same`, whether the drafter's most probable tokens spell the target's most probable one; `right`, whether they, after
+    the answer's repetition penalty, spell what was written; `sure`, the probability that the drafter gives to them."""
+
+    answer: Recorded
+    lengths: NDArray[np.int32]
+    agreed: NDArray[np.float64]
+    same: NDArray[np.float64]
+    right: NDArray[np.bool_]
+    sure: NDArray[np.float64]
+
+
+def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
+    """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None for one that the drafter
+    cannot spell."""
+    assert answer.top is not None and answer.logprobs is not None
+    found = spelling.spell(answer.prompt, answer.ids)
+    if not found.owners:
+        return None
+    drafters = np.array(spelling.map.drafters)
+    probs = np.exp(answer.logprobs.astype(np.float32))
+    top = np.where(answer.top < len(drafters), drafters[np.minimum(answer.top, len(drafters) - 1)], -1)
+    may = np.array(spelling.map.may_draft)
+    top = np.where((top >= 0) & may[top], top, -1)
+    n = len(answer.ids)
+    starts, lengths = np.zeros(n, np.int32), np.zeros(n, np.int32)
+    starts[found.owners] = found.starts[:-1]
+    lengths[found.owners] = np.diff(found.starts)
+    order = np.argsort(top < 0, axis=1, kind="stable")  # what has no direct map last: padding points at the first
+    own = np.where(answer.top == np.array(answer.ids)[:, None], probs, 0.0).sum(1)
+    top, probs = np.take_along_axis(top, order, 1), np.take_along_axis(probs, order, 1)
+    lengths[top[:, 0] < 0] *= lengths[top[:, 0] < 0] > 1
+    trace = Trace(
+        drafter_ids=np.array(found.ids, np.int32), starts=starts, lengths=lengths, accepted=np.zeros(n, bool), p=own.astype(np.float32),
+        top_ids=top.astype(np.int32), top_p=np.where(top >= 0, probs, 0.0).astype(np.float32), temperature=answer.temperature,
+    )  # fmt: skip
+    return trace, found.first
+
+
+@torch.inference_mode()
+def guess(model: Any, answer: Recorded, spelling: Spelling) -> Guesses | None:
+    """`model` is one of `transformers`."""
+    found = trace_of(answer, spelling)
+    if found is None:
+        return None
+    trace, first = found
+    at = positions([trace])
+    logits = model(torch.from_numpy(trace.drafter_ids.astype(np.int64))[None]).logits[0].float()
+    agreed, same = agreement(logits[at.rows[:, 1]], at)
+    right, sure = _chosen(_penalised(logits, trace.drafter_ids, first, answer.penalty)[at.rows[:, 1]], at)
+    places = spelled(trace)
+    single = trace.lengths[places] == 1
+    places = np.concatenate([places[single], places[~single]])  # the order of `positions`
+
+    def spread(values: torch.Tensor) -> NDArray[Any]:
+        whole = np.zeros(len(trace.starts))
+        whole[places] = values.numpy()
+        return whole
+
+    lengths = np.zeros(len(trace.starts), np.int32)
+    lengths[places] = trace.lengths[places]
+    return Guesses(answer, lengths, spread(agreed), spread(same), spread(right) > 0, spread(sure))
+
+
+def _penalised(logits: torch.Tensor, ids: NDArray[np.int32], first: int, penalty: float) -> torch.Tensor:
+    """Logits [ids, D] after a repetition penalty on the ids from `first` on."""
+    if penalty == 1.0:
+        return logits
+    seen = torch.zeros_like(logits)
+    seen[torch.arange(first, len(ids)), torch.from_numpy(ids[first:].astype(np.int64))] = 1.0
+    return torch.where(seen.cumsum(0) > 0, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def _chosen(logits: torch.Tensor, at: Positions) -> tuple[torch.Tensor, torch.Tensor]:
+    """([n] whether the most probable tokens spell a position's own, [n] their probability): of an n-gram that is left, of its first one."""
+    highest, chosen = logits.softmax(-1).max(-1)
+    follows = chosen == at.ids
+    log = highest.log()
+    whole = log.new_zeros(len(at)).index_add(0, at.owner, log).exp()
+    right = log.new_zeros(len(at)).index_add(0, at.owner, (~follows).float()) == 0
+    return right, torch.where(follows[at.first], whole, highest[at.first])

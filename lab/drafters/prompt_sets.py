@@ -1,0 +1,92 @@
+"""The prompts that a drafter may learn from, and those that are kept to score it.
+
+A prompt that stands in a kept part, or has a paragraph in common with one (an article, a database schema), is no training prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+OWN = Path(__file__).parents[2] / "assets" / "prompts"
+OWN_CHATS = 80  # of the chats of our own, the first ones; the others are kept
+SHARED = 80  # characters from which on a paragraph belongs to a subject, and not to a manner of asking
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of prompts as JSON lines, and which of its lines teach: those before `stop` (from the end where negative), or none."""
+
+    file: str
+    stop: int | None
+
+
+SOURCES: Mapping[str, Source] = {
+    "gsm8k": Source("gsm8k_train_3000.jsonl", None),
+    "mbpp": Source("mbpp.jsonl", None),
+    "dolly": Source("dolly_prompts.jsonl", -100),
+    "summaries": Source("dolly_summarization.jsonl", -40),
+    "tasks": Source("self_instruct.jsonl", -40),
+    "sql": Source("spider_dev.jsonl", 600),
+}
+KEPT_FILES: Mapping[str, str] = {"gsm8k_test": "gsm8k_test.jsonl", "humaneval": "humaneval.jsonl"}
+OWN_TOPICS = ("code", "howto", "maths", "news", "stories")
+OWN_TRAINING = tuple(f"train/{name}.jsonl" for name in OWN_TOPICS)
+OWN_KEPT = tuple(f"{name}.jsonl" for name in ("held_out", "probes", "examples", "free", *OWN_TOPICS))
+
+
+def read_lines(path: Path) -> list[Prompt]:
+    """The prompts of a file. FileNotFoundError, ValueError or KeyError for one that is no such file."""
+    with path.open(encoding="utf-8") as file:
+        records = [json.loads(line) for line in file if line.strip()]
+    return [Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"]) for number, record in enumerate(records)]
+
+
+def marks(text: str) -> set[str]:
+    """What two prompts on the same thing have in common: their whole text, or a long paragraph; spaces and capitals do not count."""
+    parts = [text, *(part for part in text.split("\n\n") if len(part) >= SHARED)]
+    return {" ".join(part.split()).casefold() for part in parts}
+
+
+def kept(folder: Path) -> dict[str, list[Prompt]]:
+    """The prompts of each set that are only to score with."""
+    sets = {name: read_lines(folder / file) for name, file in KEPT_FILES.items()}
+    for name, source in SOURCES.items():
+        if source.stop is not None:
+            sets[name] = read_lines(folder / source.file)[source.stop :]
+    sets["own"] = [prompt for name in OWN_KEPT for prompt in read_lines(OWN / name)]
+    sets["chat"] = read_lines(OWN / "chat.jsonl")[OWN_CHATS:]
+    return sets
+
+
+def training(folder: Path) -> dict[str, list[Prompt]]:
+    """The prompts of each set that may teach."""
+    scored = {mark for prompts in kept(folder).values() for prompt in prompts for mark in marks(prompt.text)}
+    sets = {name: read_lines(folder / source.file)[: source.stop] for name, source in SOURCES.items()}
+    sets["own"] = [prompt for name in OWN_TRAINING for prompt in read_lines(OWN / name)]
+    sets["chat"] = read_lines(OWN / "chat.jsonl")[:OWN_CHATS]
+    return {name: [prompt for prompt in prompts if not scored & marks(prompt.text)] for name, prompts in sets.items()}
+
+
+def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
+    """At most so many of them, evenly from the first to the last."""
+    count = min(most, len(prompts))
+    return [prompts[number * len(prompts) // count] for number in range(count)]
+
+
+def in_turns(sets: Mapping[str, Sequence[Prompt]], seed: int = 0) -> Iterator[tuple[str, Prompt]]:
+    """(set, prompt), one of each set after the other, each set in an order of its own, until the longest ends."""
+    orders = {name: random.Random(f"{seed} {name}").sample(list(prompts), len(prompts)) for name, prompts in sets.items()}
+    for number in range(max(map(len, orders.values()), default=0)):
+        for name, prompts in orders.items():
+            if number < len(prompts):
+                yield name, prompts[number]

@@ -1,0 +1,1 @@
+"""Every method's greedy ids against transformers' own, on tiny models of every architecture."""

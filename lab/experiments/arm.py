@@ -1,0 +1,195 @@
+"""One arm with one seed: the stream is answered by replay, the drafter learns from it, held-out prompts are read at checkpoints."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from safetensors.torch import save_file
+
+from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
+from omnidemo.config import Settings
+from omnidemo.lines.router import Router
+from omnidemo.measuring.line import Learners, Line
+from omnidemo.measuring.report_tables import Spread
+from omnidemo.models.load import load_model
+from omnidemo.private_folders import replacing
+from omnidemo.probes.replayed_target import Replay, TargetRecords
+from omnidemo.records import Generation, Trace
+
+METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
+TAUGHT = 10  # requests of each domain from which the classifier learns by hand before it chooses alone
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of results."""
+
+    drafter: str
+    settings: Settings
+    traffic: Mapping[str, Sequence[str]]
+    held_out: Mapping[str, Sequence[str]]
+    records: Path
+    out: Path
+
+    def recorded(self, target: str) -> TargetRecords:
+        return TargetRecords(self.records, target, self.drafter, self.settings)
+
+    def prompts(self, arm: Arm, seed: int) -> dict[str, list[str]]:
+        """target → every prompt that the arm needs a recording of."""
+        needed = {target: [prompt for source in arm.sources for prompt in self.held_out[source]] for target in arm.targets}
+        for event in stream(arm, self.traffic, seed):
+            needed[event.target].append(event.prompt)
+        return needed
+
+
+def options(reading: Reading) -> dict[str, Any]:
+    """The reading as options of `Pair.stream`."""
+    found: dict[str, Any] = {"method": reading.method, "draft_length": reading.draft_length, "draft_policy": reading.policy}
+    names = {"head": "gamma", "confidence": "confidence"}
+    return found | ({names[reading.policy]: reading.threshold} if reading.threshold is not None else {})
+
+
+def figures(made: Generation) -> dict[str, float | None]:
+    """The metrics of one answer that a table shows."""
+    known = dict(made.metrics) | {"cache_entries": float(made.cache_entries)}
+    known["drafted_per_round"] = sum(done.drafted for done in made.rounds) / len(made.rounds)
+    return {name: known[name] for name in METRICS}
+
+
+class Run:
+    """The state of an arm on its way: pairs, lines, and the rows so far."""
+
+    def __init__(self, world: World, arm: Arm, seed: int) -> None:
+        self.world, self.arm, self.seed = world, arm, seed
+        self.settings = world.settings.model_copy(update=dict(arm.settings))
+        fast = world.settings.backend != "reference"
+        self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast)
+        self.events = list(stream(arm, world.traffic, seed))
+        self.readings = [reading for reading in arm.readings if not reading.only_timed]
+        self.caching: dict[Any, Reading] = {}  # of the readings that share an n-gram cache the first, which fills it
+        for reading in self.readings:
+            self.caching.setdefault(reading.cache, reading)
+        self.records = {target: world.recorded(target) for target in arm.targets}
+        self.replays = {(target, cache): self._replay(target, *cache) for cache in self.caching for target in arm.targets}
+        self.learners: Learners = {}
+        self.lines: dict[str, Line] = {}
+        self.published: dict[tuple[Any, ...], int] = {}  # (target, cache, domain) → version that drafts
+        self.router = Router() if arm.lines == "router" else None
+        self.routed: list[bool] = []  # whether the classifier chose the prompt's own domain
+        self.rows: list[dict[str, Any]] = []
+        self.tokens = 0
+
+    def go(self) -> None:
+        """Everything: the rows are complete afterwards."""
+        stops = set(checkpoints(self.arm))
+        if self.arm.epochs:
+            self._offline()
+            return
+        for event in self.events:
+            if event.count in stops:
+                self._read_held_out(event.count)
+            self._serve(event)
+        self._read_held_out(len(self.events), last=True)
+
+    def _serve(self, event: Event) -> None:
+        """Answer one request with each n-gram cache, and learn from it once."""
+        domain = self._domain(event.target, event.source, event.prompt, teach=event.count < TAUGHT * len(self.arm.sources))
+        found = [self._answer(event.target, reading, domain, event.prompt, learn=True) for reading in self.caching.values()]
+        self.tokens += len(found[0][0].token_ids)
+        for reading, (made, _) in zip(self.caching.values(), found, strict=True):
+            self._row("traffic", reading, event.count, event.target, event.source, figures(made), line=domain, tokens=self.tokens)
+        if self.arm.train:
+            self.line(domain).observe(found[0][1])
+
+    def _offline(self) -> None:
+        """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now and then."""
+        traces = []
+        for event in self.events:
+            found = [self._answer(event.target, reading, "default", event.prompt, learn=True) for reading in self.caching.values()]
+            traces.append(found[0][1])
+        for epoch in self.line("default").epochs(traces, self.arm.epochs):
+            if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
+                self._read_held_out(len(self.events), last=epoch == self.arm.epochs, epoch=epoch)
+
+    def _read_held_out(self, count: int, last: bool = False, epoch: int = 0) -> None:
+        """Rows of the held-out prompts, for each target and source."""
+        for target in self.arm.targets:
+            for source in self.arm.sources:
+                for reading in self.readings if last else self.readings[: self.arm.watched]:
+                    rows = []
+                    for prompt in self.world.held_out[source]:
+                        domain = self._domain(target, source, prompt, teach=False)
+                        rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
+                    means = {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
+                    self._row("held-out", reading, count, target, source, means, epoch=epoch, **self._learned())
+
+    def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
+        """The line that answers a request, and learns from it."""
+        if self.router is None:
+            return {"one": "default", "target": target, "domain": source}[self.arm.lines]
+        if teach:
+            self.router.teach(prompt, source)
+            return source
+        found = self.router.route(prompt).domain
+        self.routed.append(found == source)
+        return found
+
+    def line(self, domain: str) -> Line:
+        if domain not in self.lines:
+            self.lines[domain] = Line(self.drafter.folder, self.settings, self.learners, self.seed, self.arm.only_ngrams)
+        return self.lines[domain]
+
+    def _answer(self, target: str, reading: Reading, domain: str, prompt: str, learn: bool) -> tuple[Generation, Trace]:
+        replay, line, place = self.replays[target, reading.cache], self.lines.get(domain), (target, reading.cache, domain)
+        if line is not None and line.version != self.published.get(place, 0):
+            replay.pair.publish(line.version, line.weights(), line.head(), domain)
+            self.published[place] = line.version
+        return replay.answer(prompt, domain=domain, learn=learn, copying=False, **options(reading))
+
+    def _replay(self, target: str, fraction: float | None, policy: str) -> Replay:
+        """The target's, with an n-gram cache that holds so much of what the traffic will leave (None: all)."""
+        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update={"cache_policy": policy}))
+        if fraction is not None:
+            prompts = [event.prompt for event in self.events if event.target == target]
+            known = {token_id for prompt in prompts for token_id in self.records[target].load(prompt).answer_ids}
+            full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in known)
+            replay.pair.ngrams.size = math.ceil(fraction * full)
+        return replay
+
+    def _learned(self) -> dict[str, Any]:
+        lines = list(self.lines.values())
+        routed = fmean(self.routed) if self.routed else None
+        return {"steps": sum(line.steps for line in lines), "train_seconds": sum(line.seconds for line in lines), "routed_right": routed}
+
+    def _row(
+        self, kind: str, reading: Reading, count: int, target: str, source: str, found: Mapping[str, float | None], **more: Any
+    ) -> None:
+        place = {"arm": self.arm.name, "reading": reading.name, "seed": self.seed, "kind": kind}
+        self.rows.append(place | {"requests": count, "target": target, "source": source, **found, **more})
+
+
+def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
+    """Run one arm and write `path` (JSON), and beside it the final weights (safetensors) of an arm that will be timed.
+
+    The JSON file comes last and at once: where it is, the arm is done.
+    """
+    run = Run(world, arm, seed)
+    run.go()
+    line, caches = run.line("default"), {}
+    target = arm.targets[0]
+    if arm.timed:
+        tensors = {f"weight.{name}": value.contiguous() for name, value in line.weights().items()}
+        tensors |= {f"head.{name}": value.contiguous() for name, value in line.head().items()}
+        with replacing(path.with_suffix(".safetensors")) as partial:
+            save_file(tensors, partial)
+        caches = {repr(cache): [list(astuple(entry)) for entry in run.replays[target, cache].pair.ngrams] for cache in run.caching}
+    pair = run.replays[target, run.readings[0].cache].pair
+    calibration = pair.drafting(policy="head").calibration if line.head() else []
+    with replacing(path) as partial:
+        partial.write_text(json.dumps({"rows": run.rows, "caches": caches, "calibration": calibration}))

@@ -1,0 +1,1 @@
+"""What serving an answer costs beside decoding it, and whether memory grows."""

@@ -1,0 +1,1 @@
+"""How fast, against what people use and against what the machine allows."""

@@ -1,0 +1,244 @@
+"""The benchmark: every arm answers every prompt, one arm after another, each side with its own best number of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lab.equality.silence import quietly
+from lab.races import llama_cpp
+from lab.races.arms import ADAPTED, FRESH, Answer, Arm, OurArm, Request, in_turn
+from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
+from lab.races.floor import Shape, floor
+from lab.races.machine import Peak, Probe, cores
+from lab.races.speed_report import COLUMNS, Row
+from lab.races.watch import watched
+from omnidemo.backends import bf16_weights
+from omnidemo.config import Settings
+from omnidemo.decoding.draft_policy import Policy
+from omnidemo.measuring.prompt_files import check_prompts
+from omnidemo.methods import fitting, make_method
+from omnidemo.models.load import LanguageModel
+from omnidemo.pair.pair import Pair
+from omnidemo.serving import gc_pauses
+from omnidemo.serving.comparison import BASELINE
+from omnidemo.serving.pair_loading import build_measured_pair
+
+THREADS = (1, 2, 4)  # numbers that are tried
+WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
+PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA, llama_cpp.LLAMA_BF16)  # they draft nothing
+SETTLING = 16  # of an untimed one after another library's
+POLICIES: tuple[Policy, ...] = ("fixed", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRequest:
+    """What to measure. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line in
+    the folder `adapters` is preferred (None: there is none). methods: ours ([]: all that fit the pair)."""
+
+    targets: Sequence[str]
+    traffic: Mapping[str, Sequence[str]]
+    held_out: Mapping[str, Sequence[str]]
+    requests: int
+    out: Path
+    adapters: Path | None = None
+    methods: Sequence[str] = ()
+    temperatures: Sequence[float] = (0.0, 1.0)
+    max_new_tokens: int = 128
+    draft_length: int = 4
+    seed: int = 0
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.max_new_tokens < 2 or self.draft_length < 1:
+            raise ValueError("max_new_tokens must be at least 2 and draft_length at least 1")
+
+
+class Contest:
+    """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
+
+    details = True  # of each request, see `Request`
+
+    def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Mapping[str, Tensor]], settings: Settings) -> None:
+        """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
+        self.name, self.order, self.learned, self.settings = target, order, learned, settings
+        pair = build_measured_pair(target, settings.drafter, settings)
+        self.forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
+        self.target, self.drafter = watched(pair.target), watched(pair.drafter)
+        self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
+        for prompts in order.held_out.values():
+            check_prompts(self.pair, prompts)
+        wanted = order.methods or fitting(self.pair.map)
+        self.methods = [name for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted) if name != BASELINE]
+        # Of the passes of others, and of our own.
+        self.shapes = {compact: [Shape.of(model, compact) for model in (pair.target, pair.drafter)] for compact in (False, True)}
+        self.probe = Probe(pair.target.device, pair.target.dtype)
+        self.no_llama = llama_cpp.refusal(pair.target)
+        sides = ["transformers", "omnidemo", *([] if self.no_llama else [llama_cpp.LLAMA])]
+        self.threads = dict.fromkeys(sides, settings.threads or torch.get_num_threads())
+        self.tried: dict[str, dict[int, float]] = {}
+        self.total: int | None = None  # answers; known when the first one is
+
+    def run(self) -> Iterator[Row]:
+        """The rows, topic by topic; who begins changes from prompt to prompt."""
+        order = self.order
+        with quietly():
+            self.peer = Peer(self.pair, order.draft_length)
+            for topic, prompts in order.held_out.items():
+                arms = self._arms(topic)
+                self.total = sum(map(len, order.held_out.values())) * len(order.temperatures) * len(arms)
+                ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
+                if not self.tried:
+                    self._choose_threads(arms, ids[0])
+                gc_pauses.settle()
+                for temperature in order.temperatures:
+                    for arm in arms:
+                        self._attempt(arm, Request(ids[0], min(WARM_UP, order.max_new_tokens), temperature, order.seed, False))
+                    for index in range(len(prompts)):
+                        request = Request(ids[index], order.max_new_tokens, temperature, order.seed + index, self.details)
+                        yield from self._prompt(arms, request, topic, index)
+
+    # arms ----------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def others(self) -> tuple[list[Arm], Sequence[Arm]]:
+        """The arms without a drafter, for all topics: those of `transformers`, and those of llama.cpp."""
+        theirs: list[Arm] = [TheirArm(name, self.peer) for name in (PLAIN, LOOKUP)]
+        # Others join in two bytes as well where that changes no weight.
+        two_bytes = self.target.device.type == "cpu" and all(
+            torch.equal(weight, weight.bfloat16().to(weight.dtype)) for weight in self.target.runner.weights().values()
+        )
+        if two_bytes:
+            half = copy(self.peer)
+            half.target = deepcopy(self.peer.target).to(torch.bfloat16)
+            theirs.append(TheirArm(PLAIN_BF16, half))
+        if self.no_llama:
+            return theirs, []
+        longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.order.held_out.values() for prompt in prompts)
+        positions = longest + self.order.max_new_tokens
+        return theirs, llama_cpp.arms(self.target, self.settings.storage / "bench", positions, self.order.draft_length, two_bytes)
+
+    def _arms(self, topic: str) -> list[Arm]:
+        """The arms of a topic."""
+        theirs, llama = self.others
+        peers, drafters = {FRESH: self.peer}, {FRESH: self.drafter}
+        if (learned := self.learned.get(topic)) is not None:
+            weights = {**self.pair.drafting_weights(), **learned}
+            peers[ADAPTED] = Peer(self.pair, self.order.draft_length, self.peer.target, weights)
+            drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
+            drafters[ADAPTED].runner.overwrite(learned)
+        arms = [*theirs, *(TheirArm(name, peer, drafter=state) for state, peer in peers.items() for name in (ASSISTED, DEFAULTS)), *llama]
+        for state, drafter in drafters.items():
+            for method in self.methods:
+                arms += [self._our(method, drafter, state, policy) for policy in POLICIES]
+        return [*arms, self._our(BASELINE, self.drafter)]
+
+    def _our(self, method: str, drafter: LanguageModel, state: str = "", policy: Policy | Literal[""] = "") -> OurArm:
+        """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map and the weights."""
+        pair = Pair(self.target, drafter, cache_size=self.settings.cache_size)
+        pair.map = self.pair.map
+        pair.fill_cache()
+        return OurArm(method, pair, self.order.draft_length, drafter=state, rule=policy)
+
+    def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
+        """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are
+        tried only while that helps."""
+        if self.target.device.type != "cpu" or self.settings.threads:
+            return
+        request = Request(ids, min(TRIAL, self.order.max_new_tokens), 0.0, self.order.seed, details=False)
+        wanted = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1]), llama_cpp.LLAMA: (llama_cpp.LLAMA,)}
+        for side in dict.fromkeys(arm.side for arm in arms):
+            chosen = [next(arm for arm in arms if arm.method == method) for method in wanted[side]]
+            times: dict[int, float] = {}
+            for count in (count for count in THREADS if count <= cores()):
+                self.threads[side] = count
+                times[count] = sum(min(self._seconds(arm, request) for _ in range(3)) for arm in chosen)
+                if times[count] > 1.2 * min(times.values()):
+                    break
+            self.tried[side] = times
+            self.threads[side] = min(times, key=lambda count: times[count])
+
+    def _seconds(self, arm: Arm, request: Request) -> float:
+        made = self._attempt(arm, request)
+        return float("inf") if isinstance(made, str) else made.seconds
+
+    # measuring -----------------------------------------------------------------------------------------------------------
+
+    def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
+        """One prompt by every arm."""
+        side = ""
+        made: dict[str, tuple[Answer | str, Peak]] = {}
+        for arm in in_turn(arms, index):
+            if arm.side != side:  # whoever comes after other libraries finds the caches full of their weights, and threads awake
+                self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), details=False))
+                side = arm.side
+            with Peak(self.target.device) as peak:
+                took = self._attempt(arm, request)
+            made[arm.name] = took, peak
+        rows = []
+        for arm in arms:
+            took, peak = made[arm.name]
+            row = self._place(arm, topic, index, request.temperature) | {"prompt_tokens": len(request.ids)}
+            if isinstance(took, str):
+                rows.append(row | {"error": took})
+            else:
+                figures = took.columns(made[PLAIN][0], made[self._own(arm)][0], greedy=not request.temperature)
+                rows.append(row | figures | self._costs(arm, took, peak))
+        return rows
+
+    def _place(self, arm: Arm, topic: str, index: int, temperature: float) -> Row:
+        """A row without figures."""
+        return dict.fromkeys(COLUMNS) | {
+            "target": self.name,
+            "topic": topic,
+            "temperature": temperature,
+            "prompt_index": index,
+            "arm": arm.name,
+            "method": arm.method,
+            "drafter": arm.drafter,
+            "policy": arm.rule,
+            "threads": self.threads[arm.side],
+            "tokens": 0,
+            "rounds": 0,
+            "error": "",
+            "prompt": self.order.held_out[topic][index],
+        }
+
+    def _attempt(self, arm: Arm, request: Request) -> Answer | str:
+        """The answer; or in one line why a library other than ours has none, for its limits are part of the comparison."""
+        if self.target.device.type == "cpu":
+            arm.take_threads(self.threads[arm.side])
+        try:
+            with torch.inference_mode():
+                return arm.answer(request)
+        except Exception as error:
+            if isinstance(arm, OurArm):
+                raise
+            return " ".join(f"{type(error).__name__}: {error}".split())
+
+    def _own(self, arm: Arm) -> str:
+        """The plain decoding that an arm is held against besides that of `transformers`."""
+        return BASELINE
+
+    def _costs(self, arm: Arm, took: Answer, peak: Peak) -> Row:
+        """The columns of an answer that are this machine's: the floor, and memory."""
+        shapes = self.shapes[isinstance(arm, OurArm)]
+        if arm.method in (PLAIN_BF16, llama_cpp.LLAMA_BF16):
+            shapes = [replace(shapes[0], weights=shapes[0].weights // 2, head=shapes[0].head // 2)]
+        moved, done, least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
+        return {
+            "drafted_per_round": None if arm.method in PLAIN_METHODS else took.drafted / len(took.rounds),
+            "floor_bytes": moved,
+            "floor_operations": done,
+            "floor_seconds": least,
+            "over_floor": took.seconds / least if least else None,
+            "rss_growth_mb": peak.rss_growth / 1e6,
+            "cuda_peak_mb": peak.cuda / 1e6 if peak.cuda is not None else None,
+        }

@@ -1,0 +1,209 @@
+"""Which passes an answer made of a model, and what the same passes cost with nothing around them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lab.races import floor
+from lab.races.machine import synchronise
+from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.runner import Runner
+from omnidemo.decoding.backend import KVCache, Pass
+from omnidemo.decoding.rollout import Rollout, RolloutRequest
+from omnidemo.decoding.sampling import Logits
+from omnidemo.models.load import LanguageModel
+from omnidemo.pair.pair import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One call of `KVCache.forward`: positions before, the ids, and how many rows of logits were wanted."""
+
+    start: int
+    ids: Sequence[int]
+    rows: int
+    order: tuple[int, int] = (0, 0)  # grows from read to read, of whichever model
+
+    @property
+    def shape(self) -> floor.Pass:
+        return floor.Pass(self.start, len(self.ids), self.rows)
+
+
+_order = itertools.count()
+
+
+class WrappedCache:
+    """A cache around another."""
+
+    def __init__(self, cache: KVCache) -> None:
+        self.cache, self.length, self.max_positions = cache, cache.length, cache.max_positions
+
+    @property
+    def nbytes(self) -> int:
+        return self.cache.nbytes
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        read = self.cache.forward(ids, last, stats_at)
+        self.length = self.cache.length
+        return read
+
+    def trim(self, length: int) -> int:
+        self.length = self.cache.trim(length)
+        return self.length
+
+
+class WrappedRunner:
+    """A runner around another, whose caches are those that `make_cache` makes."""
+
+    def __init__(self, runner: Runner, make_cache: Callable[[Runner], KVCache]) -> None:
+        self.runner, self._make_cache = runner, make_cache
+        self.rows, self.max_positions, self.parameters = runner.rows, runner.max_positions, runner.parameters
+        self.device, self.dtype = runner.device, runner.dtype
+
+    def new_cache(self) -> KVCache:
+        return self._make_cache(self.runner)
+
+    def spare(self, most: int) -> int:
+        return self.runner.spare(most)
+
+    def copy(self) -> Runner:
+        return WrappedRunner(self.runner.copy(), self._make_cache)
+
+    def weights(self) -> dict[str, Tensor]:
+        return self.runner.weights()
+
+    def overwrite(self, named: Mapping[str, Tensor]) -> None:
+        self.runner.overwrite(named)
+
+
+class Watched(WrappedRunner):
+    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what was drawn and read after
+    that. A note costs well under a microsecond."""
+
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner, self._watch)
+        self.notes: list[tuple[int, Sequence[int], int, int, Sequence[int]]] = []
+
+    def copy(self) -> Runner:
+        return Watched(self.runner.copy())
+
+    def _watch(self, runner: Runner) -> KVCache:
+        cache: WatchedFusedCache | WatchedCache = (
+            WatchedFusedCache(runner) if isinstance(runner, FusedLlama) else WatchedCache(runner.new_cache())
+        )
+        cache.notes = self.notes
+        return cache
+
+
+class WatchedCache(WrappedCache):
+    notes: list[Any]
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self.notes.append((self.length, ids, last, next(_order), ()))
+        return super().forward(ids, last, stats_at)
+
+
+class WatchedFusedCache(FusedCache):
+    """The same for a cache that backends know, and that makes more than passes."""
+
+    notes: list[Any]
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self.notes.append((self.length, ids, last, next(_order), ()))
+        return super().forward(ids, last, stats_at)
+
+    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
+        before, noted = self.length, len(self.notes)
+        found = super().roll_out(order, ids, row, state)
+        if found is not None:
+            del self.notes[noted:]  # what it read by a pass of its own is a part of this
+            self.notes.append((before, ids, 1, next(_order), [*found.read, *[0] * found.vain]))
+        return found
+
+    def make_rounds(
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
+    ) -> list[MadeRound] | None:
+        """Of both models."""
+        rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
+        before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
+        start = wanted.at
+        for made in rounds or ():
+            if isinstance(drafter, WatchedFusedCache):
+                drafted = [*made.drafted[: made.read], *[0] * made.vain]
+                begun = theirs + made.key.draft_len - start.draft_len - len(made.given)
+                drafter.notes.append((begun, made.given, 1, next(_order), drafted))
+            if made.proposal is not None:
+                read, rows = [*newest, *made.proposal], len(made.proposal) + 1
+                self.notes.append((before + made.key.target_len - start.target_len - len(newest), read, rows, next(_order), ()))
+                newest = [made.result.next_token] if made.result is not None and made.result.next_token is not None else []
+        return rounds
+
+
+def watched(model: LanguageModel) -> LanguageModel:
+    """The same loaded model, watched."""
+    return replace(model, runner=Watched(model.runner))
+
+
+def take_reads(model: LanguageModel) -> list[Read]:
+    """What was read since the last call; nothing of a model that is not watched."""
+    if not isinstance(model.runner, Watched):
+        return []
+    reads: list[Read] = []
+    for start, ids, rows, order, drawn in model.runner.notes:
+        reads += [Read(start, ids, rows, (order, 0))] if ids else []
+        reads += [Read(start + len(ids) + place, [token], 1, (order, place + 1)) for place, token in enumerate(drawn)]
+    model.runner.notes.clear()
+    return reads
+
+
+def own_runner(model: LanguageModel) -> Runner:
+    """The runner of a model, without what watches it."""
+    return model.runner.runner if isinstance(model.runner, Watched) else model.runner
+
+
+def unwatched_cache(model: LanguageModel) -> KVCache:
+    """A cache whose passes are not noted."""
+    return own_runner(model).new_cache()
+
+
+@torch.inference_mode()
+def bare(device: torch.device, *made: tuple[KVCache, Sequence[Read]]) -> float:
+    """Seconds of these passes alone, in the order in which they were made, each waited for. What a cache lacks before a pass is read
+    first, untimed, and what only reads a prompt takes no time here: it is no part of a round."""
+    seconds = 0.0
+    for read, cache in sorted(((read, cache) for cache, reads in made for read in reads), key=lambda one: one[0].order):
+        cache.trim(read.start)
+        if cache.length < read.start:
+            cache.forward([0] * (read.start - cache.length), 0)
+        synchronise(device)
+        began = perf_counter()
+        cache.forward(read.ids, read.rows)
+        synchronise(device)
+        seconds += (perf_counter() - began) * (read.rows > 0)
+    return seconds
+
+
+@contextmanager
+def waiting_clock(pair: Pair) -> Iterator[None]:
+    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows rounds down by a
+    little, so speeds are not measured within."""
+
+    def clock() -> float:
+        synchronise(pair.target.device)
+        return before()
+
+    before, pair.clock = pair.clock, clock
+    try:
+        yield
+    finally:
+        pair.clock = before

@@ -1,0 +1,93 @@
+"""Two visitors of a public app, and pages of other sites: nobody reads or changes what is another's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from lab.torture.client import Client
+
+SECRET = "the password of the pond is quack"
+# Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what they take after the pair.
+SHARED: dict[str, Any] = {
+    "trainer_reset": "default",
+    "adaptation_reset": {},
+    "trainer_pause": "default",
+    "adaptation_rollback": {"version": 0},
+    "configure_chat": {"training": "idle"},
+    "configure_adaptation": {"learning_rate": 0.1},
+}
+
+
+def history(client: Client, session: str, filters: dict[str, Any]) -> str:
+    """The JSON that the History tab was sent, with the requests as its rows; empty where there was none."""
+    data = client.call("history", [session, filters, ""]).data
+    return str(data[0]) if data else ""
+
+
+def condition(client: Client) -> dict[str, Any]:
+    """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
+    asked = [client.target, client.drafter, {}]  # no changes, and the view of one who has chosen nothing
+    values, found = (client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state"))
+    if not values or not found:
+        return {}
+    shown = json.loads(found[1])
+    learned = {"paused": shown["state"] == "paused", "answers": shown["requests_seen"], "version": shown["version"]}
+    return {"settings": json.loads(values[0])["values"], **learned}
+
+
+def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
+    """(what a stranger tried, whether it came to nothing). The app has to be a public one."""
+    mine, other = (Client(port, "", timeout=90.0, target=target) for _ in range(2))
+    mine.session, other.session = mine.arrive(), other.arrive()
+    told = mine.chat(f"Tell a story: {SECRET}", 16)
+    yield "a visitor chats", told.done and not told.error
+    other.chat("Hello", 8)
+    own = history(mine, mine.session, {})
+    yield "a visitor reads the own history", SECRET in own
+    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": f"{target} ⇠ {mine.drafter}"}]
+    for session in (other.session, mine.session, "", "api"):
+        for filters in asked:
+            yield f"history of another by session {session[:6]!r} and {filters}", SECRET not in history(other, session, filters)
+    for name in ("prepare_requests_csv", "prepare_rounds_csv"):
+        made = other.call(name, [mine.session, {"session": mine.session}])
+        path = json.dumps(made.data)
+        content = ""
+        if '"path"' in path:
+            content = other.request("GET", "/gradio_api/file=" + str(made.data[0]["path"])).text
+        yield f"another's history as a file by {name}", SECRET not in content
+    identifiers = [row["id"] for row in json.loads(own)["rows"]] if own else []
+    for what in ({"session": mine.session}, {"ids": identifiers}, {"mine": True}):
+        other.call("delete_history", [mine.session, {"remove": what}, ""])
+        yield f"another's history deleted by {sorted(what)}", SECRET in history(mine, mine.session, {})
+    other.request("POST", "/visitor/forget", b"{}", {"x-omnidemo-visitor": mine.session})
+    yield "another forgotten by a forged id", SECRET in history(mine, mine.session, {})
+    before = condition(mine)
+    yield "a visitor sees what was learned for it", bool(before) and before["answers"] > 0 and not before["paused"]
+    for name, value in SHARED.items():
+        answered = other.call(name, other.filled(name, [target, other.drafter, value])).data
+        yield f"{name} by a stranger", bool(answered) and condition(mine) == before
+    nobody = Client(port, mine.session)
+    yield "history without an id", SECRET not in history(nobody, mine.session, {})
+    yield "a visitor's history stays to the end", SECRET in history(mine, mine.session, {})
+
+
+def sites(port: int) -> Iterator[tuple[str, bool]]:
+    """(what a page of another site tried, whether it was refused)."""
+    for name, headers in (
+        ("another origin", {"origin": "http://evil.example"}),
+        ("another port of this machine", {"origin": "http://127.0.0.1:1"}),
+        ("a page without an origin of its own", {"origin": "null"}),
+        ("another host name for this machine", {"host": "evil.example"}),
+    ):
+        for method, path, body in (
+            ("POST", "/gradio_api/queue/join", b'{"data": [], "fn_index": 0, "session_hash": "x"}'),
+            ("POST", "/visitor", b"{}"),
+            ("POST", "/gradio_api/upload", b"--x\r\n\r\n--x--"),
+        ):
+            answer = Client(port, "x", headers=headers).request(method, path, body)
+            yield f"{name}: {method} {path}", 400 <= answer.status < 500
+    evil = Client(port, "x", headers={"host": "evil.example"})
+    for path in ("/config", "/", "/gradio_api/info"):
+        yield f"another host name: GET {path}", 400 <= evil.request("GET", path).status < 500

@@ -1,1 +1,0 @@
-"""How fast, against what people use and against what the machine allows; how cost grows; whether memory does."""

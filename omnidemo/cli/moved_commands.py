@@ -1,0 +1,30 @@
+"""Commands that the laboratory has now. For one version their old names here say so."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnidemo.cli.common import Commands
+
+TO_THE_LABORATORY = (
+    "bench",
+    "bench-endpoint",
+    "bench-growth",
+    "bench-memory",
+    "bench-replicas",
+    "bench-shapes",
+    "compare-peer",
+    "equality",
+    "experiment",
+    "torture",
+    "train-bundled",
+)
+
+
+class Product(Commands):
+    """The commands of `python -m omnidemo`."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in TO_THE_LABORATORY:
+            raise ValueError(f"`{cmd_name}` is a command of the laboratory now: python -m lab {cmd_name}")
+        return super().get_command(ctx, cmd_name)

@@ -1,0 +1,319 @@
+"""The command line on small random models: figures that add up, one sentence for bad input, a clean stop."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click import Context
+from typer.main import get_command
+
+from lab.__main__ import app as laboratory
+from omnidemo import load_pair
+from omnidemo.cli.moved_commands import TO_THE_LABORATORY
+from omnidemo.config import Settings
+from omnidemo.measuring.adapt import plan_checkpoints
+from omnidemo.measuring.prompt_files import hold_out
+from omnidemo.measuring.report_tables import Spread
+from omnidemo.serving.pair_loading import open_store
+from tests.support.cli import Cli, Result, refused
+
+ROOT = Path(__file__).parents[2]
+TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b>", "the cat sat on the mat"]
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    path = tmp_path / "prompts.jsonl"
+    path.write_text("\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8")
+    return path
+
+
+def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[str]) -> None:
+    expected = load_pair(names[1], names[3]).generate(TEXTS[0], max_new_tokens=20)
+    result = cli("generate", TEXTS[0], "--max-new-tokens", 20, *names)
+    assert result.code == 0 and result.out == expected.text + "\n"
+    assert f"{len(expected.token_ids)} tokens in {len(expected.rounds)} rounds" in result.err and "ended by length" in result.err
+
+
+def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    folder = shutil.copytree(names[1], tmp_path / "sampling")
+    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    own = ["--target", folder, *names[2:]]
+    as_said = ["--temperature", 0.9, "--top-k", 50, "--repetition-penalty", 1.3]
+    asked = ("generate", TEXTS[0], "--max-new-tokens", 20, "--seed", 1)
+    sampled, greedy = cli(*asked, *own).out, cli(*asked, *names).out
+    assert sampled == cli(*asked, *names, *as_said).out != greedy
+    assert cli(*asked, *own, "--temperature", 0, "--repetition-penalty", 1).out == greedy
+
+
+def test_generate_as_json(cli: Cli, names: list[str]) -> None:
+    options = ["--max-new-tokens", 20, "--temperature", 0.8, "--seed", 3, "--top-k", 9, "--top-p", 0.9, "--draft-length", 2, "--json"]
+    first, again = (cli("generate", TEXTS[0], "--method", "token-intersection", *options, *names) for _ in range(2))
+    made = json.loads(first.out)
+    assert made["token_ids"] == json.loads(again.out)["token_ids"] and len(made["token_ids"]) == 20
+    assert made["method"] == "token-intersection" and made["seed"] == 3 and made["metrics"]["tokens"] == 20
+    tokens = [token for one in made["rounds"] for token in one["tokens"]]
+    assert [token["id"] for token in tokens] == made["token_ids"] and "".join(token["text"] for token in tokens) == made["text"]
+    assert {one["draft_length"] for one in made["rounds"][:-3]} == {2}
+
+
+def test_generate_keeps_the_ngram_cache_in_its_storage(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    assert cli("generate", TEXTS[0], "--max-new-tokens", 40, "--storage", tmp_path / "kept", *names).code == 0
+    store = open_store(Settings(storage=tmp_path / "kept"))
+    try:
+        until = time.monotonic() + 20  # the command's own writer has to come to it first: here its process goes on
+        while not (kept := store.load_ngrams(names[1], names[3])) and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        store.close()
+    assert kept and all(len(entry.drafter_ids) > 1 for entry in kept)
+
+
+def test_models(cli: Cli) -> None:
+    cards = json.loads(cli("models", "--json").out)
+    assert {"bundled/a", "bundled/drafter"} <= {card["name"] for card in cards}
+    assert all(card["note"] and card["role"] in ("target", "drafter", "both") for card in cards)
+    table = cli("models").out
+    assert all(card["name"] in table for card in cards)
+
+
+def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "compare.csv"
+    options = ["--limit", 3, "--max-new-tokens", 12, "--csv", out, "--fill-cache"]
+    result = cli("compare", "--prompts", prompts, "--methods", "ngram-exact, token-intersection", *options, *names)
+    assert result.code == 0, result.err
+    table = pd.read_csv(out)
+    # The baseline first on every prompt, the others in turn.
+    order = [group["method"].tolist() for _, group in table.groupby("prompt_index")]
+    assert order[0] == ["autoregressive", "ngram-exact", "token-intersection"]
+    assert order[1] == ["autoregressive", "token-intersection", "ngram-exact"]
+    plain = table[table["method"] == "autoregressive"].set_index("prompt_index")
+    for _, row in table.iterrows():
+        base = plain.loc[row["prompt_index"]]
+        assert row["identical"] and row["answer"] == base["answer"] and row["tokens"] == 12
+        assert row["speedup"] == pytest.approx(row["tokens_per_second"] / base["tokens_per_second"])
+    assert table["prompt"].str.lstrip("'").drop_duplicates().tolist() == TEXTS[:3]
+    assert not table["prompt"].str.startswith("=").any()  # a spreadsheet would run it
+    totals = table.groupby("method")[["tokens", "rounds"]].sum()
+    for method, total in totals.iterrows():
+        line = next(line for line in result.out.splitlines() if line.strip().startswith(str(method)))
+        assert line.split()[1:3] == ["3", f"{total['tokens'] / total['rounds']:.2f}"] and line.split()[-2:] == ["3/3", "–"]
+
+
+def test_compare_above_temperature_0_has_one_text_for_one_seed(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    out = tmp_path / "warm.csv"
+    assert cli("compare", "--prompts", prompts, "--limit", 1, "--temperature", 1, "--max-new-tokens", 8, "--csv", out, *names).code == 0
+    assert pd.read_csv(out)["identical"].all()
+
+
+def test_compare_reads_questions_of_two_turns_at_two_temperatures(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    asked, out, report = tmp_path / "question.jsonl", tmp_path / "arena.csv", tmp_path / "arena.md"
+    rows = [("writing", TEXTS[0]), ("rag", TEXTS[3]), ("rag", "ducks " * 999)]
+    asked.write_text("\n".join(json.dumps({"question_id": 81, "category": one, "turns": [text]}) for one, text in rows))
+    options = ["--temperature", "0,1", "--runs", 2, "--max-new-tokens", 8, "--csv", out, "--report", report, *names]
+    result = cli("compare", "--spec-bench", asked, *options)
+    assert result.code == 0 and "1 of 3 questions are left out" in result.err, result.err
+    table = pd.read_csv(out)
+    assert table.groupby(["temperature", "category", "method", "run"]).size().tolist() == [1] * 16 and table["identical"].all()
+    assert "Median speedup (τ) by category, temperature 1" in result.out and "## Methods, temperature 0" in report.read_text()
+    free = pd.read_csv(out) if cli("compare", "--spec-bench", asked, "--limit", 1, "--no-seed", *options).code == 0 else None
+    assert free is not None and free[free["temperature"] == 1]["identical"].isna().all()
+    refused(cli("compare", "--csv", out, *names), "give either --prompts or --spec-bench")
+    refused(cli("compare", "--spec-bench", asked, "--prompts", asked, "--csv", out, *names), "give either")
+
+
+def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(names[1], tmp_path / "sampling")
+    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    own = ["--target", folder, *names[2:]]
+    answers = []
+    for more in (["--own-manner"], ["--temperature", 0.9], []):
+        out = tmp_path / "own.csv"
+        result = cli("compare", "--prompts", prompts, "--limit", 1, "--seed", 1, "--max-new-tokens", 16, "--csv", out, *own, *more)
+        assert result.code == 0 and pd.read_csv(out)["identical"].all(), result.err
+        answers.append(pd.read_csv(out)["answer"][0])
+    expected = load_pair(str(folder), names[3]).generate(TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive")
+    assert answers[0] == expected.text and len(set(answers)) == 3, "without it nothing but the temperature is of the manner"
+
+
+def adaptation(cli: Cli, names: list[str], prompts: Path, out: Path, *more: object) -> tuple[Result, pd.DataFrame]:
+    options = ["--requests", 5, "--update-interval", 2, "--steps", 3, "--eval-at", "0,2,99", "--eval-limit", 1, "--max-new-tokens", 10]
+    result = cli("adapt", "--prompts", prompts, "--csv", out, *options, *names, *more)
+    assert result.code == 0, result.err
+    return result, pd.read_csv(out)
+
+
+def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv")
+    traffic, held = table[table["kind"] == "traffic"], table[table["kind"] == "held-out"]
+    assert traffic["requests"].tolist() == [0, 1, 2, 3, 4]
+    # Each update is in use from the next request on, whatever the machine's speed.
+    assert traffic["adapter_version"].tolist() == [0, 0, 1, 1, 2]
+    assert traffic["agreement"].between(0, 1).all() and traffic["same_first"].between(0, 1).all()  # of every answer, by its own version
+    assert held["requests"].tolist() == [0, 0, 2, 2, 5, 5] and held["train_steps"].tolist() == [0, 0, 3, 3, 6, 6]
+    assert held["method"].tolist() == ["autoregressive", "ngram-exact"] * 3 and held["identical"].all()
+    assert held["adapter_version"].tolist() == [0, 0, 1, 1, 2, 2]
+    agreed = held[held["method"] == "ngram-exact"]["agreement"]
+    assert agreed.between(0, 1).all() and agreed.nunique() == 3 and "agreement" in result.out.splitlines()[0]
+    assert set(held["prompt"]) == {TEXTS[-1]} and TEXTS[-1] not in set(traffic["prompt"])
+    assert held["loss_nats"].isna().tolist() == [True, True] + [False] * 4
+    assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [["0", "0", "0"], ["2", "1", "3"], ["5", "2", "6"]]
+    _, again = adaptation(cli, names, prompts, tmp_path / "again.csv")
+    same = ["requests", "adapter_version", "alpha", "block_efficiency_tokens_per_round", "loss_nats", "answer"]
+    pd.testing.assert_frame_equal(table[same], again[same])
+
+
+def test_adapt_goes_on_from_its_storage_and_export_has_it_all(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    kept = ["--storage", tmp_path / "kept"]
+    adaptation(cli, names, prompts, tmp_path / "first.csv", *kept)
+    _, table = adaptation(cli, names, prompts, tmp_path / "second.csv", *kept)
+    assert table["adapter_version"].iloc[0] == 2 and table["adapter_version"].iloc[-1] == 4 and table["cache_entries"].iloc[0] > 0
+    for kind, rows in (("requests", 10), ("steps", 12)):
+        result = cli("export", "--csv", tmp_path / f"{kind}.csv", "--kind", kind, *kept)
+        assert result.code == 0 and f"{rows} rows" in result.err
+        assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == rows
+    assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith("0 rows")
+    code = f"import sys, omnidemo.private_folders as f; f.hold({str(tmp_path / 'kept')!r}); print(flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:  # as one that runs on it
+        assert app.stdin and app.stdout and app.stdout.readline()
+        result = cli("adapt", "--prompts", prompts, "--csv", tmp_path / "x.csv", "--requests", 1, "--eval-limit", 1, *kept, *names)
+        refused(result, f"process {app.pid}")
+        app.stdin.close()
+    refused(cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept), "frogs", "requests, rounds or steps")
+
+
+def test_held_out_prompts_are_never_traffic() -> None:
+    assert hold_out(list("abcde"), None, 2) == (["a", "b", "c"], ["d", "e"])
+    # Evenly over a given list, none of which is traffic.
+    assert hold_out(list("abc"), list("cxyz"), 2) == (["a", "b"], ["c", "y"])
+    with pytest.raises(ValueError, match="--eval-limit"):
+        hold_out(["a", "b"], None, 2)
+
+
+def test_checkpoints() -> None:
+    assert plan_checkpoints("50, 25,0,999", 60) == [0, 25, 50, 60]
+    with pytest.raises(ValueError, match="whole numbers"):
+        plan_checkpoints("0,many", 60)
+
+
+def test_spread() -> None:
+    assert str(Spread.of([1.0, None, 3.0])) == "2.00 ± 1.41" and str(Spread.of([2.0])) == "2.00" and str(Spread.of([None])) == "–"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
+        (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "train-bundled"]),
+        (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
+        (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
+        (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),
+        (["generate"], ["prompt"]),
+        (["frobnicate"], ["frobnicate"]),
+        (["compare", "--prompts", "nowhere.jsonl", "--csv", "x.csv"], ["nowhere.jsonl", "No such file"]),
+        (["export", "--csv", "x.csv", "--storage", "nowhere"], ["nowhere", "--storage"]),
+    ],
+    ids=lambda value: " ".join(value[:4]),
+)
+def test_bad_input_is_one_sentence(cli: Cli, arguments: list[str], words: list[str]) -> None:
+    refused(cli(*arguments), *words)
+    assert not Path("x.csv").exists() and not Path("nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "word"), [("{oops", "JSON"), ('{"text": "a"}', "no prompt"), ('{"prompt": "  "}', "no prompt"), ("[1]", "no prompt")]
+)
+@pytest.mark.parametrize("command", ["compare", "adapt"])
+def test_a_bad_line_is_named_by_its_number(cli: Cli, tmp_path: Path, command: str, line: str, word: str) -> None:
+    (tmp_path / "bad.jsonl").write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
+    refused(cli(command, "--prompts", tmp_path / "bad.jsonl", "--csv", tmp_path / "x.csv"), "bad.jsonl, line 3", word)
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_file_that_is_no_text_or_empty(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"\x89PNG\xff")
+    refused(cli("compare", "--prompts", tmp_path / "image", "--csv", tmp_path / "x.csv"), "UTF-8")
+    (tmp_path / "empty").write_text("\n")
+    refused(cli("compare", "--prompts", tmp_path / "empty", "--csv", tmp_path / "x.csv"), "no prompts")
+
+
+def test_an_output_that_cannot_be_written_is_told_before_anything_runs(cli: Cli, prompts: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path / "file" / "x.csv", "--target", "bundled/zebra"), "file")
+    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path, "--target", "bundled/zebra"), "cannot be written")
+
+
+def test_a_prompt_beyond_the_window_leaves_an_older_csv_alone(cli: Cli, names: list[str], tmp_path: Path) -> None:
+    (tmp_path / "long.jsonl").write_text(json.dumps({"prompt": "the cat " * 400}))
+    (tmp_path / "old.csv").write_text("precious")
+    refused(cli("compare", "--prompts", tmp_path / "long.jsonl", "--csv", tmp_path / "old.csv", *names), "the cat", "reads 256", "shorten")
+    assert (tmp_path / "old.csv").read_text() == "precious"
+
+
+def test_settings_of_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch, names: list[str]) -> None:
+    monkeypatch.setenv("OMNIDEMO_MAX_NEW_TOKENS", "7")
+    assert cli("generate", TEXTS[0], *names).err.startswith("7 tokens")
+    monkeypatch.setenv("OMNIDEMO_MAX_NEW_TOKENS", "none")
+    refused(cli("models"), "OMNIDEMO_MAX_NEW_TOKENS", "none")
+    monkeypatch.delenv("OMNIDEMO_MAX_NEW_TOKENS")
+    monkeypatch.setenv("OMNIDEMO_TARGT", "bundled/a")
+    refused(cli("models"), "OMNIDEMO_TARGT", "OMNIDEMO_TARGET?")
+
+
+def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp_path: Path) -> None:
+    prompts, out = tmp_path / "many.jsonl", tmp_path / "partial.csv"
+    prompts.write_text("\n".join(json.dumps({"prompt": f"the cat {number}"}) for number in range(5000)))
+
+    def rows() -> list[dict[str, str]]:
+        if not out.exists():
+            return []
+        with out.open(encoding="utf-8-sig", newline="") as file:
+            return list(csv.DictReader(file))  # an answer may have several lines
+
+    command = [sys.executable, "-m", "omnidemo", "compare", "--prompts", str(prompts), "--csv", str(out), "--max-new-tokens", "20", *names]
+    # A shell's background jobs ignore SIGINT, and hand that on.
+    run = subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and run.poll() is None and len(rows()) < 4:
+            time.sleep(0.05)
+        run.send_signal(signal.SIGINT)
+        shown, told = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    assert run.returncode == 130, told
+    assert "Stopped." in told and "Traceback" not in told and "ngram-exact" in shown
+    assert 3 <= len(rows()) < 10_000 and all(float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows())
+
+
+def test_adapt_shows_the_offline_ceiling(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+    result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv", "--offline", 2)
+    offline = table[table["kind"] == "offline"]
+    assert offline["method"].tolist() == ["autoregressive", "ngram-exact"] and offline["identical"].all()
+    assert offline["train_steps"].tolist() == [2, 2] and result.out.splitlines()[-1].split()[:3] == ["offline", "–", "2"]
+
+
+@pytest.mark.parametrize("name", TO_THE_LABORATORY)
+def test_a_command_that_has_moved_says_where_to(cli: Cli, name: str) -> None:
+    for more in ([], ["--help"], ["--quick", "cheese"]):
+        told = cli(name, *more)
+        assert (told.code, told.out) == (2, "")
+        assert told.err == f"Error: `{name}` is a command of the laboratory now: python -m lab {name}\n"
+    assert name in get_command(laboratory).list_commands(Context(get_command(laboratory)))  # type: ignore[attr-defined]
+
+
+def test_commands_that_have_moved_are_not_offered(cli: Cli) -> None:
+    offered = cli("--help").out
+    assert "check-backend" in offered and not [name for name in TO_THE_LABORATORY if f" {name} " in offered]

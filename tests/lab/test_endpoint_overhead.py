@@ -1,0 +1,51 @@
+"""The measurement of the endpoint: that it compares like with like. What it finds means nothing on a busy machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from lab.overhead import endpoint_overhead
+from lab.overhead.endpoint_overhead import Paired, run, summary
+from omnidemo.config import Settings
+from omnidemo.serving.services import Services
+from tests.support.running_app import free_port, running
+
+
+def paired(ratio: float, tokens: int = 8, same: bool = True) -> Paired:
+    return Paired("x", tokens, 4, 100.0, 100.0 * ratio, 101.0, same)
+
+
+@contextmanager
+def served_here(folder: Path, given: Mapping[str, str]) -> Iterator[Any]:
+    """As `served`, by this process: the app in a process of its own is what other tests of this folder start."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in {**given, "STORAGE": str(folder / "storage"), "PORT": str(free_port())}.items():
+            patched.setenv(f"OMNIDEMO_{name}", value)
+        services = Services(Settings())
+    try:
+        with running(services):
+            yield SimpleNamespace(port=services.settings.port)
+    finally:
+        services.close()
+
+
+def test_only_whole_answers_with_the_same_text_count() -> None:
+    pairs = [paired(0.9), paired(1.0), paired(0.8), paired(3.0, tokens=7), paired(3.0, same=False)]
+    count, middle, (low, high) = summary(pairs, 8)
+    assert (count, middle) == (3, 0.9) and low == pytest.approx(0.85) and high == pytest.approx(0.95)
+    with pytest.raises(ValueError, match="take fewer tokens, or more prompts"):
+        summary(pairs, 9)
+
+
+def test_both_ways_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint_overhead, "served", served_here)
+    settings = Settings(backend="reference", target="bundled/a")
+    (one, other) = run(settings, ["Tell me a story with a duck.", "What is 37 + 25?"], 1, 12)
+    assert one.same and one.tokens == 12 and 1 < one.events <= 12
+    assert other.same and one.python > 0 and one.endpoint > 0 and one.engine

@@ -1,0 +1,544 @@
+"""The benchmark: what it counts, what it writes, and what it says of it. Times are only asked to be there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from mmap import mmap
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from lab.equality import tiny
+from lab.overhead import memory
+from lab.races import llama_cpp, machine, speed_report, watch
+from lab.races.arms import Request
+from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
+from lab.races.contest import BenchRequest
+from lab.races.floor import Pass, Shape, floor
+from lab.races.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
+from lab.races.machine import Probe
+from lab.races.run_bench import run, stored
+from lab.races.speed_report import Row
+from lab.races.watch import bare, take_reads, unwatched_cache, waiting_clock, watched
+from lab.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
+from lab.shapes.scripted import compounds_only, fill, invented, one_word
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.config import Settings
+from omnidemo.measuring import report_tables
+from omnidemo.measuring.report_tables import Stage
+from omnidemo.models import model_files
+from omnidemo.pair.pair import Pair
+from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+
+TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
+CPU = torch.device("cpu")
+with_llama = pytest.mark.skipif(not (find_spec("llama_cpp") and find_spec("gguf")), reason="llama-cpp-python and gguf are not installed")
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    folder = tmp_path_factory.mktemp("models")
+    target = tiny.save(folder / "target", "llama", "byte-level", seed=1)
+    return str(target), str(tiny.save(folder / "drafter", "llama grouped, wide heads", "sentence-piece", seed=2))
+
+
+@pytest.fixture
+def settings(models: tuple[str, str], tmp_path: Path) -> Settings:
+    return Settings(
+        target=models[0], drafter=models[1], device="cpu", threads=1, storage=tmp_path / "storage", update_interval=2, steps_per_update=1,
+        batch_size=1, lora_rank=4, max_new_tokens=12,
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def order(settings: Settings, out: Path, **changes: object) -> BenchRequest:
+    base = BenchRequest([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    events = list(run(order(settings, out), settings))
+    rows = [SimpleNamespace(**event) for event in events if isinstance(event, dict)]
+    stages = {event.name for event in events if isinstance(event, Stage)}
+    assert stages == {f"{settings.target}: learning texts", f"{settings.target}: answers"}
+    theirs = [PLAIN, LOOKUP, *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS))]
+    llama = [] if with_llama.args[0] else [LLAMA, LLAMA_LOOKUP]
+    theirs += llama
+    ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
+    assert [(row.temperature, row.arm) for row in rows] == [(heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]]
+    assert events[-2] == Stage(f"{settings.target}: answers", len(rows), len(rows))
+    for row in rows:
+        assert not row.error and row.tokens and row.seconds and row.floor_seconds and row.floor_bytes and row.floor_operations, row
+        assert row.tokens_per_second == row.tokens / row.seconds and row.over_floor == row.seconds / row.floor_seconds
+        assert row.identical is (True if row.temperature == 0 else None), row
+        assert row.first_token_ms and 0 < row.first_token_ms <= row.seconds * 1e3
+        if row.arm in ours or row.arm == "autoregressive":
+            assert row.bare_ms and row.round_ms and row.overhead == pytest.approx(1 - row.bare_ms / row.round_ms)
+            assert sum((row.draft_ms, row.verify_ms, row.settle_ms, row.other_ms)) == pytest.approx(row.round_ms)  # type: ignore[arg-type]
+    plain = {row.temperature: row for row in rows if row.arm == PLAIN}
+    for row in rows:
+        assert row.speedup == pytest.approx(row.tokens_per_second / plain[row.temperature].tokens_per_second)  # type: ignore[operator]
+    assert {row.own_speedup for row in rows if row.arm == "autoregressive"} == {1}
+    with (out / "speed.csv").open(encoding="utf-8-sig", newline="") as file:
+        written = list(csv.DictReader(file))
+    assert [row["arm"] for row in written] == [row.arm for row in rows] and float(written[0]["seconds"]) == rows[0].seconds
+    about = json.loads((out / "speed.json").read_text())
+    assert about["commit"] and about["torch"] == torch.__version__
+    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1} | ({LLAMA: 1} if llama else {})
+    text = (out / "speed.md").read_text()
+    assert text.count("| ngram-exact adapted cost |") == 6 and "Our plain decoding: " in text and "× as fast." in text
+    # The drafter that was distilled stays.
+    again = list(run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings))
+    assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
+
+
+def test_others_join_in_two_bytes_where_the_weights_have_no_more(settings: Settings, tmp_path: Path) -> None:
+    model = AutoModelForCausalLM.from_pretrained(settings.target).bfloat16()
+    half = tmp_path / "half"
+    shutil.copytree(settings.target, half)
+    model.save_pretrained(half)
+    wanted = order(settings, tmp_path, targets=[str(half)], requests=0, temperatures=[0.0])
+    rows = [row for row in run(wanted, settings) if isinstance(row, dict)]
+    found = {row["arm"]: SimpleNamespace(**row) for row in rows}
+    assert set(found) & {PLAIN_BF16, LLAMA_BF16} == ({PLAIN_BF16} if with_llama.args[0] else {PLAIN_BF16, LLAMA_BF16})
+    assert not found[PLAIN_BF16].error and found[PLAIN_BF16].tokens
+    assert 0 < (found[PLAIN_BF16].floor_bytes or 0) / found[PLAIN_BF16].tokens < (found[PLAIN].floor_bytes or 0) / found[PLAIN].tokens
+    assert "× the same in bfloat16." in speed_report.verdicts(rows)[0]
+
+
+def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Path) -> None:
+    storage = tmp_path / "kept"
+    assert stored(storage, settings, settings.target, "texts") is None
+    kept = settings.model_copy(update={"storage": storage, "training": "inline", "cost_aware": False})
+    pair, store = build_pair(settings.target, settings.drafter, kept), open_store(kept)
+    lines = attach_storage(pair, kept, store)
+    for text in TEXTS[:2]:
+        pair.generate(text, max_new_tokens=12, draft_length=0)
+    assert lines.run_pending() and lines.status().error is None
+    lines.close()
+    store.close()
+    found = stored(storage, settings, settings.target, "texts")
+    assert found is not None and found.origin == "line default, version 1, 2 requests"
+    pair.publish(1, found.weights)  # they fit the drafter
+    events = list(run(order(settings, tmp_path / "out", adapters=storage, temperatures=[0.0]), settings))
+    assert {event.name for event in events if isinstance(event, Stage)} == {f"{settings.target}: answers"}
+    assert found.origin in (tmp_path / "out" / "speed.md").read_text()
+
+
+def test_without_requests_no_drafter_is_adapted_and_a_failure_of_theirs_is_told(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lab.races.assisted import Peer
+
+    assistance = Peer._assistance
+
+    def failing(self: Peer, method: str, sampled: bool) -> dict[str, object]:
+        if method == DEFAULTS:
+            raise RuntimeError("no such\ncache")
+        return assistance(self, method, sampled)
+
+    monkeypatch.setattr(Peer, "_assistance", failing)
+    settings = settings.model_copy(update={"threads": 2})
+    events = list(run(order(settings, tmp_path / "out", requests=0, temperatures=[0.0]), settings))
+    rows = {event["arm"]: event for event in events if isinstance(event, dict)}
+    assert not any("adapted" in arm for arm in rows)
+    assert rows[f"{DEFAULTS} fresh"]["error"] == "RuntimeError: no such cache" and rows[f"{DEFAULTS} fresh"]["seconds"] is None
+    assert "failed: RuntimeError: no such cache" in (tmp_path / "out" / "speed.md").read_text()
+    assert rows["autoregressive"]["threads"] == rows[PLAIN]["threads"] == 2
+
+
+def test_bad_orders_are_refused_before_a_model_is_loaded(settings: Settings, tmp_path: Path) -> None:
+    nowhere = settings.model_copy(update={"drafter": "nowhere"})
+    cases = (({"requests": 1}, "every 2 answers"), ({"max_new_tokens": 1}, "at least 2"))
+    for wrong, words in cases:
+        with pytest.raises(ValueError, match=words):
+            next(iter(run(order(nowhere, tmp_path, **wrong), nowhere)))
+
+
+# floors and probes -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_floor_counts_bytes_and_operations(settings: Settings) -> None:
+    model = build_pair(settings.target, settings.drafter, settings).target
+    shape, module = Shape.of(model), AutoModelForCausalLM.from_pretrained(settings.target)
+    config = module.config
+    head = module.lm_head.weight
+    assert shape.head == 4 * head.numel() and shape.outputs == head.numel()
+    embeddings = 0 if config.tie_word_embeddings else module.model.embed_tokens.weight.numel()
+    assert shape.weights == 4 * (sum(one.numel() for one in module.parameters()) - head.numel() - embeddings)
+    assert shape.position == 2 * config.num_hidden_layers * config.hidden_size * 4
+    one, reading = Pass(10, 1, 1), Pass(0, 10, 0)
+    assert shape.bytes_of(one) == shape.weights + shape.head + 11 * shape.position
+    assert shape.bytes_of(reading) == shape.weights + 10 * shape.position
+    # Each of ten tokens looks at itself and those before it: 55 pairs, two products of the hidden size in each layer.
+    assert shape.operations_of(reading) == 2 * (10 * shape.matrices + 55 * 2 * config.num_hidden_layers * config.hidden_size)
+    probe = Probe(CPU, torch.float32)
+    moved, _, seconds = floor([(shape, reading), (shape, one)], probe, 1)
+    assert moved == shape.bytes_of(one) + shape.bytes_of(reading) and seconds > 0
+    fast, slow = (probe.bandwidth(shape.bytes_of(one), 1), 1e3)
+    probe.bandwidth = lambda size, threads: slow  # type: ignore[method-assign]
+    assert floor([(shape, one)], probe, 1)[-1] == pytest.approx(shape.bytes_of(one) / slow) and fast > slow
+    assert floor([], probe, 1) == (0, 0, 0)
+
+
+def test_probes_are_taken_once_for_a_size() -> None:
+    probe = Probe(CPU, torch.float32)
+    first = probe.bandwidth(1 << 16, 1)
+    assert first > 1e8 and probe.bandwidth(1 << 16, 1) == first and probe.bandwidth((1 << 16) - 9, 1) == first
+    assert probe.rate(1) > 1e8 and "0.0655 MB" in probe.table(1)
+
+
+def test_memory_is_seen() -> None:
+    pages = mmap(-1, 64_000_000)  # pages of their own: an allocator may hand out what another test has freed
+    with machine.Peak(CPU) as peak:
+        held = torch.frombuffer(pages, dtype=torch.float32).fill_(1.0)
+    count, size = machine.live_tensors()
+    assert peak.rss_growth > 20e6 and peak.cuda is None and size >= held.nbytes
+    del held
+    assert machine.live_tensors()[1] <= size - 64_000_000 and machine.live_tensors()[0] < count
+    known = machine.facts(CPU)
+    assert known["cores"] >= 1 and known["transformers"] and known["commit"]
+
+
+class Noting:
+    """A runner that notes, in order, what is read through its caches."""
+
+    def __init__(self, runner: Any, name: str, notes: list[tuple[str, int, int]]) -> None:
+        self.runner, self.name, self.notes, self.device = runner, name, notes, runner.device
+
+    def new_cache(self) -> Any:
+        cache = self.runner.new_cache()
+        forward = cache.forward
+
+        def noting(ids: Any, last: int, stats_at: float | None = None) -> Any:
+            self.notes.append((self.name, cache.length, len(ids)))
+            return forward(ids, last, stats_at)
+
+        cache.forward = noting
+        return cache
+
+
+def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = build_pair(settings.target, settings.drafter, settings)
+    pair = Pair(watched(plain.target), watched(plain.drafter))
+    made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+    assert made.token_ids == plain.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False).token_ids
+    target = take_reads(pair.target)
+    prompt, rounds = target[0], target[1:]
+    assert prompt.rows == 0 and len(prompt.ids) == made.prompt_tokens - 1
+    assert [(len(read.ids), read.rows) for read in rounds] == [(one.proposed + 1, one.proposed + 1) for one in made.rounds]
+    assert rounds[0].start == len(prompt.ids)
+    drafter = take_reads(pair.drafter)
+    order = [read.order for read in sorted([*target, *drafter], key=lambda read: read.order)]
+    assert len(set(order)) == len(order) and target[0].order < drafter[0].order < target[1].order < drafter[-1].order
+    again = Pair(watched(plain.target), watched(plain.drafter))
+    read: list[tuple[str, int, int]] = []
+    for name, model in (("target", again.target), ("drafter", again.drafter)):
+        monkeypatch.setattr(model.runner, "runner", Noting(model.runner.runner, name, read))  # type: ignore[attr-defined]
+    caches = unwatched_cache(again.target), unwatched_cache(again.drafter)
+    assert bare(CPU, (caches[0], target), (caches[1], drafter)) > 0
+    both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
+    assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
+    assert bare(CPU, (caches[0], target[:1])) == 0  # a prompt is no part of a round
+
+
+def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair, other = (build_pair(settings.target, settings.drafter, settings) for _ in range(2))
+    waits: list[torch.device] = []
+    monkeypatch.setattr(watch, "synchronise", waits.append)
+    own = pair.clock = lambda: float(len(waits))
+    with waiting_clock(pair):
+        made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+        count = len(waits)
+        other.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
+    assert pair.clock is own and len(waits) == count
+    # A second passes with each look at it, of which there is one at the end of each stage.
+    assert made.rounds[0].seconds["total"] == pytest.approx(4.0)
+
+
+# reports ---------------------------------------------------------------------------------------------------------------------
+
+
+def row(arm: str, speed: float, topic: str = "maths", index: int = 0, **changes: object) -> Row:
+    method, drafter, policy = [*arm.split(), "", ""][:3]
+    place = {"topic": topic, "prompt_index": index, "arm": arm, "method": method, "drafter": drafter, "policy": policy}
+    return place | {"tokens_per_second": speed, "own_speedup": speed / 30, "speedup": speed / 10} | changes
+
+
+def test_verdicts_compare_medians_on_the_same_prompts() -> None:
+    rows = [row(PLAIN, 10), row(f"{ASSISTED} adapted", 15), row("autoregressive", 30), row("ngram-exact adapted fixed", 45)]
+    rows += [row("ngram-exact fresh cost", 36), row(PLAIN, 10, "code"), row("autoregressive", 30, "code")]
+    rows += [row("ngram-exact fresh cost", 27, "code"), row(LOOKUP, 5, error="out of memory")]
+    said = speed_report.verdicts(rows)
+    assert said[0] == "Our plain decoding: 3.00 × plain `transformers`."
+    assert said[1] == "Our best, `ngram-exact adapted fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
+    assert said[2] == f"Their best assisted mode, `{ASSISTED} adapted`: 1.50 × plain; ours is 3.00 × as fast."
+    assert said[3].startswith("Fresh drafter") and "0.90 ×" in said[3] and "on code" in said[3]
+    assert speed_report.verdicts(rows[:2]) == []
+    both = [row(LLAMA, 50), row(LLAMA_LOOKUP, 40)]
+    assert speed_report.verdicts([*rows, *both])[3] == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
+
+
+def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
+    assert report_tables.Percentiles.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
+    assert report_tables.Percentiles.of([2.0]).text(".1f") == "2.0" and report_tables.Percentiles.of([None]).text(".1f") == "–"
+    assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
+
+
+# growth and memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_scripted_drafter_is_accepted_at_any_size() -> None:
+    for size in (600, 900):
+        pair, ids = one_word(invented(size, 400))
+        made = pair.generate(ids[:8], max_new_tokens=40, draft_length=4, learn=False)
+        plain = pair.generate(ids[:8], max_new_tokens=40, method="autoregressive", learn=False)
+        assert made.token_ids == plain.token_ids and len(set(made.token_ids)) == 1 and len(made.token_ids) == 40
+        shares = [one.accepted / one.proposed for one in made.rounds if one.proposed]
+        assert 0.5 < sum(shares) / len(shares) < 1 and pair.mismatches == 0
+
+
+def test_scripted_compounds_are_merged_from_the_cache() -> None:
+    pair = compounds_only(invented(700, 300, width=32))
+    fill(pair, 0)
+    without = pair.generate([256, 257], max_new_tokens=20, draft_length=4, learn=False)
+    fill(pair, 100)
+    with_them = pair.generate([256, 257], max_new_tokens=20, draft_length=4, learn=False)
+    assert len(pair.ngrams) == 100 and without.token_ids == with_them.token_ids and pair.mismatches == 0
+    assert without.metrics["ngram_hits"] == 0 and (with_them.metrics["ngram_hits"] or 0) > 0.5
+
+
+def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_path: Path) -> None:
+    found = list(growth.run(settings, growth.QUICK, tmp_path))
+    points = [event for event in found if isinstance(event, growth.Point)]
+    assert found[-1] == Stage("sizes", len(points), len(points)) and {point.question for point in points} == set(growth.TITLES)
+    assert [(p.size, p.method) for p in points if p.question == "ngrams"] == [(0, "ngram-exact"), (50, "ngram-exact")]
+    for point in points:
+        assert point.rounds and point.round_ms and point.verify_ms and point.host_ms and point.round_ms >= point.verify_ms, point
+    with (tmp_path / "growth.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [point.round_ms for point in points]
+    page = (tmp_path / "growth.html").read_text()
+    assert all(f"over the {title.split(',')[0]}" in page for title in growth.TITLES.values())
+    assert len(growth.summary(points)) == 7
+
+
+def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
+    events = list(memory.while_learning(settings, TEXTS, 8, 2, tmp_path / "memory.csv", 0))
+    samples = [event for event in events if isinstance(event, memory.Sample)]
+    assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
+    first, last = samples[0], samples[-1]
+    assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
+    assert last.optimiser_tensors == samples[1].optimiser_tensors > 0 and last.optimiser_mb == samples[1].optimiser_mb
+    assert last.mismatches == 0
+    slope = memory.growth(samples)
+    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and memory.growth(samples[:1]) is None
+    with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
+
+
+def test_a_slope_is_that_of_the_second_half() -> None:
+    base = memory.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
+    samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
+    slope = memory.growth(samples)
+    assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
+
+
+# llama.cpp -------------------------------------------------------------------------------------------------------------------
+
+
+def test_projections_are_ordered_for_a_rotary_embedding_of_neighbours() -> None:
+    torch.manual_seed(0)
+    heads, dim, width, positions = 3, 8, 5, 4
+    weight, x = torch.randn(heads * dim, width), torch.randn(positions, width)
+    angles = torch.outer(torch.arange(positions), 10_000.0 ** -(torch.arange(0, dim, 2) / dim))
+    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
+    halves = (x @ weight.T).view(positions, heads, 2, dim // 2)  # as transformers turns: i with D/2 + i
+    first, second = halves.unbind(2)
+    wanted = torch.stack([first * cos - second * sin, second * cos + first * sin], 2)
+    neighbours = (x @ llama_cpp.interleaved(weight, heads).T).view(positions, heads, dim // 2, 2)
+    first, second = neighbours.unbind(3)
+    turned = torch.stack([first * cos - second * sin, second * cos + first * sin], 3)
+    assert torch.allclose(turned.transpose(2, 3), wanted, atol=1e-6)  # the same numbers, so the same products of queries and keys
+
+
+def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = build_pair(settings.target, settings.drafter, settings).target
+    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None if name == "gguf" else SimpleNamespace())
+    assert "pip install llama-cpp-python gguf" in llama_cpp.refusal(model)
+    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: SimpleNamespace())
+    assert llama_cpp.refusal(model) == ""
+    assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, dtype=torch.bfloat16))
+    other = tiny.save(tmp_path / "gpt", "gpt2", "byte-level", steps=0)
+    assert "is a gpt2, which is not converted" in llama_cpp.refusal(replace(model, config=AutoConfig.from_pretrained(other)))
+
+
+@with_llama
+@pytest.mark.parametrize("architecture", ["llama", "llama grouped, wide heads", "qwen2"])
+def test_llama_says_what_transformers_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
+    folder = str(tiny.save(tmp_path / "model", architecture, "byte-level", seed=3))
+    pair = build_pair(folder, settings.drafter, settings)
+    folder_of_files = tmp_path / "bench"
+    both = llama_cpp.arms(pair.target, folder_of_files, 120, 4, two_bytes=False)
+    for lookup, arm in enumerate(both):
+        assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
+        for text in (*TEXTS, tiny.SENTENCES[0][:40]):
+            ids = pair.prompt_ids(text)
+            wanted = pair.generate(ids, method="autoregressive", max_new_tokens=60, learn=False, reuse=False).token_ids
+            took = arm.answer(Request(ids, 60, 0.0, 0))
+            assert list(took.ids) == list(wanted)
+            passes = [one for _, one in took.passes]
+            assert passes[0] == Pass(0, len(ids), 1) and took.timed_rounds == len(passes) - 1 and 0 < (took.first or 0) <= took.seconds
+            if not lookup:
+                assert passes[1:] == [Pass(len(ids) + place, 1, 1) for place in range(len(took.ids) - 1)]
+                assert took.block_efficiency == 1 and took.drafted == 0
+        drawn = [list(arm.answer(Request(ids, 40, 1.0, seed)).ids) for seed in (1, 1, 2)]
+        assert drawn[0] == drawn[1] != drawn[2]
+    for arm in both:
+        arm.end_ids = frozenset()  # so that the answers go on, and say things twice
+    plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
+    assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
+    assert lookup_took.block_efficiency > 1 and 0 < lookup_took.drafted <= 4 * lookup_took.timed_rounds
+    assert not list(folder_of_files.iterdir())
+
+
+# real shapes -----------------------------------------------------------------------------------------------------------------
+
+TINY = shape_rounds.ShapesRequest(
+    Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
+)  # fmt: skip
+
+
+def test_shapes_have_the_published_numbers_of_parameters() -> None:
+    counted = {name: real_shapes.parameters(name) for name in (real_shapes.DRAFTER, *real_shapes.TARGETS)}
+    assert counted == {
+        "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304, "qwen2.5-7b": 7_615_616_512,
+    }  # fmt: skip
+    assert all(FusedLlama.fits(form) for form in real_shapes.FORMS.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", real_shapes.TINY)
+def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    made = real_shapes.make(name, CPU, dtype)
+    fast, general = made.runners["fast"], made.runners["general"]
+    assert isinstance(fast, FusedLlama) and fast.dtype == general.dtype == dtype
+    assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
+    left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
+    assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
+    fast._held().model.save_pretrained(tmp_path)
+    pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
+    whole = Shape.of(replace(pair.target, config=AutoConfig.from_pretrained(tmp_path)))
+    assert whole == made.costs["general"]
+    halved = replace(whole, weights=whole.weights // 2, head=whole.head // 2)
+    assert made.costs["fast"] == (halved if dtype == torch.float32 else whole)
+
+
+@pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
+def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens: int, drafter_tokens: int) -> None:
+    target, drafter = scripted.vocabularies(target_tokens, drafter_tokens)
+    assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
+    larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
+    assert larger.tokens[: len(smaller)] == smaller.tokens
+    assert all(len(smaller.spell(token or b"") or ()) == 2 for token in larger.tokens[len(smaller) :])
+
+
+def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
+    found = list(shape_rounds.run(replace(TINY, out=tmp_path, command="the command")))
+    rows = [event for event in found if isinstance(event, shape_report.Row)]
+    assert found[-1] == Stage("answers", 8, 8) and len(rows) == 8
+    assert {(row.repeat, row.draft_length, row.runner) for row in rows} == {
+        (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in real_shapes.KINDS
+    }
+    for row in rows:
+        other = next(one for one in rows if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner)
+        assert row.tokens_per_round == other.tokens_per_round and row.drafter_passes == other.drafter_passes >= row.draft_length
+        assert 1 < row.tokens_per_round <= row.draft_length + 1 and 0.5 < row.scripted_acceptance <= 1
+        assert row.draft_ms + row.verify_ms + row.settle_ms + row.other_ms == pytest.approx(row.round_ms)  # one run on a CPU
+        assert row.overhead == 1 - row.bare_ms / row.round_ms and row.pass_over_step == row.pass_ms / row.step_ms
+        assert min(row.other_ms, row.bare_ms, row.drafter_step_ms, row.step_ms, row.floor_ms) > 0
+        assert row.over_floor == row.round_ms / row.floor_ms
+    with (tmp_path / "shapes.csv").open(encoding="utf-8-sig", newline="") as file:
+        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [row.round_ms for row in rows]
+    text = (tmp_path / "shapes.md").read_text()
+    assert "Command: `the command`" in text and text.count("cceptance is scripted") == 2 and text.count("| fast | 4 |") == 2
+    assert "this is no CUDA" in text and "is met" not in text
+
+
+def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
+    target, drafter = (real_shapes.make(name, CPU, torch.float32) for name in real_shapes.TINY)
+    stand = shape_rounds._Stand(TINY, target, drafter, Probe(CPU, torch.float32))
+    pair = stand.pairs["fast"]
+    for _ in range(2):  # the second answer goes on with the first one's conversation
+        answer = stand._answer(pair, 4)
+        assert len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._conversations._idle) == 1
+        assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [(one.proposed + 1,) * 2 for one in answer.rounds]
+        assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
+    assert len(pair.ngrams) == 300 and pair.mismatches == 0
+    cache = target.runners["fast"].new_cache()
+    assert bare(CPU, (cache, answer.reads[0])) > 0
+    last = answer.reads[0][-1]
+    assert cache.length == last.start + len(last.ids)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"shapes": ["cheese"]}, "no shape 'cheese'; choose from llama-68m"),
+        ({"drafter": "cheese"}, "no shape 'cheese'"),
+        ({"draft_lengths": (0, 4)}, "between 1 and 32"),
+        ({"draft_lengths": ()}, "at least one shape"),
+        ({"rounds": 1}, "at least 2"),
+        ({"rounds": 500}, "window of 2048; give fewer --rounds"),
+        ({"device": "balanced"}, "on one device"),
+        ({"device": "toaster"}, "'toaster' is unknown"),
+        ({"dtype": "int3"}, "'int3' is unknown"),
+    ],
+)
+def test_shapes_that_cannot_be_measured_are_refused(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=words):
+        next(shape_rounds.run(replace(TINY, out=tmp_path / "out", **changes)))  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+def test_shapes_that_do_not_fit_the_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_files, "free_memory", lambda device: 16e9)
+    order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=real_shapes.DRAFTER)
+    with pytest.raises(ValueError, match=r"qwen2.5-7b with llama-68m needs about 36.9 GB and cpu has 16.0 GB free; choose a smaller"):
+        next(shape_rounds.run(order))
+    real_shapes.check_memory(["qwen2.5-1.5b", real_shapes.DRAFTER], CPU, torch.bfloat16)
+
+
+def shape_row(runner: str, length: int, **changes: object) -> shape_report.Row:
+    base = shape_report.Row(
+        "qwen2.5-7b", "llama-68m", "cuda", runner, length, 1, 1, 20, 3.0, length, 0.8, 10.0, 2.0, 7.0, 0.5, 0.5, 9.7, 0.03, 0.3, 6.0, 6.3,
+        1.05, 8.0, 1.25,
+    )  # fmt: skip
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_verdicts_on_shapes_hold_the_medians_against_the_aims() -> None:
+    rows = [shape_row("fast", 4), shape_row("fast", 8, overhead=0.06), shape_row("general", 4, round_ms=30.0, drafter_step_ms=9.0)]
+    said = shape_report.verdicts(rows)
+    assert said[0] == "Drafter step, llama-68m: 0.300 ms; the aim of at most 0.35 ms is met."
+    assert said[1] == "Verification of 5 tokens: 1.05 plain steps; the aim of at most 1.1 is met."
+    assert said[2].startswith("Overhead at qwen2.5-7b, the worst of all draft lengths (8): 6.0%") and said[2].endswith("5% is missed.")
+    assert said[3] == "Rounds with the fast runners are 3.00 × as fast as with the general ones." and len(said) == 4
+    one = shape_report.verdicts([shape_row("fast", 2, shape="qwen2.5-1.5b", device="cpu")])
+    assert len(one) == 2 and "no CUDA" in one[0] and one[1].endswith("3.0% of the round.")
+    assert shape_report.verdicts(rows[2:]) == []
