@@ -45,10 +45,11 @@
         page.filters.answer ? el("button", { type: "button", class: "toggle refresh", onclick: () => { history.replaceState(null, "", "#history"); change("answer")(null); } }, `Answer ${page.filters.answer} alone ×`) : "");
     };
 
+    const target = (row) => (row.gone ? `${row.target} (a model that is gone)` : row.target);
     const details = (row) => {
       const tr = el("tr", { class: "more" }), td = el("td", { colspan: 13 });
       const line = (name, text) => [el("p", { class: "small" }, name), el("p", { class: "say" }, text ?? "not stored")];
-      td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, row.target, row.drafter, `session ${short(row.session)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
+      td.append(...line("prompt", row.prompt), ...line("answer", row.answer), el("p", { class: "small" }, [`request ${row.id}`, target(row), row.drafter, `session ${short(row.session)}…`, `ended by ${row.finish_reason}`, format(row.seconds, "seconds"), row.created_at].join(" · ")));
       const link = omni.linkTo(`answer-${row.id}`), acts = el("p", {}, omni.copyButton(() => link, "Copy link", "Copy a link to this answer"));
       td.append(acts);
       if (row.replay) {
@@ -73,7 +74,7 @@
       const tr = el("tr", { "data-id": row.id }, omni.td(check), omni.td(omni.when(row.created_at), false, { title: row.created_at, class: "nowrap" }), omni.td(open, false, { class: "prompt" }),
         omni.td([row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind, omni.labels.topics[row.topic] ?? row.topic].filter(Boolean).join(" · "), false, { class: "nowrap" }), omni.td(format(row.tokens, "count"), true, { "data-label": "tokens" }), omni.td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }), omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, { "data-label": "guesses right" }),
         omni.td(spread(row), true, { "data-label": "speed", title: row.speedup == null ? "Only the newest answer is measured, while nobody waits" : `${omni.range(row.speedup_low, row.speedup_high)} in several passes` }), omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }), omni.td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, { "data-label": "agreement", title: row.same_first == null ? "Measured later, while nobody waits; not for answers that were not learned from" : `same first choice ${format(row.same_first, "percent")}` }),
-        omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), gist(title(row.method)), gist(row.target, { title: `${row.target} with ${row.drafter}` }));
+        omni.td([row.adapter_version ? `v${row.adapter_version}` : "base", row.domain && row.domain !== "default" ? row.domain : null].filter(Boolean).join(" · "), true, { "data-label": "adapter" }), gist(title(row.method)), gist(target(row), { title: `${target(row)}, with ${row.drafter}` }));
       return tr;
     };
     const drawTable = (s) => {

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "assets" / "models"
 RUNS = ROOT / "runs" / "bundled"
 NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are trained
+SHIPPED = ("drafter", "a", "large")  # `b` and `c`, with other vocabularies, are made where an experiment wants them
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 
 

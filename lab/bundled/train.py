@@ -27,7 +27,7 @@ from lab.bundled.plan import Clock, Plan
 from lab.bundled.training_loop import Job, train
 
 from . import data, family, tokenizers
-from .family import ASSETS, NAMES, RUNS, Shape, shape_of
+from .family import ASSETS, NAMES, RUNS, SHIPPED, Shape, shape_of
 from .optimiser import Rates
 from .transplant import grown, transplanted
 
@@ -186,7 +186,7 @@ def _read(clock: Clock) -> str:
 
 
 def train_bundled(
-    models: Sequence[str] = NAMES,
+    models: Sequence[str] = SHIPPED,
     tokens: int | None = None,
     minutes: float | None = None,
     workers: int | None = None,

@@ -44,7 +44,7 @@ def compare_peer(
 
 def experiment(
     name: Annotated[str, typer.Argument(help=NAMES)],
-    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default bundled/a, b and c.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="Targets, in order; default bundled/a, drafter-2 and large.")] = None,
     drafter: Drafter = None,
     domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default maths, code and howto.")] = None,
     prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are held out.")] = None,

@@ -152,7 +152,7 @@ def steps(
 
 
 def train_bundled(
-    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; all by default.")] = None,
+    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; default: drafter, a, large, which are kept.")] = None,
     tokens: Annotated[int | None, typer.Option(min=1, help="For each model, and each part of large; default: the family's own.")] = None,
     minutes: Annotated[float | None, typer.Option(help="For each at most; the schedule fits itself to it.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
@@ -166,4 +166,4 @@ def train_bundled(
 
     if unknown := [name for name in models or () if name not in train.NAMES]:
         raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
-    train.train_bundled(models or train.NAMES, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)
+    train.train_bundled(models or train.SHIPPED, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)

@@ -21,6 +21,7 @@ from omnidemo.gguf.sources import is_gguf
 from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = ASSETS / "models"
+GONE = ("bundled/b", "bundled/c")  # targets of earlier versions, of which requests, n-grams and adapters may be stored
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
@@ -49,11 +50,18 @@ def find(
     return folder
 
 
+def is_gone(name: str) -> bool:
+    """Whether this was a bundled model of an earlier version and is none any more."""
+    return name in GONE and not (BUNDLED / name.removeprefix("bundled/") / "config.json").exists()
+
+
 def local_folder(name: str) -> Path | None:
     """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder that is not there."""
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
+            if name in GONE:
+                raise ModelError(f"{name} is a model that is gone, though what is stored of it is kept; choose another target")
             there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json"))) or "none yet"
             raise ModelError(
                 f"{name} is not there (bundled models on this machine: {there}); make it with `python -m lab train-bundled`"

@@ -32,7 +32,7 @@ SAME = 32  # those that are compared
 LEARNED, UNSEEN = 40, 20  # prompts
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "b", "c")])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "large")])
 def test_greedy_ids_equal_transformers(name: str) -> None:
     pair = load_pair(f"bundled/{name}", DRAFTER, device="cpu", dtype="float32", settings=Settings(threads=1))
     pair.fill_cache()
@@ -47,7 +47,7 @@ def test_greedy_ids_equal_transformers(name: str) -> None:
             answer = pair.generate(ids, method=method, max_new_tokens=SAME, reuse=False)
             assert answer.token_ids == expected, (topic, method)
             merged += sum(token.source == "ngram" for done in answer.rounds for token in done.tokens)
-    assert merged > 0 or name == "c", "merging was never put to the test"  # c shares the drafter's tokenizer
+    assert merged > 0, "merging was never put to the test"
 
 
 def ready(services: Services) -> Pair:

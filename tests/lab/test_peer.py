@@ -66,7 +66,7 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     assert all("first token: χ²" in line[2] and f"n {2 * SAMPLES}" in line[2] for line in lines if line[1] == "sampled"), lines
 
 
-@needs("c")
+@needs("a")
 def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generate = Peer.generate
 
@@ -77,7 +77,7 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_
 
     monkeypatch.setattr(Peer, "generate", sometimes)
     text = sample_prompts.sample("maths", 1)[0]
-    alike = CPU.model_copy(update={"target": "bundled/c", "drafter": "bundled/c"})
+    alike = CPU.model_copy(update={"target": "bundled/a", "drafter": "bundled/a"})
     events = compare_with_peer(alike, [text], ["auto"], tmp_path / "peer.csv", samples=0)
     rows = [event for event in events if isinstance(event, dict)]
     greedy = {row["method"]: SimpleNamespace(**row) for row in rows if row["kind"] == "greedy"}

@@ -203,6 +203,17 @@ def test_the_history_says_of_guesses_what_stands_below_the_answer(store: Store, 
     assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
+def test_requests_of_a_target_that_is_gone_are_kept_and_say_so(store: Store) -> None:
+    for target in ("bundled/b", "bundled/a"):
+        store.record_request(replace(asked(MINE, "four"), target=target))
+    assert store.flush()
+    shown = history_tab.table(services(store), MINE, {})
+    gone = {row["target"]: row["gone"] for row in shown["rows"]}
+    assert gone["bundled/b"] and not gone["bundled/a"]
+    (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/b"))
+    assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == ["bundled/b"]
+
+
 def test_a_visitor_sees_only_their_own_session(store: Store) -> None:
     for filters in ({}, {"session": OTHER}, {"session": "mine"}):
         for session in (MINE, OTHER, ""):  # whatever the page sends

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import gradio as gr
 
 from omnidemo.methods import AUTO
+from omnidemo.models.model_files import is_gone
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
@@ -65,6 +66,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
     metrics = row.get("metrics") or {}
     shown |= {"guesses_right": _guesses_right(metrics), "copied_share": finite(metrics.get("copied_share"))}
+    shown["gone"] = is_gone(str(row.get("target")))
     return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
 
 
