@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnidemo.cli import check_commands, measure_commands
-from omnidemo.cli.common import check_folder, loading, read_settings, run, show, telling
+from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
 from omnidemo.config import GenerationConfig, Settings
@@ -181,6 +181,7 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         from omnidemo.serving.services import Services
         from omnidemo.ui import build_app, launch_options, public_services
 
+    log_to_stderr()
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
     services = public_services(Services(settings, cluster))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 import shlex
 import sys
@@ -184,6 +185,15 @@ def loading() -> Iterator[Callable[[str, float, str], None]]:
     """`progress` of `load_pair`, for a command: where that takes long, lines on stderr say how far it is."""
     with telling("loading the models") as tell:
         yield lambda stage, fraction, detail: tell(f"loading, {fraction:.0%}: {detail}")
+
+
+def log_to_stderr() -> None:
+    """Show what the app tells its log, that a model is being loaded among it, as lines on stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    log = logging.getLogger("omnidemo")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
 
 
 def progress(bars: bool = True) -> Progress:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
@@ -26,6 +27,7 @@ LoadStage = Literal[
 ]
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
+LOG_SECONDS = 10.0  # between two lines about one stage of loading
 PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
 
 
@@ -144,10 +146,15 @@ class PairPool:
 
     def _load(self, target: str, drafter: str) -> None:
         known = self._places[target, drafter]
+        began = said = monotonic()
 
         def report(stage: str, fraction: float, detail: str) -> None:
+            nonlocal said
             if known.stop:
                 raise Stopped(STOPPED)
+            if stage != known.state.stage or monotonic() - said >= LOG_SECONDS:
+                said = monotonic()
+                log.info("loading %s with %s, %.0f %%: %s", target, drafter, 100 * fraction, detail or stage)
             known.state = replace(known.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
 
         with self._loading:
@@ -175,11 +182,14 @@ class PairPool:
                 known.loaded = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
                 known.state = replace(known.state, stage="ready", fraction=1.0, detail="", info=pair.summary())
+                log.info("%s with %s is ready after %.1f s", pair.target.name, pair.drafter.name, monotonic() - began)
             except Stopped:
                 known.state = replace(known.state, stage="absent", fraction=0.0, detail=STOPPED)
                 return
             except Exception as error:  # a model folder can cause any error: the page shows it, the app goes on
-                if not isinstance(error, ValueError):
+                if isinstance(error, ValueError):
+                    log.info("%s with %s cannot be loaded: %s", target, drafter, error)
+                else:
                     log.exception("loading %s with %s failed", target, drafter)
                 known.state = replace(known.state, stage="failed", fraction=0.0, detail="", error=str(error) or type(error).__name__)
                 return
