@@ -17,7 +17,7 @@ from omnidemo.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
 
 ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray holds back more
-BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (SCALING.md)
+BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (docs/scale.md)
 
 
 class PairReplica:

@@ -1,4 +1,4 @@
-"""The backend that ARCHITECTURE.md shows, run as it stands there."""
+"""The backend that docs/architecture.md shows, run as it stands there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from omnidemo.backends.choice import make_backend
 from tests.contract.sides import STORY, Sides
 
-PAGE = Path(__file__).parents[2] / "ARCHITECTURE.md"
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 def example() -> str:

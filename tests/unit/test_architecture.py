@@ -1,4 +1,4 @@
-"""Who may import whom, read from the source: see ARCHITECTURE.md."""
+"""Who may import whom, read from the source: see docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_imports_point_down(path: Path) -> None:
     own = room(path)
     if own == "__init__":  # the lazy front door
         return
-    assert own in HEIGHT, f"{own} is a new room: give it a floor here and in ARCHITECTURE.md"
+    assert own in HEIGHT, f"{own} is a new room: give it a floor here and in docs/architecture.md"
     for name in imports(path):
         parts = name.split(".")
         if parts[0] == "omnidemo" and len(parts) > 1 and parts[1] in HEIGHT:

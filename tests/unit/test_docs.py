@@ -56,7 +56,7 @@ def test_files_that_the_readme_shows_exist() -> None:
         assert (root / path).exists(), path
 
 
-@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "omnidemo/backends/README.md"])
+@pytest.mark.parametrize("page", ["docs/architecture.md", "omnidemo/backends/README.md"])
 def test_files_that_the_page_names_exist(page: str) -> None:
     root = Path(__file__).parents[2]
     places = [root, root / "omnidemo", (root / page).parent, root / "omnidemo" / "backends" / "kernels"]
@@ -66,4 +66,4 @@ def test_files_that_the_page_names_exist(page: str) -> None:
 
 
 def test_the_architecture_fits_one_page() -> None:
-    assert len((Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 130
+    assert len((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 130
