@@ -100,14 +100,14 @@ class Settings(BaseSettings):
     patience: float = Field(20.0, ge=0, le=1e6, description="Training `idle`: seconds that answers without a pause can hold an update up.")
     cost_aware: bool = Field(True, description="Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description="Requests between two training updates.")
-    steps_per_update: int = Field(12, ge=1, le=1_000_000, description="Optimiser steps of one update.")
+    steps_per_update: int = Field(12, ge=1, le=1_000_000, description="Optimiser steps of one update; by default the drafter's.")
     batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
-    learning_rate: float = Field(5e-4, gt=0, le=1, description="AdamW learning rate of the adapter.")
+    learning_rate: float = Field(5e-4, gt=0, le=1, description="AdamW learning rate; by default the drafter's in the catalogue.")
     schedule: Literal["constant", "cosine"] = Field("constant", description="Learning rate over the steps of a line.")
     schedule_steps: int = Field(600, ge=1, le=100_000_000, description="Steps over which `cosine` falls to a tenth.")
     lora_rank: int = Field(128, ge=0, le=1024, description="Rank of the LoRA adapter; 0 trains all weights.")
     divergence: Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"] = Field(
-        "forward", description="Loss on directly mapped tokens: a KL divergence, Jensen-Shannon, total variation, −log acceptance, or nll."
+        "acceptance", description="Loss on each first token: KL divergence, Jensen-Shannon, total variation, −log acceptance or nll."
     )
     jsd_beta: float = Field(0.5, gt=0, lt=1, description="β of the Jensen-Shannon divergence.")
     ngram_loss: Literal["nll", "dynamic", "kl"] = Field(

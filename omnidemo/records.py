@@ -1,7 +1,5 @@
-"""The plain, picklable records that travel between the rooms. No models, no files, no clock.
-
-They are never changed. Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a pass).
-"""
+"""The plain, picklable records that travel between the rooms. No models, no files, no clock. They are never changed.
+Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a pass)."""
 
 from __future__ import annotations
 
@@ -150,7 +148,8 @@ class Trace:
     says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and raw target probabilities
     (before temperature and top-p) of the K most probable directly mapped tokens; 1 − Σ top_p is the rest bucket.
     `p` [n] is the raw probability of the emitted token itself. `copied` [n] says which of the accepted were copied, so that nobody asked
-    the drafter; None: none of them.
+    the drafter; None: none of them. `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the most probable first, and the raw
+    probability of all tokens whose spelling begins with each, n-grams too; None: not kept.
     """
 
     drafter_ids: np.ndarray
@@ -165,11 +164,12 @@ class Trace:
     version: int = 0  # of that line, when the answer began
     key: str = ""  # of the answer's `Generation`
     copied: np.ndarray | None = None
+    first_ids: np.ndarray | None = None
+    first_p: np.ndarray | None = None
 
     @property
     def nbytes(self) -> int:
-        arrays = (self.drafter_ids, self.starts, self.lengths, self.accepted, self.p, self.top_ids, self.top_p, self.copied)
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(value.nbytes for value in (getattr(self, name) for name in self.__slots__) if isinstance(value, np.ndarray))
 
     @property
     def own(self) -> np.ndarray:

@@ -62,7 +62,8 @@ def experiment(
 ) -> None:
     """Repeat a claim of the papers: CSV, table and plot, from recorded answers of the target. Started again, it goes on where it was."""
     settings = read_settings(drafter=drafter, max_new_tokens=24 if quick else max_new_tokens, device="cpu")
-    settings = settings.model_copy(update={"head": "off"})  # the arms that study the head switch it on
+    # The arms that study the head switch it on. The papers' loss is the forward KL, and recorded answers keep their labels.
+    settings = settings.model_copy(update={"head": "off", "divergence": "forward"})
     from lab.experiments import cost
     from lab.experiments.arm import World
     from lab.experiments.plans import EXPERIMENTS

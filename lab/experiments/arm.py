@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -46,6 +46,11 @@ class World:
         for event in stream(arm, self.traffic, seed):
             needed[event.target].append(event.prompt)
         return needed
+
+
+def with_labels_of_the_paper(trace: Trace) -> Trace:
+    """The trace without the labels by first tokens: OmniDraft's loss holds the directly mapped tokens alone against each other."""
+    return replace(trace, first_ids=None, first_p=None)
 
 
 def options(reading: Reading) -> dict[str, Any]:
@@ -105,14 +110,14 @@ class Run:
         for reading, (made, _) in zip(self.caching.values(), found, strict=True):
             self._row("traffic", reading, event.count, event.target, event.source, figures(made), line=domain, tokens=self.tokens)
         if self.arm.train:
-            self.line(domain).observe(found[0][1])
+            self.line(domain).observe(with_labels_of_the_paper(found[0][1]))
 
     def _offline(self) -> None:
         """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now and then."""
         traces = []
         for event in self.events:
             found = [self._answer(event.target, reading, "default", event.prompt, learn=True) for reading in self.caching.values()]
-            traces.append(found[0][1])
+            traces.append(with_labels_of_the_paper(found[0][1]))
         for epoch in self.line("default").epochs(traces, self.arm.epochs):
             if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
                 self._read_held_out(len(self.events), last=epoch == self.arm.epochs, epoch=epoch)

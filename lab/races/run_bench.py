@@ -20,6 +20,7 @@ from lab.races.machine import facts
 from lab.races.speed_report import Row
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
+from omnidemo.lines.trainer_pool import at_its_pace
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_writable
 from omnidemo.measuring.report_tables import Stage, csv_table
@@ -114,7 +115,7 @@ def distilled(settings: Settings, target: str, prompts: Sequence[str], seed: int
     """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app, and tell of each answer in a
     `stage`. The settings' storage keeps recordings and result, so the next time it is returned at once. ModelError where a model is not
     there."""
-    settings = settings.model_copy(update={"head": "off"})
+    settings = at_its_pace(settings, settings.drafter).model_copy(update={"head": "off"})
     records = TargetRecords(settings.storage / "records", target, settings.drafter, settings)
     rules = settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"})
     key = hashlib.sha256(repr((records.key, rules, list(prompts), seed)).encode()).hexdigest()[:16]

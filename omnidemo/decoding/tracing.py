@@ -13,6 +13,8 @@ from omnidemo.decoding.sampling import Logits, as_tensor, on_host
 from omnidemo.records import Trace
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
+FIRSTS = 64  # drafter tokens with which the text may go on that are kept of each row
+LIKELY = 1e-4  # tokens that are less probable are not looked at for them: a row has some hundred above it, and all its others below
 BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
 
 
@@ -28,6 +30,7 @@ class Tracer:
         self._rows: list[Logits] = []
         self._unreduced = 0  # rows not reduced yet
         self._top: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._firsts: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, logits: Logits, ids: list[int], accepted: int, copied: Sequence[bool] = ()) -> None:
         """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals. `copied`: of each token,
@@ -46,7 +49,19 @@ class Tracer:
         values, places = _largest(probs.index_select(1, self.map.mapped_targets), self.top_k)
         ids = torch.tensor(self._ids[-self._unreduced :], device=probs.device)
         self._top.append((values, places, probs.gather(1, ids.unsqueeze(1)).squeeze(1)))
+        self._firsts.append(self._first_tokens(probs))
         self._rows, self._unreduced = [], 0
+
+    def _first_tokens(self, probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most probably, and their probabilities."""
+        rows, tokens = (part.numpy() for part in (probs > LIKELY).nonzero().cpu().unbind(1))
+        firsts, values = self.map.first_tokens(tokens), probs[probs > LIKELY].cpu().numpy()
+        rows, firsts, values = rows[firsts >= 0], firsts[firsts >= 0], values[firsts >= 0]
+        size = len(self.map.targets)
+        merged = np.bincount(rows * size + firsts, weights=values, minlength=len(probs) * size).reshape(len(probs), size)
+        ids = _largest_first(merged, min(FIRSTS, size))
+        found = np.take_along_axis(merged, ids, 1)
+        return np.where(found > 0, ids, -1).astype(np.int32), found.astype(np.float32)
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
         """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing before a token."""
@@ -61,6 +76,7 @@ class Tracer:
             start, end = ends.get(self.first + position), ends.get(self.first + position + 1)
             if start is not None and end is not None and start > 0:
                 starts[position], lengths[position] = start, end - start
+        first_ids, first_p = (np.concatenate(parts) for parts in zip(*self._firsts, strict=True))
         values, indices, own = (torch.cat(parts).cpu() for parts in zip(*self._top, strict=True))
         return Trace(
             drafter_ids=np.asarray(drafter.ids, dtype=np.int32),
@@ -71,7 +87,15 @@ class Tracer:
             top_ids=self.map.mapped_drafters.cpu()[indices].numpy().astype(np.int32),
             top_p=values.numpy().astype(np.float32),
             copied=np.asarray(self._copied) if any(self._copied) else None,
+            first_ids=first_ids,
+            first_p=first_p,
         )
+
+
+def _largest_first(rows: np.ndarray, k: int) -> np.ndarray:
+    """Where the k largest numbers of each row are, the largest first: padding, which has none, points at it."""
+    places = np.argpartition(rows, rows.shape[1] - k, axis=1)[:, -k:]
+    return np.take_along_axis(places, np.argsort(-np.take_along_axis(rows, places, 1), axis=1), 1)
 
 
 def _largest(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:

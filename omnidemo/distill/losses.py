@@ -28,6 +28,8 @@ class Positions:
     `rows` [r, 2] hold (index of the trace, logits row that predicts the token), `ids` [r] are the tokens to predict, `owner` [r] their
     positions, `first` [n] the first token of each position. `top_ids` [n, K] are drafter ids (−1: padding) and `top_p` [n, K] the target's
     raw probabilities of them, `ngram_p` [n] that of the n-gram (0: none stands there), `temperature` [n] is that of the request.
+    `first_ids` and `first_p` [n, F]: drafter ids and the raw probabilities that the target's text goes on with them, n-grams included; None
+    where a trace has none.
     """
 
     rows: Tensor
@@ -39,13 +41,15 @@ class Positions:
     ngram_p: Tensor
     temperature: Tensor
     direct: int
+    first_ids: Tensor | None = None
+    first_p: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.first)
 
     def to(self, device: torch.device) -> Positions:
-        tensors = {field.name: getattr(self, field.name).to(device) for field in fields(self) if field.name != "direct"}
-        return replace(self, **tensors)
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "direct"}
+        return replace(self, **{name: tensor.to(device) for name, tensor in given.items() if tensor is not None})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,6 +70,8 @@ def spelled(trace: Trace) -> np.ndarray:
 def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     """Collect what counts of one trace or more: the positions that are spelled; errors_only: without accepted proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
+    widths = [0 if trace.first_ids is None else trace.first_ids.shape[1] for trace in traces]
+    firsts = max(widths) if all(widths) else 0  # one without them, and all are learnt from without
     found: list[dict[str, np.ndarray]] = []
     for index, trace in enumerate(traces):
         inside = spelled(trace) & ~trace.accepted if errors_only else spelled(trace)
@@ -79,6 +85,10 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
             "top_p": np.pad(trace.top_p, padding),
             "temperature": np.full(len(inside), trace.temperature),
         }
+        if firsts:
+            padding = ((0, 0), (0, firsts - trace.first_ids.shape[1]))  # type: ignore[union-attr]
+            part["first_ids"] = np.pad(trace.first_ids, padding, constant_values=-1)  # type: ignore[arg-type]
+            part["first_p"] = np.pad(trace.first_p, padding)  # type: ignore[arg-type]
         found.append({name: values[inside] for name, values in part.items()})
     joined = {name: np.concatenate([part[name] for part in found]) for name in found[0]}
     single = joined["lengths"] == 1
@@ -92,6 +102,8 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
     integers = {"rows": np.stack([source, token - 1], axis=1), "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
     floats = {name: joined[name] for name in ("top_p", "ngram_p", "temperature")}
+    if firsts:
+        integers["first_ids"], floats["first_p"] = joined["first_ids"], joined["first_p"]
     return Positions(
         **{name: torch.from_numpy(values.astype(np.int64)) for name, values in integers.items()},
         **{name: torch.from_numpy(values.astype(np.float32)) for name, values in floats.items()},
@@ -109,7 +121,9 @@ def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
     """The drafter tokens from `drop` to `end`, and of the positions those that are `kept`."""
     names = ("lengths", "accepted", "p", "top_ids", "top_p")
     cut: dict[str, np.ndarray | None] = {name: getattr(trace, name)[kept] for name in names}
-    cut["copied"] = None if trace.copied is None else trace.copied[kept]
+    for name in ("copied", "first_ids", "first_p"):
+        whole = getattr(trace, name)
+        cut[name] = None if whole is None else whole[kept]
     return replace(trace, drafter_ids=trace.drafter_ids[drop:end], starts=trace.starts[kept] - drop, **cut)  # type: ignore[arg-type]
 
 
@@ -177,11 +191,15 @@ def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Dive
 
 
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
-    """The loss [m] of the directly mapped positions, from their logits [m, D]: a divergence, or with "nll" −log q of the token that the
-    target emitted."""
+    """The loss of each position's first token, from the logits [r, D]: [n] where there are `first_ids`, else [m], of the directly mapped
+    positions alone. A divergence, or with "nll" −log q of what was written."""
+    count = at.direct if at.first_ids is None else len(at)
+    rows = logits[at.first[:count]]
     if kind == "nll":
-        return torch.nn.functional.cross_entropy(logits.float(), at.ids[: at.direct], reduction="none")
-    return direct_divergence(logits, at.top_ids[: at.direct], at.top_p[: at.direct], kind, beta)
+        return torch.nn.functional.cross_entropy(rows.float(), at.ids[at.first[:count]], reduction="none")
+    if at.first_ids is None or at.first_p is None:
+        return direct_divergence(rows, at.top_ids[:count], at.top_p[:count], kind, beta)
+    return direct_divergence(rows, at.first_ids, at.first_p, kind, beta)
 
 
 def ngram_divergence(logits: Tensor, at: Positions) -> Tensor:
@@ -222,11 +240,15 @@ def distillation(
 ) -> Losses:
     """The loss of a batch from the logits [r, D] of its rows.
 
+    Where the positions have `first_ids`, the drafter's first token at *every* position is held against the probability that the target's
+    text goes on with it, and an n-gram's later tokens against what was written. Otherwise, as OmniDraft has it, the directly mapped
+    tokens alone are held against each other, and the target's probability of each n-gram is taken for one of tokens that must not be
+    drafted; a drafter that knows n-grams then unlearns how they begin (docs/experiments.md).
     `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place
     of λ; "kl" equation 2. No positions of a kind: zero.
     """
     m, ngrams, zero = at.direct, len(at) - at.direct, logits.sum() * 0.0
-    direct = direct_loss(logits[:m], at, kind, beta).mean() if m else zero
+    direct = direct_loss(logits, at, kind, beta).mean() if m or at.first_ids is not None else zero
     if not ngrams:
         return Losses(direct + zero, direct, zero)
     if ngram == "kl":
@@ -235,6 +257,8 @@ def distillation(
     if ngram not in ("nll", "dynamic"):
         raise ValueError(f"Unknown n-gram loss {ngram!r}: use 'nll', 'dynamic' or 'kl'.")
     nll = torch.nn.functional.cross_entropy(logits[m:].float(), at.ids[m:], reduction="none")
+    if at.first_ids is not None:
+        nll = nll.index_fill(0, at.first[m:] - m, 0.0)
     likelihood = nll.sum() / ngrams
     weighted = (at.ngram_p[at.owner[m:]] * nll).sum() / ngrams if ngram == "dynamic" else weight * likelihood
     return Losses(direct + weighted, direct, likelihood)

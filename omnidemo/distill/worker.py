@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ADAPTABLE = ["training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"]
 ADAPTABLE += ["schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"]
 ADAPTABLE += ["buffer_positions", "buffer_order"]
+WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # most time until an answer is noticed
 
 
@@ -46,7 +47,7 @@ class TrainingPlan:
 
     rank: int = 128  # 0: all parameters
     learning_rate: float = 5e-4
-    warmup: int = 48  # steps at the start of a line with a growing rate: a full rate overfits the first few answers
+    warmup: int = 48  # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few answers
     schedule: Literal["constant", "cosine"] = "constant"
     schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
     divergence: Divergence = "forward"
@@ -75,6 +76,7 @@ def plan_of(settings: Settings, seed: int = 0, slower: float = 1.0) -> TrainingP
     return TrainingPlan(
         rank=settings.lora_rank,
         learning_rate=settings.learning_rate * slower,
+        warmup=WARM_UPDATES * settings.steps_per_update,
         schedule=settings.schedule,
         schedule_steps=settings.schedule_steps,
         divergence=settings.divergence,

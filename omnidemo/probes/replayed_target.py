@@ -28,7 +28,7 @@ from omnidemo.private_folders import replacing
 from omnidemo.records import PROPOSED, Generation, Trace
 
 SURE = 20.0  # logit of the recorded token, over zeros
-ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p")
+ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p", "first_ids", "first_p")
 EDGE = 1 << 20  # bytes at either end of a file that its digest reads: hashing whole Hub models would take minutes
 
 
@@ -64,14 +64,15 @@ class TargetRecords:
         """FileNotFoundError for a prompt that was not recorded."""
         if prompt not in self._known:
             with np.load(self.path(prompt)) as arrays:
-                trace = Trace(**{name: arrays[name] for name in ARRAYS})
+                trace = Trace(**{name: arrays[name] for name in ARRAYS if name in arrays})
                 self._known[prompt] = RecordedAnswer(tuple(arrays["prompt_ids"].tolist()), tuple(arrays["answer_ids"].tolist()), trace)
         return self._known[prompt]
 
     def save(self, prompt: str, made: RecordedAnswer) -> None:
         ids = {"prompt_ids": np.asarray(made.prompt_ids), "answer_ids": np.asarray(made.answer_ids)}
         with replacing(self.path(prompt)) as partial, partial.open("wb") as file:
-            np.savez(file, **ids, **{name: getattr(made.trace, name) for name in ARRAYS})  # type: ignore[arg-type]
+            kept = {name: getattr(made.trace, name) for name in ARRAYS if getattr(made.trace, name) is not None}
+            np.savez(file, **ids, **kept)  # type: ignore[arg-type]
 
     def about(self) -> dict[str, Any]:
         """Facts about the target that a replay needs: rows, limit, parameters. FileNotFoundError before the first recording."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from omnidemo.vocab.vocabulary import Vocabulary
 
+UNKNOWN = -2  # a token whose spelling nobody has asked for
 LONGEST = 8  # most drafter tokens of a spelling that compiled code can use
 
 
@@ -53,6 +54,7 @@ class VocabularyMap:
         self.targets: list[int] = to_target.tolist()
         self.may_draft: list[bool] = draftable.tolist()
         self._spellings: dict[int, tuple[int, ...] | None] = {}
+        self._firsts = np.full(len(to_drafter), UNKNOWN, np.int64)  # of `first_tokens`, as far as they were asked for
         # The spellings for compiled code, [|T|, 1 + LONGEST] int32: the number of drafter tokens, then these; 0 where `spelling` has not
         # been called yet or found none, −1 where they are more than LONGEST.
         self.spelled = np.zeros((len(to_drafter), 1 + LONGEST), np.int32)
@@ -118,6 +120,14 @@ class VocabularyMap:
             known = (len(spelled), *spelled) if len(spelled) <= LONGEST else (-1,)
             self.spelled[target_id, : len(known)] = known
         return spelled
+
+    def first_tokens(self, target_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The drafter id with which the spelling of each target token begins; −1 for one that the drafter cannot spell. Cached."""
+        found = self._firsts[target_ids]
+        for target_id in np.unique(target_ids[found == UNKNOWN]).tolist():
+            spelled = self.spelling(target_id)
+            self._firsts[target_id] = spelled[0] if spelled else -1
+        return self._firsts[target_ids]
 
     def ngram(self, target_id: int) -> tuple[int, ...] | None:
         """The n-gram (n ≥ 2) of a target token without a direct map, or None."""

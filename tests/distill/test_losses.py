@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,21 @@ def trace(drafter_ids: list[int], spans: list[tuple[int, int]], p: list[float], 
 def logits_of(*rows: list[float]) -> torch.Tensor:
     """Logits (with an arbitrary shift per row) of the given probabilities."""
     return torch.tensor(rows).log() + torch.arange(len(rows))[:, None] * 3.0
+
+
+def test_labels_by_first_tokens_count_at_n_grams_too() -> None:
+    # As below; the target goes on with 3 (0.5) or 0 (0.25), then with 1 (0.75, most of it the n-gram).
+    one = trace([0, 3, 1, 2], [(1, 1), (2, 2)], [0.5, 0.7], [{3: 0.5}, {0: 0.1}])
+    whole = replace(one, first_ids=np.array([[3, 0], [1, -1]]), first_p=np.array([[0.5, 0.25], [0.75, 0.0]], dtype=np.float32))
+    logits = logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35])
+    found = losses.distillation(logits, losses.positions([whole]), 0.5, "acceptance")
+    shared = [0.4 + 0.1 + 0.25, 0.5 + 0.25]  # Σ min(p, q), the rest of each (0.25 and 0.5; 0.25 and 0.5) among it
+    assert found.direct.item() == pytest.approx(-(math.log(shared[0]) + math.log(shared[1])) / 2, abs=1e-6)
+    assert found.ngram.item() == pytest.approx(-math.log(0.25), abs=1e-6)  # of its second token alone
+    assert found.total.item() == pytest.approx(found.direct.item() + 0.5 * found.ngram.item(), abs=1e-6)
+    # Among traces without such labels it is one of them.
+    mixed = losses.positions([whole, one])
+    assert mixed.first_ids is None and losses.newest(whole, 3).first_ids.tolist() == [[1, -1]]  # type: ignore[union-attr]
 
 
 def test_forward_and_reverse_by_hand() -> None:

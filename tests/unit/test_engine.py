@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -194,13 +195,19 @@ def test_a_trace_holds_the_targets_own_probabilities() -> None:
     assert state.drafter is not None
     trace = tracer.finish(state.drafter)
     ids = [token.id for r in rounds for token in r.tokens]
-    assert trace is not None and len(trace.p) == len(ids)
+    assert trace is not None and len(trace.p) == len(ids) and trace.first_ids is not None and trace.first_p is not None
     target = state.target.cache
     assert isinstance(target, TableCache)
     for position, token_id in enumerate(ids):
         law = torch.softmax(target.row([*NESTED.prompt, *ids[:position]]), -1)
         assert trace.p[position] == pytest.approx(float(law[token_id]), rel=1e-5)
         assert trace.top_p[position].sum() == pytest.approx(float(law[NESTED.map.mapped_targets].sum()), rel=1e-5)
+        first: Counter[int] = Counter()
+        for other, probability in enumerate(law.tolist()):
+            first[(NESTED.map.spelling(other) or (-1,))[0]] += probability
+        for drafter_id, probability in zip(trace.first_ids[position], trace.first_p[position], strict=True):
+            assert drafter_id == -1 or probability == pytest.approx(first[drafter_id], abs=1e-3)
+        assert trace.first_p[position].sum() == pytest.approx(1 - first[-1], abs=0.01)
         spelled = trace.drafter_ids[trace.starts[position] :][: trace.lengths[position]]
         if trace.lengths[position]:
             assert tuple(spelled.tolist()) == NESTED.map.spelling(token_id)
