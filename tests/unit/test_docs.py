@@ -61,4 +61,4 @@ def test_files_that_the_page_names_exist(page: str) -> None:
 
 
 def test_the_architecture_fits_one_page() -> None:
-    assert len((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 130
+    assert len((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 150
