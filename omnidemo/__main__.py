@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from omnidemo.serving.services import Cluster
 
 OWN = "default the target's own"
-HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. README.md explains the settings."
+HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. docs/settings.md explains the settings."
 app = typer.Typer(cls=Product, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
 
 

@@ -78,7 +78,7 @@ def check_environment() -> None:
     for name in sorted(os.environ):
         if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
             close = difflib.get_close_matches(name.upper(), known, 1)
-            raise ValueError(f"there is no setting {name}; " + (f"did you mean {close[0]}?" if close else "README.md lists them all"))
+            raise ValueError(f"there is no setting {name}; " + (f"did you mean {close[0]}?" if close else "docs/settings.md has all"))
 
 
 def sentence(error: Exception) -> str:

@@ -1,0 +1,91 @@
+"""What a reader copies from README.md and docs/ works: commands are parsed by their own parser, links lead somewhere, Python compiles."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click import Context
+from typer.main import get_command
+
+ROOT = Path(__file__).parents[2]
+PAGES = {str(page.relative_to(ROOT)): page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
+CALL = re.compile(r"(?:\bpython -m (omnidemo|lab)|^\s*(omnidemo)) (?=[a-z])")
+
+
+def text(page: str) -> str:
+    return PAGES[page].read_text(encoding="utf-8")
+
+
+def commands(page: str) -> list[tuple[str, list[str]]]:
+    """Program and arguments of each command in a block for the shell."""
+    blocks = [block for language, block in BLOCK.findall(text(page)) if language in ("", "bash", "sh")]
+    calls = []
+    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+        for part in line.split("#")[0].split("&&"):
+            if at := CALL.search(part):
+                calls.append((at[1] or at[2], shlex.split(part[at.end() :])))
+    return calls
+
+
+def parse(program: str, arguments: list[str]) -> None:
+    """Raises where the program would refuse the arguments; nothing of the command runs."""
+    group = get_command(import_module(f"{program}.__main__").app)
+    command = group.get_command(Context(group), arguments[0])  # type: ignore[attr-defined]
+    assert command is not None, f"{program} has no command {arguments[0]}"
+    command.make_context(arguments[0], arguments[1:])
+
+
+def anchors(page: Path) -> set[str]:
+    """Of a page's headings, as GitHub makes them."""
+    plain = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", plain, re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_are_understood(page: str) -> None:
+    for program, arguments in commands(page):
+        try:
+            parse(program, arguments)
+        except Exception as error:
+            raise AssertionError(f"{page}: {program} {' '.join(arguments)}: {error}") from error
+
+
+def test_commands_are_found_and_wrong_ones_refused() -> None:
+    assert len(commands("docs/commands.md")) > 15
+    parse("omnidemo", ["models", "--json"])
+    with pytest.raises(Exception, match="no-such-option"):
+        parse("omnidemo", ["models", "--no-such-option"])
+    with pytest.raises(Exception, match="no-such-command"):
+        parse("omnidemo", ["no-such-command"])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    plain = BLOCK.sub("", text(page))
+    links = re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", plain)
+    for link in (in_markdown or in_html for in_markdown, in_html in links):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        place = PAGES[page].parent / path if path else PAGES[page]
+        assert place.exists(), link
+        assert not anchor or anchor in anchors(place), link
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_compiles(page: str) -> None:
+    for language, block in BLOCK.findall(text(page)):
+        if language == "python":
+            compile(block, page, "exec")
+
+
+def test_the_readme_fits_one_screen() -> None:
+    lines = text("README.md").splitlines()
+    assert len(lines) <= 150
+    assert not [line for line in lines if len(line) > 400 and not line.startswith("|")]
