@@ -52,6 +52,7 @@ for command in (
     model_commands.rows,
     model_commands.train,
     model_commands.ceilings,
+    model_commands.learning,
     model_commands.steps,
     model_commands.train_bundled,
 ):

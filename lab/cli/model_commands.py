@@ -139,6 +139,47 @@ def ceilings(
                 typer.echo(f"\n{manner}: tokens a round, × plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}")
 
 
+def learning(
+    target: Annotated[str, typer.Option(help="whose answers teach, by any of its names")],
+    prompts: Prompts,
+    drafter: Annotated[str, typer.Option(help="the drafter that learns; the target's own where nothing is said")] = "auto",
+    sets: Annotated[str, typer.Option(help="sets of prompts that teach, separated by commas")] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
+    told: Annotated[str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")] = "",
+    requests: Annotated[int, typer.Option(min=1, help="answers that teach")] = 60,
+    every: Annotated[int, typer.Option(min=1, help="answers between two readings")] = 30,
+    seed: Annotated[int, typer.Option(help="another order of the answers")] = 0,
+    taught: Annotated[int, typer.Option(min=1, help="answers of a set that there are to learn from")] = 60,
+    kept: Annotated[int, typer.Option(min=1, help="answers of a set that tell")] = 20,
+    length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
+    direct: Annotated[bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone")] = False,
+) -> None:
+    """How a drafter's guesses change as it learns from answers of several kinds. The settings (OMNIDEMO_LEARNING_RATE, _DIVERGENCE and so
+    on) say how it learns."""
+    from lab.drafters import learning as learner
+    from lab.drafters import prompt_sets
+    from omnidemo.api import load_pair
+    from omnidemo.cli.common import read_settings
+    from omnidemo.lines.trainer_pool import at_its_pace
+
+    settings = read_settings(target=target, drafter=drafter)
+    teaching, telling = prompt_sets.training(prompts), prompt_sets.kept(prompts)
+    telling |= {"gsm8k": telling["gsm8k_test"], "mbpp": telling["humaneval"]}
+    names = [one for one in sets.split(",") if one]
+    both = set(teaching) & set(telling)
+    if unknown := sorted({*names, *filter(None, told.split(","))} - both):
+        raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(sorted(both))}", param_hint="--sets")
+    pair = load_pair(settings=settings)
+    typer.echo("the answers are written", err=True)
+    answers = {name: learner.recorded(pair, teaching[name], taught, length) for name in names}
+    probes = {name: learner.recorded(pair, telling[name], kept, length) for name in ([*filter(None, told.split(","))] or names)}
+    settings = at_its_pace(settings, pair.drafter.name)
+    found = []
+    for reading in learner.learn(pair.drafter.folder, settings, answers, probes, requests, every, seed, direct):
+        found.append(reading)
+        typer.echo(" | ".join(reading.cells()), err=True)
+    typer.echo(learner.table(found))
+
+
 def steps(
     vocabulary: Annotated[int, typer.Option(help="pieces of the vocabulary")] = 5000,
     context: Annotated[int, typer.Option(help="tokens before the step")] = 400,
