@@ -163,7 +163,7 @@
   const notify = chat.notify = () => {
     const counts = chat.taught ?? chat.selected?.answer.counts; // of all that is being taught, or of the chosen answer
     for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
-    if (parts) chat.drawContext();
+    if (parts) { chat.drawContext(); chat.drawLegend(); }
     chat.listeners.forEach((listen) => listen(chat.selected, chat.turns.indexOf(chat.selected) + 1, chat.turns.length, chat.selected === live && busy()));
   };
 
