@@ -24,7 +24,7 @@
   omni.pace = (speed) => {
     const { speedup, low, high } = speed ?? {};
     if (!speedup || high / low > WILD) return null;
-    if (high / low > STEADY) return { value: omni.range(low, high), words: "as fast as without guessing, measured on a busy machine", slow: high < 1, side: high < 1 ? -1 : low > 1 ? 1 : 0 };
+    if (high / low > STEADY) return { value: omni.range(low, high), words: "as fast as without guessing, from the slowest to the fastest measured run", slow: high < 1, side: high < 1 ? -1 : low > 1 ? 1 : 0 };
     if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured", side: 0 };
     return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1, side: speedup < 1 ? -1 : 1 };
   };
@@ -39,6 +39,21 @@
     const own = made ? judged(right, made) : guessing === "paused" ? "the small model rests, for its guesses had cost more than they saved" : "";
     const copy = copied ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied` : copies ? "nothing that was copied was right" : "";
     return [`${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`, `: ${[copy, own].filter(Boolean).join("; ")}.`];
+  };
+
+  // Why an answer is less faster than it has tokens per step: a step with guesses takes longer. By how much is the one figure divided by the other, so the
+  // sentence fits both; what of that was guessing and what one step reads are of the answer's own rounds. Nothing where the difference is too small to puzzle.
+  const DEARER = 1.1;
+  omni.why = (answer) => {
+    const f = answer.figures, { speedup, tokens } = answer.speed ?? {};
+    if (!f?.proposed || !omni.pace(answer.speed)) return "";
+    const written = answer.tokens.filter((line) => line.k === "t").slice(0, tokens || undefined), steps = new Set(written.map((line) => line.r)).size; // the part that was measured
+    const times = steps ? written.length / steps / speedup : 0;
+    if (times < DEARER) return "";
+    const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce((sum, name) => sum + (f[name] || 0), 0), share = spent ? (f.draft_seconds || 0) / spent : 0;
+    const copies = f.copies_proposed || 0, kind = !copies ? "guessed" : copies < f.proposed ? "guessed or copied" : "copied";
+    const guessing = share >= 0.01 ? `, and guessing took ${format(share, "percent")} of the time` : "";
+    return `A step took as long as ${short(times)} steps without guessing, for it checked ${short(f.proposed / f.rounds)} ${kind} tokens at once${guessing}.`;
   };
 
   // ── what is measured later ──────────────────────────────────────────────────────────────────────────────────

@@ -151,7 +151,7 @@
     select(turns.at(-1) ?? null);
     refresh(); toEnd();
   };
-  chat.forgetDraft = () => { draft = ""; queued = false; if (parts && !editing) { parts.box.value = ""; grow(); } };
+  chat.forgetDraft = () => { draft = ""; queued = false; chat.dropFiles(); if (parts && !editing) { parts.box.value = ""; grow(); } };
 
   const status = (turn) => chat.status(turn);
   const select = (chat.select = (turn) => {
@@ -163,7 +163,7 @@
   const notify = chat.notify = () => {
     const counts = chat.taught ?? chat.selected?.answer.counts; // of all that is being taught, or of the chosen answer
     for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
-    if (parts) chat.drawContext();
+    if (parts) { chat.drawContext(); chat.drawLegend(); }
     chat.listeners.forEach((listen) => listen(chat.selected, chat.turns.indexOf(chat.selected) + 1, chat.turns.length, chat.selected === live && busy()));
   };
 
@@ -194,18 +194,18 @@
     parts.send.title = pair.ready ? "" : pair.why || "The models are still being loaded; Enter sends as soon as they are ready";
     parts.stop.disabled = !busy() || live.state !== "waiting" && live.state !== "streaming";
     parts.fresh.disabled = parts.chats.disabled = busy();
-    if (queued && !parts.box.value.trim()) queued = false;
+    if (queued && !chat.withFiles(parts.box.value).trim()) queued = false;
     const [text, warn] = pair.why ? [pair.why, true] : editing ? ["Enter sends the question anew in place of the last one; Esc leaves it as it was.", false] : queued && !pair.ready ? ["This is sent as soon as the models are ready.", false] : [chat.turns.length ? pair.reads : "", false];
     parts.hint.textContent = text;
     parts.hint.classList.toggle("warn", warn);
   };
   const send = () => {
-    const text = parts.box.value;
+    const text = chat.withFiles(parts.box.value);
     if (!text.trim()) { parts.box.focus(); return; }
     const old = editing;
     const anew = old && !busy() && pair.ready;
     if (anew) { old.node.classList.remove("edited"); dropFrom(old); }
-    if (chat.ask(text, old)) { parts.box.value = old ? draft : ""; draft = ""; editing = null; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
+    if (chat.ask(text, old)) { chat.dropFiles(); parts.box.value = old ? draft : ""; draft = ""; editing = null; queued = false; grow(); refresh(); } else if (!pair.ready) { queued = true; refresh(); }
   };
   // An example. The card that was pressed goes, so the focus moves on: to the box, or where that would raise a keyboard, to the answers.
   const pick = (prompt) => {
@@ -233,7 +233,8 @@
       onkeydown: (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); } } });
     parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
     parts.stop = el("button", { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" }, "Stop");
-    const composer = el("div", { class: "composer" }, parts.note, parts.chips, el("div", { class: "entry" }, parts.box, parts.send, parts.stop), el("div", { class: "under" }, parts.hint, chat.contextMeter()));
+    const files = chat.fileRow();
+    const composer = el("div", { class: "composer" }, parts.note, parts.chips, files.box, el("div", { class: "entry" }, files.button, files.chosen, parts.box, parts.send, parts.stop), el("div", { class: "under" }, parts.hint, chat.contextMeter()));
     host.append(bar, chat.systemField(), parts.scroll, classes, composer, parts.voice, chat.drawer());
     chat.watchViews();
     watchQueue(context.element.closest(".block"));

@@ -51,7 +51,8 @@
   // What is said of the answer, written anew where more is known: nothing else is touched, for somebody may be on a button.
   chat.tell = (turn) => {
     const outcome = omni.outcome(turn.answer);
-    if (outcome) turn.parts.foot.querySelector(".said")?.replaceChildren(outcome[0] ? el("b", {}, outcome[0]) : "", outcome[1]);
+    const why = omni.why(turn.answer);
+    if (outcome) turn.parts.foot.querySelector(".said")?.replaceChildren(outcome[0] ? el("b", {}, outcome[0]) : "", outcome[1], why ? el("span", { class: "why" }, ` ${why}`) : "");
   };
   chat.foot = (turn) => {
     const { figures, meta, text } = turn.answer, foot = turn.parts.foot, last = chat.turns.at(-1) === turn;

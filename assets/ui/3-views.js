@@ -14,7 +14,13 @@
     legend.forEach((item) => item.button.setAttribute("aria-pressed", String(item.key === settings.only && settings.view !== "text")));
     omni.hideTip();
     chat.turns.forEach(chat.drawText);
+    chat.drawLegend();
     omni.save("view", settings);
+  };
+  // The legend stands where there are colours to explain: among tokens of which not every one is the big model's alone, or below a lesson.
+  chat.drawLegend = () => {
+    const coloured = (counts) => Object.entries(counts ?? {}).some(([key, count]) => count && key !== "plain");
+    chat.parts.root.classList.toggle("colours", Boolean(chat.taught) || settings.view !== "text" && chat.turns.some((turn) => coloured(turn.answer.counts)));
   };
   // The answer in sight stays in sight: the two views of what stands above it are not equally high.
   const change = (changes) => {
@@ -66,7 +72,7 @@
     const { parts } = chat;
     parts.legend = labels.legend.map(({ key, title, help }) => {
       const count = el("b", {}, "0");
-      const act = () => { // colours are asked for, wherever the text is read
+      const act = () => { // below a lesson it is pressed where answers are read as text, too
         const only = settings.only === key && settings.view !== "text" ? "" : key;
         change({ only, view: settings.view === "text" ? "tokens" : settings.view, ...(key === "discarded" ? { discarded: Boolean(only) } : {}) });
       };

@@ -31,7 +31,7 @@
     if (!round.guesses.length) return `No guess this time: the big model writes ${own} by itself.`;
     if (wrong) return `${kept ? `The big model agrees with the first ${kept === 1 ? of(1) : of(kept, `${kept} `)}: kept. The ${ordinal(kept + 1)} is` : of(1, "The first ") + " is"} wrong: it writes ${own} instead${unseen ? `, and what came after that is dropped` : ""}.`;
     if (unseen) return `${kept === 1 ? of(1, "One ") + " is" : of(kept, `${kept} `) + " are"} kept; the answer ends here, so the rest is dropped.`;
-    return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step brings ${own} as a free extra` : ""}.`;
+    return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step of the big model brings the next one, too: ${own}` : ""}.`;
   };
 
   replay.words = { proposed, verdict, named };

@@ -38,7 +38,7 @@
         facts.replaceChildren(`${omni.plural(s.requests_seen, "answer")} seen`, el("span", { class: "omni-expert" }, effort.map((one) => ` · ${one}`).join("")));
         head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
         const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
-        plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "The small model rests; it tries again soon."; plain.title = plain.hidden ? "" : d.sentence;
+        plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "Guessing rests: it had cost more time than it saved. It is tried again soon."; plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;
         if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
         const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;

@@ -41,7 +41,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "training": "The drafter is learning from the latest answers.",
         "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
         "converged": f"Resting: more training would not pay now; it goes on when guesses get worse, or tries again after {requests}.",
-        "idle": f"Waiting for {requests}." if left else due,
+        "idle": f"It learns after {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))
 

@@ -146,8 +146,6 @@ def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> 
     expect(box).to_be_visible()
     assert box.evaluate(NODES) == found, "a reload brings it back"
     assert page.evaluate("window.hit") is None
-    page.locator(".legend .s-direct").click()
-    expect(tokens).to_be_visible()  # who asks for a colour sees it
 
 
 def test_hostile_markdown_harms_nothing(page: Page) -> None:

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.test_chat import ask, come, served, someone
+from tests.browser.visits import show_tokens
 from tests.support.fakes import FakeServices, generation, script
 
 pytestmark = pytest.mark.browser
@@ -43,8 +44,22 @@ def test_the_first_screen_has_one_sentence_and_the_box_is_where_typing_goes(page
         expect(page.locator(hidden)).to_be_hidden()
     page.locator(".card").first.click()
     page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1")
-    expect(page.locator(".legend")).to_be_visible()
+    expect(page.locator("#omni-answer")).to_be_visible()
     assert page.evaluate(FOCUSED) == "omni-message"
+
+
+def test_the_legend_stands_where_there_are_colours_to_explain(page: Page) -> None:
+    legend = page.locator(".legend")
+    ask(page, "what is this?")
+    assert page.evaluate("omni.chat.turns[0].answer.counts.direct") > 0
+    expect(legend).to_be_hidden()  # the answer is read as text
+    show_tokens(page)
+    expect(legend).to_be_visible()
+    legend.locator(".s-direct").click()
+    expect(page.locator(".log")).to_have_attribute("data-only", "direct")
+    # An answer of which nothing was guessed has no colours.
+    page.evaluate("Object.assign(omni.chat.turns[0].answer, { counts: { plain: 7, discarded: 0 } }); omni.chat.notify()")
+    expect(legend).to_be_hidden()
 
 
 def test_one_key_leads_past_everything_to_the_box(page: Page) -> None:

@@ -448,7 +448,7 @@ class FakeServices:
     def trainer(self, target: str, drafter: str, domain: str = "default") -> TrainerStatus:
         if domain in ("", AUTO) or "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
-        why = f"Waiting for {4 - self.seen % 4} more answers."
+        why = f"It learns after {4 - self.seen % 4} more answers."
         own = TrainerStatus("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2, None)
         own = replace(own, mode=self.now["training"], domain=domain, rolled_back=1, chat_cost=0.034, chat_rounds=412, gain=0.06, shifts=2)
         return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
