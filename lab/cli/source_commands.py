@@ -55,6 +55,8 @@ def sources(
     after = [int(one) for one in names_in(exits)] or usual_exits(layers)
     if wrong := [one for one in after if not 0 < one < layers]:
         raise ValueError(f"no exit is after {wrong[0]} of {layers} layers")
+    if not any(asked.values()):
+        raise ValueError("there are no prompts in these files; name others")
     tokenizer, vocabulary = source.tokenizer()
     ends, speller = vocabulary.roles["end"], Speller(tokenizer, vocabulary)
     model = source.weights("cpu", None, torch.float32, None).eval()

@@ -36,14 +36,18 @@ class Side:
     emitted: int = 0
     found: list[Guesses] = field(default_factory=list)
 
-    def cells(self, prices: Prices, ends: Sequence[int]) -> list[float]:
-        """Coverage, guesses right, tokens a second."""
+    def figures(self, prices: Prices, ends: Sequence[int]) -> list[float]:
+        """Coverage, guesses right, tokens a second; none where nothing was measured."""
         tokens = sum(len(one.right) for one in self.found)
         if not tokens:
-            return [0.0, 0.0, 0.0]
+            return []
         sums = total(simulate(self.found, prices, ends, ("drafter",)), "drafter")
         right = sum(int(one.right.sum()) for one in self.found) / tokens
         return [self.covered / self.emitted, right, 1e3 * sums.tokens / sums.milliseconds]
+
+
+def cells(figures: Sequence[float]) -> list[str]:
+    return [f"{one:{form}}" for one, form in zip(figures, (".3f", ".3f", ".0f"), strict=True)] if figures else [""] * 3
 
 
 def always(vocabulary: Vocabulary) -> set[int]:
@@ -61,15 +65,15 @@ def keep(counts: Counter[int], size: int, rows: int, needed: set[int]) -> NDArra
 
 @torch.inference_mode()
 def logits_along(model: Any, ids: NDArray[np.int32]) -> torch.Tensor:
-    return model(torch.from_numpy(ids.astype(np.int64))[None]).logits  # type: ignore[no-any-return]
+    return model(torch.from_numpy(ids.astype(np.int64))[None]).logits
 
 
 def trimming(
     model: Any, spelling: Spelling, drafter: Vocabulary, answers: Sequence[Recorded], sizes: Sequence[int], parts: Parts, prices: Prices,
     ends: Sequence[int],
 ) -> Outcome:  # fmt: skip
-    """Each set is the domain once: its first half is counted, the second halves of all sets are measured. A step of the
-    drafter, whose bytes are `parts`, costs `prices.step`; one with fewer output rows is taken to cost the share of its bytes."""
+    """Each set is the domain once: its first half is counted, the second halves of all sets are measured. A step of the drafter, whose
+    bytes are `parts`, costs `prices.step`; one with fewer output rows is taken to cost its share of the bytes."""
     rows, needed = model.lm_head.weight.shape[0], always(drafter)
     traces = [(answer, found) for answer in answers if (found := trace_of(answer, spelling)) is not None]
     sets: dict[str, list[tuple[Recorded, NDArray[np.int32], int]]] = {}
@@ -86,17 +90,14 @@ def trimming(
             logits = logits_along(model, ids)
             for (domain, size), mask in kept.items():
                 _measure(sides[size, domain == name], answer, ids[first:], logits, mask, spelling, domain)
-    lines, speeds = list[list[str]](), dict[int, tuple[float, float]]()
+    lines, speeds = list[list[str]](), dict[int, list[float]]()
     for size in grid:
         output = sum(int(kept[name, size].sum()) for name in sets) / max(1, len(sets))
         share = 1 - parts.head / parts.whole * (1 - output / rows)
         own = replace(prices, step=prices.step * share)
-        inside, outside = (sides[size, where].cells(own, ends) for where in (True, False))
-        speeds[size] = inside[2], outside[2]
-        lines.append([
-            f"{size:,}" if size < rows else "all", f"{output:,.0f}", f"{share:.2f}",
-            *(f"{one:{form}}" for side in (inside, outside) for one, form in zip(side, (".3f", ".3f", ".0f"), strict=True)),
-        ])  # fmt: skip
+        inside, outside = (sides[size, where].figures(own, ends) for where in (True, False))
+        speeds[size] = [side[2] for side in (inside, outside) if side]
+        lines.append([f"{size:,}" if size < rows else "all", f"{output:,.0f}", f"{share:.2f}", *cells(inside), *cells(outside)])
     return Outcome("trimming", "Vocabulary trimming", COLUMNS, lines, _says(speeds, grid))
 
 
@@ -113,8 +114,9 @@ def _measure(
     side.emitted += len(ids)
 
 
-def _says(speeds: Mapping[int, tuple[float, float]], grid: Sequence[int]) -> str:
+def _says(speeds: Mapping[int, Sequence[float]], grid: Sequence[int]) -> str:
     best = max(grid, key=lambda size: speeds[size][0])
-    gains = [own / whole if whole else 1.0 for own, whole in zip(speeds[best], speeds[grid[-1]], strict=True)]
-    said = f"the best size in the domain, {best:,}, makes {gains[0]:.2f} × the tokens/s of all {grid[-1]:,} there, {gains[1]:.2f} × outside"
+    gains = [own / whole for own, whole in zip(speeds[best], speeds[grid[-1]], strict=True)]
+    said = f"the best size in the domain, {best:,}, makes {gains[0]:.2f} × the tokens/s of all {grid[-1]:,} there"
+    said += "".join(f", {gain:.2f} × outside" for gain in gains[1:])
     return f"Trimming brings nothing here: {said}." if gains[0] < LEAST else f"Trimming could bring something: {said}."

@@ -98,9 +98,15 @@ def test_weights_go_to_what_loses_least_and_come_back_after_a_shift() -> None:
         learner.learn(losses)
         fading.learn(losses)
     assert fading.weights[1] > 0.8 > learner.weights[1]  # older regrets fade, so that it has changed its mind
-    positive = np.maximum(learner.regrets, 0)
-    logs = [np.log(weight / regret) for weight, regret in zip(learner.weights, positive, strict=True) if regret > 0]
-    assert len(logs) < 2 or np.ptp(logs) > 0
+
+
+def test_weights_are_those_of_the_paper() -> None:
+    learner = NormalHedge(3, 1.0)
+    learner.regrets = np.array([1.0, 0.5, -1.0])
+    first, second, third = learner.weights
+    assert third == 0.0
+    scale = (1.0**2 - 0.5**2) / 2 / np.log(first / second * 0.5)  # the c of w ∝ R/c · exp(R² / 2c)
+    assert np.exp(np.array([1.0, 0.25, 0.0]) / (2 * scale)).mean() == pytest.approx(np.e)
 
 
 def test_the_cost_of_a_learner_is_that_of_what_it_draws_and_what_reads_along() -> None:
@@ -144,6 +150,10 @@ def test_the_command_prints_three_tables_and_writes_them(lab_cli: Cli, names: li
     last = tables["trimming"].iloc[-1]
     assert last["coverage, in the domain"] == last["coverage, outside"] == 1.0 == last["step ÷ whole step"]
     assert tables["arms"].set_index("source")["× plain, sets in turns"]["nothing"] == 1.0
+    alone = lab_cli("sources", *options, "--sets", "cats")
+    assert alone.code == 0 and "× outside" not in alone.out and "| all |" in alone.out, alone.err
+    (tmp_path / "ducks.jsonl").write_text("")
+    refused(lab_cli("sources", *options, "--sets", "ducks"), "no prompts")
     refused(lab_cli("sources", *options, "--exits", "2"), "2 of 2 layers")
     refused(lab_cli("sources", *options, "--sets", "cheese"), "cheese", "ducks, cats")
     refused(lab_cli("sources", *options, "--rows", "1=few"), "few")
