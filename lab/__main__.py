@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from lab.cli import experiment_commands, model_commands, speed_commands, trial_commands
+from lab.cli import experiment_commands, model_commands, source_commands, speed_commands, trial_commands
 from omnidemo.cli.common import Commands, run
 
 # Commands whose functions lie beside what they call, imported when they are asked for.
@@ -55,6 +55,7 @@ for command in (
     model_commands.learning,
     model_commands.steps,
     model_commands.train_bundled,
+    source_commands.sources,
 ):
     app.command()(command)
 
