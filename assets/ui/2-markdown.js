@@ -2,10 +2,11 @@
 // no text is parsed as HTML. What is there already is changed in place, so that nothing flickers while an answer grows.
 (() => {
   const { el } = omni;
-  const SAME = ["p", "ul", "ol", "li", "blockquote", "strong", "em", "del", "code", "br", "hr", "table", "thead", "tbody", "tr", "th", "td", "a"];
+  const SAME = ["p", "ul", "ol", "li", "blockquote", "strong", "em", "del", "code", "br", "hr", "table", "thead", "tbody", "tr", "th", "td", "a", "span"];
   const TAGS = { ...Object.fromEntries(SAME.map((name) => [name, name])), h1: "h3", h2: "h4", h3: "h5", h4: "h6", h5: "h6", h6: "h6" }; // below the page's own headings
   const ANY_WAY = ["p", "h3", "h4", "h5", "h6", "ul", "ol", "blockquote", "table"]; // written from the right or the left, as their text is
   const FLOWS = ["P", "H3", "H4", "H5", "H6", "LI", "UL", "OL", "BLOCKQUOTE", "TD", "TH"]; // that the text may go on in
+  const KINDS = ["comment", "keyword", "text", "number", "name"]; // of parts of code (ui/code_colours.py)
   const DEEPEST = 120;
 
   omni.copyButton = (text, label = "Copy", name = null) => {
@@ -30,6 +31,7 @@
     if (ANY_WAY.includes(tag)) given.dir = "auto";
     if (tag === "a") Object.assign(given, address(attribute) ? { href: address(attribute), target: "_blank", rel: "noopener noreferrer", title: address(attribute) } : {});
     if (tag === "ol" && Number.isInteger(attribute)) given.start = attribute;
+    if (tag === "span" && KINDS.includes(attribute)) given.class = `code-${attribute}`;
     const inner = el(tag, given);
     if ((tag === "th" || tag === "td") && ["left", "right", "center"].includes(attribute)) inner.style.textAlign = attribute;
     return tag === "table" ? Object.assign(el("div", { class: "md-table", tabindex: 0, role: "group", "aria-label": "Table" }, inner), { inner }) : Object.assign(inner, { inner });

@@ -26,6 +26,7 @@ from typing import get_args
 from omnidemo.metrics import Speed, measure
 from omnidemo.records import Generation, Round, Source
 from omnidemo.store.recorded_rounds import finite, json_line
+from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import Node
 
 
@@ -36,8 +37,8 @@ def _counts(rounds: Sequence[Round]) -> dict[str, int]:
 
 
 def markdown_line(blocks: Sequence[Node], open_blocks: Sequence[Node]) -> str:
-    """The blocks of the text so far, of which the open ones may still change."""
-    return json_line("m", b=blocks, o=open_blocks)
+    """The blocks of the text so far, of which the open ones may still change; code in those that may not is cut by its colours."""
+    return json_line("m", b=coloured(blocks), o=open_blocks)
 
 
 def figures_line(rounds: Sequence[Round], first: float | None) -> str:

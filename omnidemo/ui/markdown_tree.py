@@ -2,6 +2,7 @@
 
 A node is a text or a list [name, children, attribute]: names are those of HTML's elements, and `fence` for a block of code. The attribute
 is the address of an `a`, the first number of an `ol`, the alignment of a `th` or `td`, the language of a `fence`; else it is left out.
+`ui/code_colours.py` adds `span`, a part of code, whose attribute is its kind.
 No HTML is made or passed on: what looks like it is text, as are addresses of any other kind than http, https and mailto.
 """
 

@@ -50,6 +50,7 @@ ONLY_IN = {
     "sklearn": {"lines/router.py"},
     "gradio": files_in("ui"),
     "markdown_it": {"ui/markdown_tree.py"},
+    "pygments": {"ui/code_colours.py"},
     "mcp": {"endpoint/mcp_server.py"},
     "ray": {"replicas/ray_cluster.py", "replicas/trainer.py"},
     "typer": {"__main__.py"} | files_in("cli"),
