@@ -21,6 +21,7 @@ FLOORS += [{room} for room in ("distill", "lines", "serving")]
 FLOORS += [{"replicas"}, {"api", "measuring", "endpoint", "hosting"}, {"advisor"}, {"ui"}, {"cli"}, {"__main__"}]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
 MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
+MOST_LINES = {"omnidemo": 33_500, "lab": 11_000}  # without lab/bundled/corpus; the aim is 28,000 and 8,000, so they only go down
 
 
 def files_in(folder: str) -> set[str]:
@@ -152,3 +153,10 @@ PURE_ROOMS = ("vocab", "copying", "decoding", "methods")
 @pytest.mark.parametrize("path", [path for path in FILES if room(path) in PURE_ROOMS], ids=lambda path: path.stem)
 def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a_clock(path: Path) -> None:
     assert {name.split(".")[0] for name in imports(path)} <= PURE
+
+
+@pytest.mark.parametrize(("name", "most"), MOST_LINES.items())
+def test_the_house_does_not_grow(name: str, most: int) -> None:
+    corpus = ROOT / "lab" / "bundled" / "corpus"
+    files = [path for path in {"omnidemo": FILES, "lab": LAB}[name] if not path.is_relative_to(corpus)]
+    assert 0 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= most
