@@ -23,6 +23,7 @@ from omnidemo.records import Generation, Match, Round, Source, Token
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
+from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import tree
 from tests.support.fakes import HOSTILE, FakeServices, generation, script
 
@@ -178,7 +179,7 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
     lines = parse(values[-1])
     assert lines[-1]["k"] == "end" and joined(lines) == lines[-1]["text"] == HOSTILE
     markdown = [line for line in lines if line["k"] == "m"]
-    assert [block for line in markdown for block in line["b"]] == tree(HOSTILE) and markdown[-1]["o"] == []
+    assert [block for line in markdown for block in line["b"]] == coloured(tree(HOSTILE)) and markdown[-1]["o"] == []
 
 
 def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
