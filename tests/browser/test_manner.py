@@ -65,6 +65,6 @@ def test_another_target_comes_with_its_own(page: Page) -> None:
     write(page, "min_p", "0.3")
     page.get_by_role("button", name="Details").click()
     page.locator("#omni-target input").click()
-    page.get_by_role("option", name="Bundled Large").click()
+    page.get_by_role("option", name="Bundled A").click()
     expect(page.locator("#omni-manner")).to_contain_text("names no numbers of its own")
     page.wait_for_function(f"JSON.stringify(({NUMBERS})()) === '[0,1,0,0,1]'")
