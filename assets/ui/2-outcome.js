@@ -42,18 +42,20 @@
   };
 
   // Why an answer is less faster than it has tokens per step: a step with guesses takes longer. By how much is the one figure divided by the other, so the
-  // sentence fits both; what of that was guessing and what one step reads are of the answer's own rounds. Nothing where the difference is too small to puzzle.
+  // sentence fits both; what of that was guessing and what one step read are of the answer's own rounds. Nothing where the passes differ, or the difference is too small to puzzle.
   const DEARER = 1.1;
   omni.why = (answer) => {
-    const f = answer.figures, { speedup, tokens } = answer.speed ?? {};
-    if (!f?.proposed || !omni.pace(answer.speed)) return "";
+    const f = answer.figures, { speedup, tokens, low, high } = answer.speed ?? {};
+    if (!f?.proposed || !speedup || high / low > STEADY) return "";
     const written = answer.tokens.filter((line) => line.k === "t").slice(0, tokens || undefined), steps = new Set(written.map((line) => line.r)).size; // the part that was measured
     const times = steps ? written.length / steps / speedup : 0;
     if (times < DEARER) return "";
     const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce((sum, name) => sum + (f[name] || 0), 0), share = spent ? (f.draft_seconds || 0) / spent : 0;
     const copies = f.copies_proposed || 0, kind = !copies ? "guessed" : copies < f.proposed ? "guessed or copied" : "copied";
     const guessing = share >= 0.01 ? `, and guessing took ${format(share, "percent")} of the time` : "";
-    return `A step took as long as ${short(times)} steps without guessing, for it checked ${short(f.proposed / f.rounds)} ${kind} tokens at once${guessing}.`;
+    const checked = new Map();
+    for (const { k, s, r } of answer.tokens) if (k === "x" || s === "direct" || s === "ngram" || s === "copied") checked.set(r, (checked.get(r) ?? 0) + 1);
+    return `On average a step took as long as ${short(times)} steps without guessing, for it checked up to ${plural(Math.max(0, ...checked.values()), `${kind} token`)} at once${guessing}.`;
   };
 
   // ── what is measured later ──────────────────────────────────────────────────────────────────────────────────

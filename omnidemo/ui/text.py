@@ -23,7 +23,7 @@ CLASSES: dict[str, tuple[str, str]] = {
         "The chat or an earlier answer had gone on like this before: proposed again without the small model, and the big one agreed.",
     ),
     "corrected": ("fixed", "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”)."),
-    "bonus": ("added by the big one", "All guesses were right, and the same step brought the token after them, too (“bonus”)."),
+    "bonus": ("added", "All guesses were right, and the same step brought the token after them, too (“bonus”)."),
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
     "discarded": (
         "thrown away",
