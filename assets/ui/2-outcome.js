@@ -21,9 +21,10 @@
   const STEADY = 1.1, WILD = 1.5, SAME = 0.03;
   const short = (x) => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
   omni.range = (low, high) => { const digits = low < 1.2 ? 2 : low < 10 ? 1 : 0; return `${low.toFixed(digits)}–${high.toFixed(digits)} ×`; };
+  omni.wild = (low, high) => high / low > WILD;
   omni.pace = (speed) => {
     const { speedup, low, high } = speed ?? {};
-    if (!speedup || high / low > WILD) return null;
+    if (!speedup || omni.wild(low, high)) return null;
     if (high / low > STEADY) return { value: omni.range(low, high), words: "as fast as without guessing, from the slowest to the fastest measured run", slow: high < 1, side: high < 1 ? -1 : low > 1 ? 1 : 0 };
     if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured", side: 0 };
     return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1, side: speedup < 1 ? -1 : 1 };

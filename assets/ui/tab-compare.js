@@ -30,6 +30,7 @@
   const many = (low, high) => (high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "");
   const speedup = ([value, low, high]) => {
     if (value == null) return null;
+    if (omni.wild(low, high)) return el("span", { class: "pace" }, `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`);
     const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
     return el("span", { class: `pace ${gain}` }, gain === "good" ? `${format(value, "times")} faster than without guessing${many(low, high)}` : gain ? `${format(1 / value, "times")} slower than without guessing${many(1 / high, 1 / low)}` : `no faster and no slower than without guessing: ${format(value, "times")}${many(low, high)}`);
   };
@@ -58,7 +59,7 @@
     const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
     omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
     omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical), result.best && method.name !== "autoregressive" ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest") : null), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate, result.total_variation == null ? null : `total variation ${format(result.total_variation, "share")} a token`].filter(Boolean).join(" · ")));
+    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical), result.best && method.name !== "autoregressive" && !(result.speedup?.[0] && omni.wild(result.speedup[1], result.speedup[2])) ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest") : null), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate, result.total_variation == null ? null : `total variation ${format(result.total_variation, "share")} a token`].filter(Boolean).join(" · ")));
     return box;
   };
   const axis = (longest) => {

@@ -115,6 +115,27 @@ def test_what_is_said_of_passes(browser: Browser, app: App, speed: tuple[float, 
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
 
 
+@pytest.mark.parametrize(
+    ("speedup", "said", "badge"),
+    [
+        ([2.19, 0.40, 2.31], "its runs differ too much to tell: 0.40–2.31 × as fast as without guessing", False),
+        ([5.23, 1.62, 5.65], "its runs differ too much to tell: 1.6–5.7 × as fast as without guessing", False),
+        ([1.4, 1.3, 1.5], "1.40 × faster than without guessing (1.30 to 1.50)", True),
+        ([1.0, 0.9, 1.1], "no faster and no slower than without guessing: 1.00 × (0.90 to 1.10)", True),
+    ],
+)
+def test_what_compare_says_of_runs(browser: Browser, app: App, speedup: list[float], said: str, badge: bool) -> None:
+    """A lane that is told to be the best of its comparison."""
+    lane = {"method": "ngram-exact", "drafted": 9, "speedup": speedup, "best": True, "lines": "", "seconds": 1.0, "tokens": 9}
+    methods = [{"name": "ngram-exact", "title": "Guessing", "colour": "red", "lossless": True}]
+    state = {"state": "running", "prompts": 1, "runs": 3, "done": 0, "total": 3, "methods": methods, "lanes": [lane]}
+    draw = """state => { const host = document.createElement('div'); document.body.append(host);
+        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state)); return host.querySelector('.verdict').innerText; }"""
+    with visitor(browser, app) as page:
+        found = page.evaluate(draw, state)
+    assert found.startswith(said) and ("the fastest" in found) == badge, found
+
+
 def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str, object]:
     """An answer of so many rounds, each of four guesses, some right, and a token of the big model. Half of it was measured."""
     each = [("t", "direct")] * right + [("t", "corrected")] + [("x", "direct")] * (4 - right)
