@@ -284,7 +284,7 @@ def changed(settings: Settings, changes: Mapping[str, Any], names: Sequence[str]
     if wrong:
         raise ValueError(f"{', '.join(wrong)[:200]} cannot be changed while the app runs; choose from {', '.join(sorted(names))}.")
     try:
-        return Settings.model_validate(settings.model_dump() | dict(changes))
+        return Settings.model_validate(settings.model_dump(exclude_unset=True) | dict(changes))
     except ValidationError as error:
         raise ValueError(refusal(error) + ".") from None
 

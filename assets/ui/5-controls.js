@@ -20,12 +20,15 @@
   const row = (item, send) => {
     const change = (value) => { if (item.kind === "slider") number.textContent = value; send(item.name, value); };
     const control = kinds[item.kind](item, change), number = el("output", {});
-    const back = el("button", { type: "button", class: "link back", title: `Back to the default: ${shownAs(item, item.default)}`, "aria-label": `${item.label}: back to the default, ${shownAs(item, item.default)}`, onclick: () => send(item.name, item.default) }, "↺");
+    let usual = item.default; // of this pair: a drafter may have one of its own
+    const back = el("button", { type: "button", class: "link back", onclick: () => send(item.name, usual) }, "↺");
     const root = el("div", { class: `setting ${item.kind}`, "data-name": item.name }, el("label", {}, el("span", { class: "name" }, item.label), el("span", { class: "what" }, control, item.kind === "slider" ? number : null, back)), el("p", { class: "small" }, item.help));
     if (item.kind === "slider") control.addEventListener("input", () => { number.textContent = control.value; });
     return {
       item, root, control,
-      set: (value, lines) => {
+      set: (value, lines, given = item.default) => {
+        usual = given;
+        back.title = `Back to the default: ${shownAs(item, usual)}`; back.ariaLabel = `${item.label}: back to the default, ${shownAs(item, usual)}`;
         if (item.kind === "line") {
           const names = [...new Set([...lines, value])].filter((name) => name !== "auto");
           control.replaceChildren(...[["auto", "automatic, by the prompt"], ...names.map((name) => [name, name === "default" ? "default, one for everything" : name])].map(([key, title]) => el("option", { value: key }, title)));
@@ -33,7 +36,7 @@
         if (item.kind === "switch") control.checked = Boolean(value); else control.value = value;
         if (item.kind === "number") control.defaultValue = value;
         number.textContent = value;
-        back.hidden = value === item.default;
+        back.hidden = value === usual;
       },
     };
   };
@@ -56,7 +59,7 @@
         const s = JSON.parse(value);
         alert.hidden = !s.error; alert.textContent = s.error;
         for (const one of rows) {
-          if (one.control !== document.activeElement || s.error || one.control.tagName === "SELECT" || one.control.type === "checkbox") one.set(s.values[one.item.name], s.lines);
+          if (one.control !== document.activeElement || s.error || one.control.tagName === "SELECT" || one.control.type === "checkbox") one.set(s.values[one.item.name], s.lines, s.defaults[one.item.name]);
           const when = one.item.when;
           one.root.hidden = Boolean(when) && !when[1].includes(s.values[when[0]]);
         }

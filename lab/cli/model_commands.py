@@ -158,20 +158,20 @@ def learning(
     from lab.drafters import learning as learner
     from lab.drafters import prompt_sets
     from omnidemo.api import load_pair
-    from omnidemo.cli.common import read_settings
-    from omnidemo.lines.trainer_pool import at_its_pace
+    from omnidemo.cli.common import names_in, read_settings
+    from omnidemo.models.names import at_its_pace
 
     settings = read_settings(target=target, drafter=drafter)
     teaching, telling = prompt_sets.training(prompts), prompt_sets.kept(prompts)
     telling |= {"gsm8k": telling["gsm8k_test"], "mbpp": telling["humaneval"]}
-    names = [one for one in sets.split(",") if one]
+    names, shown = names_in(sets), names_in(told) or names_in(sets)
     both = set(teaching) & set(telling)
-    if unknown := sorted({*names, *filter(None, told.split(","))} - both):
+    if unknown := sorted({*names, *shown} - both):
         raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(sorted(both))}", param_hint="--sets")
     pair = load_pair(settings=settings)
     typer.echo("the answers are written", err=True)
     answers = {name: learner.recorded(pair, teaching[name], taught, length) for name in names}
-    probes = {name: learner.recorded(pair, telling[name], kept, length) for name in ([*filter(None, told.split(","))] or names)}
+    probes = {name: learner.recorded(pair, telling[name], kept, length) for name in shown}
     settings = at_its_pace(settings, pair.drafter.name)
     found = []
     for reading in learner.learn(pair.drafter.folder, settings, answers, probes, requests, every, seed, direct):

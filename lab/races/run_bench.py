@@ -20,12 +20,11 @@ from lab.races.machine import facts
 from lab.races.speed_report import Row
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
-from omnidemo.lines.trainer_pool import at_its_pace
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_writable
 from omnidemo.measuring.report_tables import Stage, csv_table
 from omnidemo.models import model_files
-from omnidemo.models.names import drafter_of
+from omnidemo.models.names import at_its_pace, drafter_of
 from omnidemo.private_folders import replacing
 from omnidemo.probes.replayed_target import TargetRecords
 

@@ -54,14 +54,15 @@ class Tracer:
 
     def _first_tokens(self, probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most probably, and their probabilities."""
-        rows, tokens = (part.numpy() for part in (probs > LIKELY).nonzero().cpu().unbind(1))
-        firsts, values = self.map.first_tokens(tokens), probs[probs > LIKELY].cpu().numpy()
-        rows, firsts, values = rows[firsts >= 0], firsts[firsts >= 0], values[firsts >= 0]
-        size = len(self.map.targets)
-        merged = np.bincount(rows * size + firsts, weights=values, minlength=len(probs) * size).reshape(len(probs), size)
+        where = (probs > LIKELY).nonzero(as_tuple=True)
+        rows, tokens, values = (part.cpu().numpy() for part in (*where, probs[where]))
+        firsts, size = self.map.first_tokens(tokens), len(self.map.targets)
+        known = firsts >= 0
+        merged = np.bincount((rows * size + firsts)[known], weights=values[known], minlength=len(probs) * size).reshape(len(probs), size)
         ids = _largest_first(merged, min(FIRSTS, size))
         found = np.take_along_axis(merged, ids, 1)
-        return np.where(found > 0, ids, -1).astype(np.int32), found.astype(np.float32)
+        ids[:, 1:][found[:, 1:] == 0] = -1  # never the first one: padding points at it
+        return ids.astype(np.int32), found.astype(np.float32)
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
         """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing before a token."""
@@ -93,7 +94,7 @@ class Tracer:
 
 
 def _largest_first(rows: np.ndarray, k: int) -> np.ndarray:
-    """Where the k largest numbers of each row are, the largest first: padding, which has none, points at it."""
+    """Where the k largest numbers of each row are, the largest first."""
     places = np.argpartition(rows, rows.shape[1] - k, axis=1)[:, -k:]
     return np.take_along_axis(places, np.argsort(-np.take_along_axis(rows, places, 1), axis=1), 1)
 

@@ -54,8 +54,8 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per directly mapped position, and per n-gram; with "dynamic"
-    the target's probability of each n-gram stands in the place of λ."""
+    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per position of `direct_loss`, and per n-gram; with "dynamic" the
+    target's probability of each n-gram stands in the place of λ."""
 
     total: Tensor
     direct: Tensor
@@ -245,8 +245,10 @@ def distillation(
     tokens alone are held against each other, and the target's probability of each n-gram is taken for one of tokens that must not be
     drafted; a drafter that knows n-grams then unlearns how they begin (docs/experiments.md).
     `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place
-    of λ; "kl" equation 2. No positions of a kind: zero.
+    of λ; "kl" equation 2, which has labels of its own and so leaves the others aside. No positions of a kind: zero.
     """
+    if ngram == "kl":
+        at = replace(at, first_ids=None, first_p=None)
     m, ngrams, zero = at.direct, len(at) - at.direct, logits.sum() * 0.0
     direct = direct_loss(logits, at, kind, beta).mean() if m or at.first_ids is not None else zero
     if not ngrams:

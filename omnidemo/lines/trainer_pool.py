@@ -23,7 +23,7 @@ from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
 from omnidemo.lines.stored_lines import StoredLines
-from omnidemo.models.catalogue_file import entry_of
+from omnidemo.models.names import at_its_pace
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
@@ -33,13 +33,6 @@ from omnidemo.store.visitors import owned
 log = logging.getLogger(__name__)
 Trainers = Callable[[str], Worker]  # makes what trains a line
 MOST_LINES = 32  # of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
-
-
-def at_its_pace(settings: Settings, drafter: str) -> Settings:
-    """The settings, in which the catalogue's values of a drafter take the place of defaults: one that has read much real text loses more by
-    long steps than one that has not (docs/experiments.md)."""
-    own, defaults = entry_of(drafter).get("learning", {}), Settings.model_fields
-    return settings.model_copy(update={name: own[name] for name in own if getattr(settings, name) == defaults[name].default})
 
 
 class TrainerPool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from omnidemo.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
 from omnidemo.gguf import sources
@@ -65,6 +66,19 @@ def catalogued_drafter(target: str) -> str:
     """The drafter that goes with a target, by the name that the target is known by."""
     drafter: str = entry_of(target).get("drafter", REAL_DRAFTER)
     return drafter
+
+
+def learning_of(drafter: str) -> dict[str, Any]:
+    """The settings by which a drafter learns where nobody says otherwise, by their names: one that has read much real text loses by steps
+    that teach another one (docs/experiments.md)."""
+    found: dict[str, Any] = entry_of(drafter).get("learning", {})
+    return found
+
+
+def at_its_pace(settings: Settings, drafter: str) -> Settings:
+    """The settings, with the drafter's own for what nobody has set."""
+    own = learning_of(drafter)
+    return settings.model_copy(update={name: own[name] for name in own.keys() - settings.model_fields_set})
 
 
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:

@@ -219,7 +219,7 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "schedule": ("Rate over time", "Constant keeps adapting for ever; cosine calms down over a number of steps."),
     "schedule_steps": ("Steps of the cosine", "After so many steps the rate has fallen to a tenth."),
     "lora_rank": ("Size of the adapter", "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a reset."),
-    "divergence": ("Loss on shared tokens", "What “close to the target” means for tokens that both vocabularies have."),
+    "divergence": ("Loss", "What “close to the target” means for the drafter's first token at each place."),
     "jsd_beta": ("β of Jensen-Shannon", "Which side of the divergence weighs more; 0.5 treats both alike."),
     "ngram_loss": ("Loss on n-grams", "How the pieces of a merged token are taught."),
     "ngram_weight": ("λ, weight of the n-grams", "0 learns from shared tokens only."),

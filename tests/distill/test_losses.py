@@ -41,6 +41,9 @@ def test_labels_by_first_tokens_count_at_n_grams_too() -> None:
     assert found.direct.item() == pytest.approx(-(math.log(shared[0]) + math.log(shared[1])) / 2, abs=1e-6)
     assert found.ngram.item() == pytest.approx(-math.log(0.25), abs=1e-6)  # of its second token alone
     assert found.total.item() == pytest.approx(found.direct.item() + 0.5 * found.ngram.item(), abs=1e-6)
+    # Equation 2 has labels of its own.
+    second = [losses.distillation(logits, losses.positions([trace]), 0.5, ngram="kl").total.item() for trace in (whole, one)]
+    assert second[0] == second[1]
     # Among traces without such labels it is one of them.
     mixed = losses.positions([whole, one])
     assert mixed.first_ids is None and losses.newest(whole, 3).first_ids.tolist() == [[1, -1]]  # type: ignore[union-attr]

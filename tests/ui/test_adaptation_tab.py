@@ -12,8 +12,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from omnidemo import private_folders
+from omnidemo import config, private_folders
 from omnidemo.config import GREEDY, Settings
+from omnidemo.models.names import at_its_pace
 from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
@@ -179,6 +180,20 @@ def test_every_adaptable_setting_is_offered_once_with_words() -> None:
         if item["when"]:
             name, values = item["when"]
             assert set(values) <= set(text.CHOICES[name])
+
+
+def test_a_drafters_own_pace_is_shown_and_gives_way_to_what_somebody_sets(services: FakeServices) -> None:
+    pair = ("bundled/large", "bundled/drafter-2")
+    shown = json.loads(settings_panel.state(services, *pair))
+    own = shown["defaults"]
+    assert set(own) == {"learning_rate", "steps_per_update"} and {name: shown["values"][name] for name in own} == own
+    assert own["learning_rate"] < Settings().learning_rate
+    assert json.loads(settings_panel.state(services, *PAIR))["defaults"] == {}
+    usual = Settings.model_fields["learning_rate"].default
+    settings = config.changed(Settings(), {"patience": 3.0}, CONTROLS)  # another setting leaves the pace as it is
+    assert at_its_pace(settings, pair[1]).learning_rate == own["learning_rate"] and settings.patience == 3.0
+    settings = config.changed(settings, {"learning_rate": usual}, CONTROLS)
+    assert at_its_pace(settings, pair[1]).learning_rate == usual and settings.patience == 3.0
 
 
 def test_limits_come_from_the_settings() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
 from omnidemo.decoding import tracing
-from omnidemo.decoding.tracing import _largest
+from omnidemo.decoding.tracing import FIRSTS, Tracer, _largest
+from tests.support.worlds import NESTED
 
 
 @pytest.mark.parametrize("k", [1, 5, 40])
@@ -19,3 +21,18 @@ def test_the_largest_are_those_of_topk(k: int, elsewhere: bool, monkeypatch: pyt
     wanted = rows.topk(k)
     assert values.sort(descending=True).values.equal(wanted.values)
     assert places.sort().values.equal(wanted.indices.sort().values) and values.equal(rows.gather(1, places))
+
+
+def test_what_cannot_be_spelled_is_no_first_token_and_the_first_place_is_never_padding() -> None:
+    vocabulary = NESTED.map
+    whole = [number for number in range(len(vocabulary.drafters)) if vocabulary.spelling(number)]
+    first = vocabulary.first_tokens(np.array(whole))
+    assert first.tolist() == [vocabulary.spelling(number)[0] for number in whole]  # type: ignore[index]
+    lost = [number for number in range(len(vocabulary.drafters)) if not vocabulary.spelling(number)]
+    probs = torch.zeros(2, len(vocabulary.drafters))
+    probs[0, whole[-1]] = 1.0
+    probs[1, lost or []] = 1.0 / max(1, len(lost))
+    ids, p = Tracer(vocabulary, 0, 8)._first_tokens(probs)
+    assert ids.shape == p.shape == (2, min(FIRSTS, len(vocabulary.targets)))
+    assert (ids[0, 0], p[0, 0]) == (first[-1], 1.0) and p[1].sum() == 0
+    assert (ids[:, 0] >= 0).all() and (ids[:, 1:] == -1).all()

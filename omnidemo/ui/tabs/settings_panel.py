@@ -8,6 +8,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.models.names import at_its_pace, learning_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import fields, for_browser
@@ -50,9 +51,9 @@ def line_names(services: PublicServices, target: str, drafter: str) -> list[str]
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
-    settings = services.settings
+    settings = at_its_pace(services.settings, drafter)
     values = {name: getattr(settings, name) for name in text.CONTROLS}
-    return for_browser({"values": values, "lines": line_names(services, target, drafter), "error": error})
+    return for_browser({"values": values, "defaults": learning_of(drafter), "lines": line_names(services, target, drafter), "error": error})
 
 
 def _in_words(error: str) -> str:
