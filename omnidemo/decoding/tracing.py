@@ -54,15 +54,15 @@ class Tracer:
 
     def _first_tokens(self, probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most probably, and their probabilities."""
-        where = (probs > LIKELY).nonzero(as_tuple=True)
-        rows, tokens, values = (part.cpu().numpy() for part in (*where, probs[where]))
+        likely = (probs > LIKELY).reshape(-1)
+        # numpy finds what is true in an eighth of the time that torch takes on the host.
+        places = torch.from_numpy(np.flatnonzero(likely.numpy())) if on_host(probs) else likely.nonzero().squeeze(1)
+        values, places = (part.cpu().numpy() for part in (probs.reshape(-1)[places], places))
+        rows, tokens = np.divmod(places, probs.shape[1])
         firsts, size = self.map.first_tokens(tokens), len(self.map.targets)
         known = firsts >= 0
-        merged = np.bincount((rows * size + firsts)[known], weights=values[known], minlength=len(probs) * size).reshape(len(probs), size)
-        ids = _largest_first(merged, min(FIRSTS, size))
-        found = np.take_along_axis(merged, ids, 1)
-        ids[:, 1:][found[:, 1:] == 0] = -1  # never the first one: padding points at it
-        return ids.astype(np.int32), found.astype(np.float32)
+        keys, which = np.unique((rows * size + firsts)[known], return_inverse=True)
+        return _rows_of(keys // size, keys % size, np.bincount(which, weights=values[known], minlength=len(keys)), len(probs), min(FIRSTS, size))
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
         """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing before a token."""
@@ -93,10 +93,17 @@ class Tracer:
         )
 
 
-def _largest_first(rows: np.ndarray, k: int) -> np.ndarray:
-    """Where the k largest numbers of each row are, the largest first."""
-    places = np.argpartition(rows, rows.shape[1] - k, axis=1)[:, -k:]
-    return np.take_along_axis(places, np.argsort(-np.take_along_axis(rows, places, 1), axis=1), 1)
+def _rows_of(rows: np.ndarray, ids: np.ndarray, values: np.ndarray, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Entries (row, id, value) as so many rows [count, width] of ids and values, the largest first; −1 and 0 behind them. An empty row
+    begins with id 0, for padding may not stand in the first place."""
+    order = np.lexsort((-values, rows))
+    rows, ids, values = rows[order], ids[order], values[order]
+    place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # within its row
+    fits = place < width
+    found, sums = np.full((count, width), -1, np.int32), np.zeros((count, width), np.float32)
+    found[:, 0] = 0
+    found[rows[fits], place[fits]], sums[rows[fits], place[fits]] = ids[fits], values[fits]
+    return found, sums
 
 
 def _largest(rows: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -154,4 +154,5 @@ def test_a_topic_that_somebody_chose_is_ahead_of_one_known_from_samples() -> Non
 def test_a_public_target_is_asked_what_people_ask() -> None:
     toys, people = sample_prompts.examples("bundled/large"), sample_prompts.examples("org/model:file.gguf")
     assert len(toys) == len(people) == 12 and not {one["prompt"] for one in toys} & {one["prompt"] for one in people}
-    assert len({one["kind"] for one in people}) == 12 and all(one["label"] and len(one["label"]) <= 28 for one in people)
+    assert len({one["label"] for one in people}) == 12 and all(one["label"] and len(one["label"]) <= 28 for one in people)
+    assert len({one["kind"] for one in people}) == 11 and people[0]["kind"] == "edit"  # one edit of a text that copies whole, one of code
