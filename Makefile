@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PRETTIER := npx --yes prettier@3.10.1
 
 .PHONY: help run test check format clean
 
@@ -20,11 +21,15 @@ test: $(VENV)/.dev-ready $(VENV)/.models-tried
 
 check: $(VENV)/.dev-ready
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if command -v npx >/dev/null && $(PRETTIER) --version >/dev/null 2>&1; then $(PRETTIER) --check 'assets/ui/*.{js,css}'; \
+	else echo "JavaScript and CSS are not checked: there is no npx here, or it cannot fetch prettier."; fi
 
 format: $(VENV)/.dev-ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(PRETTIER) --write 'assets/ui/*.{js,css}'
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,4 +1,5 @@
-"""Start the app: `python app.py` is `python -m omnidemo serve` with everything from the environment (`OMNIDEMO_*`)."""
+"""Start the app: `python app.py` is `python -m omnidemo serve` with everything from the environment
+(`OMNIDEMO_*`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,2 @@
-"""The laboratory: what the project is measured, broken and trained with. It imports omnidemo; omnidemo never imports it."""
+"""The laboratory: what the project is measured, broken and trained with. It imports omnidemo; omnidemo never
+imports it."""

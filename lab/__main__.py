@@ -34,8 +34,13 @@ class Laboratory(Commands):
         return typer.main.get_command(alone)
 
 
-HELP = "The laboratory: races, shapes, experiments, equality, torture, and data and training of our own models. lab/README.md says more."
-app = typer.Typer(cls=Laboratory, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+HELP = (
+    "The laboratory: races, shapes, experiments, equality, torture, and data and training of our own models."
+    " lab/README.md says more."
+)
+app = typer.Typer(
+    cls=Laboratory, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP
+)
 for command in (
     speed_commands.bench,
     speed_commands.bench_growth,

@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     from omnidemo.serving.services import Cluster
 
 OWN = "default the target's own"
-HELP = "Online, cross-vocabulary speculative decoding: one small drafter for every target model. docs/settings.md explains the settings."
-app = typer.Typer(cls=Product, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP)
+HELP = (
+    "Online, cross-vocabulary speculative decoding: one small drafter for every target model."
+    " docs/settings.md explains the settings."
+)
+app = typer.Typer(
+    cls=Product, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help=HELP
+)
 
 
 @app.command()
@@ -35,24 +40,38 @@ def generate(
     drafter: Drafter = None,
     method: Method = None,
     temperature: Annotated[float | None, typer.Option(help=f"0 is greedy; {OWN}.")] = None,
-    top_p: Annotated[float | None, typer.Option(help=f"Keep the likeliest tokens of this mass; {OWN}.")] = None,
-    top_k: Annotated[int | None, typer.Option(help=f"Keep so many likeliest tokens, 0 keeps all; {OWN}.")] = None,
-    min_p: Annotated[float | None, typer.Option(help=f"Leave out tokens below this share of the likeliest one; {OWN}.")] = None,
-    repetition_penalty: Annotated[float | None, typer.Option(help=f"Above 1: words of the text so far become less likely; {OWN}.")] = None,
-    stop: Annotated[list[str] | None, typer.Option(help="End after this text; may be given several times.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help=f"Keep the likeliest tokens of this mass; {OWN}.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help=f"Keep so many likeliest tokens, 0 keeps all; {OWN}.")
+    ] = None,
+    min_p: Annotated[
+        float | None, typer.Option(help=f"Leave out tokens below this share of the likeliest one; {OWN}.")
+    ] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help=f"Above 1: words of the text so far become less likely; {OWN}.")
+    ] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="End after this text; may be given several times.")
+    ] = None,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     copying: Copying = None,
     seed: Annotated[int | None, typer.Option(help="Repeats a run above temperature 0.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")
+    ] = False,
     storage: KeptIn = None,
 ) -> None:
     """Answer a prompt: the text on stdout as it is written, its figures on stderr.
 
-    With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains nothing.
+    With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains
+    nothing.
     """
     settings = read_settings(
-        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length, copying=copying,
+        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,
+        draft_length=draft_length, copying=copying,
         training="off",
     )  # fmt: skip
     from omnidemo.api import load_pair
@@ -60,14 +79,24 @@ def generate(
 
     check_method(settings.method)  # what is wrong is told before a model loads
     asked = GenerationConfig.of(
-        method=settings.method, max_new_tokens=settings.max_new_tokens, temperature=temperature, top_p=top_p, top_k=top_k, min_p=min_p,
-        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, copying=settings.copying, seed=seed,
+        method=settings.method, max_new_tokens=settings.max_new_tokens, temperature=temperature, top_p=top_p,
+        top_k=top_k, min_p=min_p,
+        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, copying=settings.copying,
+        seed=seed,
         stop=stop or (),
     )  # fmt: skip
     if storage is not None:
         check_folder(storage)
     with loading() as progress:
-        pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings, progress=progress)
+        pair = load_pair(
+            settings.target,
+            settings.drafter,
+            settings.device,
+            settings.dtype,
+            storage,
+            settings,
+            progress=progress,
+        )
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
     generation = pair.generate(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
@@ -77,12 +106,15 @@ def generate(
 
 @app.command()
 def vocabularies(
-    target_tokenizer: Annotated[str, typer.Argument(help="Bundled name, Hub id, folder or GGUF file of the target's tokenizer.")],
+    target_tokenizer: Annotated[
+        str, typer.Argument(help="Bundled name, Hub id, folder or GGUF file of the target's tokenizer.")
+    ],
     drafter_tokenizer: Annotated[str, typer.Argument(help="The drafter's, likewise.")],
     prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
     limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
 ) -> None:
-    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some prompts."""
+    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some
+    prompts."""
     settings = read_settings()
     from omnidemo.measuring import vocabularies
     from omnidemo.measuring.prompt_files import read_prompts
@@ -90,12 +122,17 @@ def vocabularies(
     texts = read_prompts(prompts, limit)
     with telling("reading the tokenizers") as tell:
         reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, texts, settings.trust_hub, tell)
-    show(vocabularies.HEADINGS, [found.cells() for found in reports], "n-grams: parts of the tokens without a direct map.")
+    show(
+        vocabularies.HEADINGS,
+        [found.cells() for found in reports],
+        "n-grams: parts of the tokens without a direct map.",
+    )
 
 
 @app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
-    """List the models on this machine (bundled, packages, the Hub's cache, Ollama, LM Studio, OMNIDEMO_MODEL_FOLDERS), and what can be had.
+    """List the models on this machine (bundled, packages, the Hub's cache, Ollama, LM Studio,
+    OMNIDEMO_MODEL_FOLDERS), and what can be had.
 
     A model that cannot be used says why.
     """
@@ -109,7 +146,9 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     lines = []
     for card in cards:
         size = "–" if card.parameters is None else f"{card.parameters / 1e6:,.1f} M"
-        disk, memory = ("–" if count is None else f"{count / 1e6:,.0f} MB" for count in (card.bytes, card.memory_bytes))
+        disk, memory = (
+            "–" if count is None else f"{count / 1e6:,.0f} MB" for count in (card.bytes, card.memory_bytes)
+        )
         lines.append([card.name, card.source, card.type, disk, size, memory, card.availability, card.note])
     show(("name", "source", "type", "on disk", "parameters", "in memory", "availability", "note"), lines)
 
@@ -134,7 +173,10 @@ def export(
     from omnidemo.serving.pair_loading import open_store
 
     if not settings.database_url and not (settings.storage / "omnidemo.db").exists():
-        raise ValueError(f"{settings.storage} holds no history yet; use the app first, or name another folder with --storage")
+        raise ValueError(
+            f"{settings.storage} holds no history yet; use the app first, or name another folder with"
+            " --storage"
+        )
     store = open_store(settings)
     try:
         count = store.export_csv(kind, csv, target=target, drafter=drafter)  # type: ignore[arg-type]
@@ -145,18 +187,26 @@ def export(
 
 @app.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on; 0.0.0.0 for every interface.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on; 0.0.0.0 for every interface.")
+    ] = None,
     port: Annotated[int | None, typer.Option(help="0 picks a free one.")] = None,
     share: Annotated[bool | None, typer.Option(help="Ask Gradio for a public link.")] = None,
     target: Target = None,
     drafter: Drafter = None,
     storage: Storage = None,
-    ray: Annotated[bool, typer.Option("--ray", help="Let replicas answer, kept by Ray on this machine or in a cluster.")] = False,
+    ray: Annotated[
+        bool, typer.Option("--ray", help="Let replicas answer, kept by Ray on this machine or in a cluster.")
+    ] = False,
     replicas: Annotated[int, typer.Option(min=1, help="With --ray: replicas of each pair.")] = 2,
-    address: Annotated[str | None, typer.Option(help="With --ray: the cluster that this machine is a node of, or auto.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="With --ray: the cluster that this machine is a node of, or auto.")
+    ] = None,
 ) -> None:
     """Start the app and serve its page; Ctrl-C ends it."""
-    settings = read_settings(host=host, port=port, share=share, target=target, drafter=drafter, storage=storage)
+    settings = read_settings(
+        host=host, port=port, share=share, target=target, drafter=drafter, storage=storage
+    )
     check_folder(settings.storage)
     if not ray:
         return run_app(settings)
@@ -167,7 +217,8 @@ def serve(
 
 
 def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
-    """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask for."""
+    """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask
+    for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
     from omnidemo.zerogpu import sign
 
@@ -183,7 +234,8 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
 
     log_to_stderr()
     signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with Ctrl-C ignored
+    # a shell starts background jobs with Ctrl-C ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     services = public_services(Services(settings, cluster))
     page = build_app(services)
     try:
@@ -191,7 +243,9 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
             page.launch(**launch_options(services), prevent_thread_lock=True)
         except OSError as error:
             where = f"{settings.host}:{settings.port}"
-            raise ValueError(f"the app cannot listen on {where}; choose another --port, or 0 for a free one") from error
+            raise ValueError(
+                f"the app cannot listen on {where}; choose another --port, or 0 for a free one"
+            ) from error
         threading.Event().wait()
     finally:
         page.close(verbose=False)
@@ -199,7 +253,8 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
 
 
 def _stop(*_: object) -> None:
-    """How a container is stopped. `make` passes on what its whole group has been sent, and a second signal would interrupt the stopping."""
+    """How a container is stopped. `make` passes on what its whole group has been sent, and a second signal
+    would interrupt the stopping."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(143)
 
@@ -208,10 +263,10 @@ def figures(generation: Generation) -> str:
     metrics = generation.metrics
     known = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
     return (
-        f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({known['block_efficiency']} a round) · "
-        f"acceptance {known['acceptance_rate']} · copied {known['copied_share']} · {known['tokens_per_second']} tokens/s · "
-        f"first after {known['time_to_first_token']} s · "
-        f"{generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
+        f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({known['block_efficiency']}"
+        f" a round) · acceptance {known['acceptance_rate']} · copied {known['copied_share']} ·"
+        f" {known['tokens_per_second']} tokens/s · first after {known['time_to_first_token']} s ·"
+        f" {generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
     )
 
 

@@ -22,20 +22,23 @@ def load_pair(
     backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
     progress: StageReport = lambda stage, fraction, detail: None,
 ) -> Pair:
-    """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from `settings`, and without them
-    from the environment (`OMNIDEMO_*`) or its default.
+    """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from
+    `settings`, and without them from the environment (`OMNIDEMO_*`) or its default.
 
-    storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then learns from what
-    it generates, as `training` says, one adapter line per domain (an option of `generate`). None: everything stays in memory, and
-    nothing is learned but the n-gram cache.
-    backend: what makes the rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda" are
-    refused where they cannot serve the pair; "auto" takes what is there.
-    progress: called with a stage, how much of the whole is done (0 to 1), and a detail.
-    Raises ModelError (a ValueError), one sentence; ValueError for a backend that there is not, and where another process uses the storage
-    folder.
+    storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then
+    learns from what it generates, as `training` says, one adapter line per domain (an option of `generate`).
+    None: everything stays in memory, and nothing is learned but the n-gram cache. backend: what makes the
+    rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
+    are refused where they cannot serve the pair; "auto" takes what is there. progress: called with a stage,
+    how much of the whole is done (0 to 1), and a detail. Raises ModelError (a ValueError), one sentence;
+    ValueError for a backend that there is not, and where another process uses the storage folder.
     """
     given = {"target": target, "drafter": drafter, "device": device, "dtype": dtype, "backend": backend}
-    settings = changed(settings or Settings(), {name: value for name, value in given.items() if value is not None}, list(given))
+    settings = changed(
+        settings or Settings(),
+        {name: value for name, value in given.items() if value is not None},
+        list(given),
+    )
     if storage is not None:
         private_folders.hold(Path(storage))
     pair = build_pair(settings.target, settings.drafter, settings, progress)

@@ -1,5 +1,5 @@
-"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next start sweeps; files that are
-there whole or not at all; and sentences that name no folder."""
+"""Folders that are one process's own: the lock on a storage folder, a place for temporary files that the next
+start sweeps; files that are there whole or not at all; and sentences that name no folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ LOCK = ".lock"
 
 
 def hold(storage: Path) -> None:
-    """Take the storage folder for this process, until `let_go` as often as `hold`, or its end. ValueError, one sentence, where another
-    process has it. Where the folder cannot be written to, or its file system knows no locks, nobody can write there and nothing happens."""
+    """Take the storage folder for this process, until `let_go` as often as `hold`, or its end. ValueError,
+    one sentence, where another process has it. Where the folder cannot be written to, or its file system
+    knows no locks, nobody can write there and nothing happens."""
     path = Path(storage).resolve() / LOCK
     with _guard:
         if path in _held:
@@ -43,7 +44,9 @@ def hold(storage: Path) -> None:
             other = file.read(20).strip()
             file.close()
             who = f"process {other}" if other.isdigit() else "another process"
-            raise ValueError(f"{storage} is used by {who}; stop that one, or name another folder in OMNIDEMO_STORAGE") from None
+            raise ValueError(
+                f"{storage} is used by {who}; stop that one, or name another folder in OMNIDEMO_STORAGE"
+            ) from None
         except OSError:
             file.close()
             return
@@ -64,7 +67,8 @@ def let_go(storage: Path) -> None:
 
 
 def _lock(file: IO[str]) -> None:
-    """BlockingIOError where another process holds the file, OSError where it cannot be locked. It ends with the process."""
+    """BlockingIOError where another process holds the file, OSError where it cannot be locked. It ends with
+    the process."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -80,13 +84,15 @@ def _lock(file: IO[str]) -> None:
 
 
 def temporary_folder() -> Path:
-    """A folder of this process alone, which nobody else can read. It goes with the process; what a killed one left behind goes now."""
+    """A folder of this process alone, which nobody else can read. It goes with the process; what a killed one
+    left behind goes now."""
     global _own
     with _guard:
         if _own is None or not _own.is_dir():
             root = Path(tempfile.gettempdir()) / f"omnidemo-{_user()}"
             root.mkdir(mode=0o700, exist_ok=True)
-            if hasattr(os, "getuid") and (root.is_symlink() or root.stat().st_uid != os.getuid()):  # somebody was there first
+            # somebody was there first
+            if hasattr(os, "getuid") and (root.is_symlink() or root.stat().st_uid != os.getuid()):
                 root = Path(tempfile.mkdtemp(prefix="omnidemo-"))
             sweep(root)
             _own = root / str(os.getpid())
@@ -112,8 +118,8 @@ def _alive(pid: int) -> bool:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all. What a killed process left
-    behind goes."""
+    """`with replacing(path) as partial`: what is written to `partial` becomes `path` at once, or not at all.
+    What a killed process left behind goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for left in path.parent.glob(f".new-{glob.escape(path.name)}.*"):
         pid = left.suffix[1:].partition("-")[0]

@@ -9,8 +9,9 @@ import sys
 
 
 def end_with_parent(parent: int) -> None:
-    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux can kill it all the same. A
-    `parent` that was killed while this process began is looked for, since Linux tells only of what happens from now on."""
+    """The end of standard input says that the parent is gone, but a paused process would not notice; Linux
+    can kill it all the same. A `parent` that was killed while this process began is looked for, since Linux
+    tells only of what happens from now on."""
     if sys.platform == "linux":
         import ctypes
 

@@ -1,5 +1,6 @@
-"""The plain, picklable records that travel between the rooms. No models, no files, no clock. They are never changed.
-Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a pass)."""
+"""The plain, picklable records that travel between the rooms. No models, no files, no clock. They are never
+changed. Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a
+pass)."""
 
 from __future__ import annotations
 
@@ -11,27 +12,28 @@ import numpy as np
 
 T = TypeVar("T")
 # Where an emitted (or discarded) target token came from.
-#   direct     proposed through the direct vocabulary map and accepted
-#   ngram      proposed from several drafter tokens, through the n-gram cache (the string methods: by their text), and accepted
-#   copied     proposed because the text has gone on so before (`Token.match`), and accepted
-#   corrected  written by the target after it rejected the proposal (or after the drafter had nothing to propose)
-#   bonus      written by the target after it accepted everything that was proposed
-#   plain      written by the target without any draft (the method `autoregressive`, or a round with draft length 0)
+#   direct     proposed through the direct vocabulary map and accepted ngram      proposed from several
+#   drafter tokens, through the n-gram cache (the string methods: by their text), and accepted copied
+#   proposed because the text has gone on so before (`Token.match`), and accepted corrected  written by the
+#   target after it rejected the proposal (or after the drafter had nothing to propose) bonus      written by
+#   the target after it accepted everything that was proposed plain      written by the target without any
+#   draft (the method `autoregressive`, or a round with draft length 0)
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
 
 
 class Match(NamedTuple):
-    """Why a token was copied: the newest `length` tokens stand, with it behind them, in the prompt, in the answer so far, or in an earlier
-    answer."""
+    """Why a token was copied: the newest `length` tokens stand, with it behind them, in the prompt, in the
+    answer so far, or in an earlier answer."""
 
     length: int
     origin: Literal["prompt", "answer", "earlier"]
 
 
 class Copies(NamedTuple):
-    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The drafter drew none of them."""
+    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The
+    drafter drew none of them."""
 
     proposed: int
     accepted: int
@@ -42,12 +44,14 @@ class Copies(NamedTuple):
 class Token:
     """One target token: emitted, or proposed and discarded.
 
-    `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete, so that the
-    texts of all emitted tokens, joined, are the text of the generation. `p` is the target's probability of the token
-    at temperature 1, `q` the proposal's (an upper bound where the method uses one; at temperature 0 the drafter's at temperature 1),
-    `accept` the probability with which it was accepted; `q` and `accept` are None for tokens that nobody proposed. `pieces` are
-    the drafter's ids that spelled the token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings
-    also none, where no drafter token ends on the token's last byte. `match`: of a token that was copied; then nobody drew it, and `q` is 1.
+    `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete,
+    so that the texts of all emitted tokens, joined, are the text of the generation. `p` is the target's
+    probability of the token at temperature 1, `q` the proposal's (an upper bound where the method uses one;
+    at temperature 0 the drafter's at temperature 1), `accept` the probability with which it was accepted; `q`
+    and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the
+    token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings also
+    none, where no drafter token ends on the token's last byte. `match`: of a token that was copied; then
+    nobody drew it, and `q` is 1.
     """
 
     id: int
@@ -68,11 +72,13 @@ STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, besi
 class Round:
     """One pass through draft → translate → verify → correct.
 
-    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first, then those that were never
-    judged; their `source` says how they had been proposed. `drafted` counts drafter tokens drawn, also those thrown away. `ngram_hits`
-    counts accepted proposals with the source "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify
-    (the target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams: (target id, drafter
-    ids). `proposed`, `accepted` and `judged` count copies with the drafter's own; `variation`: as in `Acceptance`.
+    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first,
+    then those that were never judged; their `source` says how they had been proposed. `drafted` counts
+    drafter tokens drawn, also those thrown away. `ngram_hits` counts accepted proposals with the source
+    "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify (the
+    target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams:
+    (target id, drafter ids). `proposed`, `accepted` and `judged` count copies with the drafter's own;
+    `variation`: as in `Acceptance`.
     """
 
     index: int
@@ -97,13 +103,15 @@ class Round:
     def copies(self) -> Copies:
         accepted = sum(token.source == "copied" for token in self.tokens)
         lost = [token.source == "copied" for token in self.discarded]
-        return Copies(accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)]))
+        return Copies(
+            accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)])
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take `context_tokens` of the
-    `context_limit` tokens that the target's window holds (0: not known)."""
+    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take
+    `context_tokens` of the `context_limit` tokens that the target's window holds (0: not known)."""
 
     token_ids: tuple[int, ...]
     text: str
@@ -119,7 +127,8 @@ class Generation:
     key: str = ""  # by which `Pair.agreement` finds what is measured of it later
     context_limit: int = 0
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
-    guessing: Literal["on", "none", "off", "paused"] = "on"  # as it began: none by its method, off by its length, paused by "cost"
+    # as it began: none by its method, off by its length, paused by "cost"
+    guessing: Literal["on", "none", "off", "paused"] = "on"
 
     @property
     def context_tokens(self) -> int:
@@ -128,10 +137,12 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a drafter and its target agree on a text, by the drafter's own distribution: no draft policy and no temperature enters.
+    """How far a drafter and its target agree on a text, by the drafter's own distribution: no draft policy
+    and no temperature enters.
 
-    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0, and `same_first` the fraction
-    of positions where both find the same token most probable. Both are lower bounds where the kept tokens do not cover p.
+    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0,
+    and `same_first` the fraction of positions where both find the same token most probable. Both are lower
+    bounds where the kept tokens do not cover p.
     """
 
     overlap: float
@@ -144,12 +155,13 @@ class Trace:
     """What an answer leaves behind for the distiller; everything on the CPU, n = number of answer positions.
 
     The drafter read `drafter_ids` [length]; the target token at position i is spelled by
-    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable). `accepted[i]`
-    says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and raw target probabilities
-    (before temperature and top-p) of the K most probable directly mapped tokens; 1 − Σ top_p is the rest bucket.
-    `p` [n] is the raw probability of the emitted token itself. `copied` [n] says which of the accepted were copied, so that nobody asked
-    the drafter; None: none of them. `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the most probable first, and the raw
-    probability of all tokens whose spelling begins with each, n-grams too; None: not kept.
+    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable).
+    `accepted[i]` says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and
+    raw target probabilities (before temperature and top-p) of the K most probable directly mapped tokens; 1 −
+    Σ top_p is the rest bucket. `p` [n] is the raw probability of the emitted token itself. `copied` [n] says
+    which of the accepted were copied, so that nobody asked the drafter; None: none of them.
+    `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the most probable first, and the raw probability
+    of all tokens whose spelling begins with each, n-grams too; None: not kept.
     """
 
     drafter_ids: np.ndarray
@@ -169,7 +181,11 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        return sum(value.nbytes for value in (getattr(self, name) for name in self.__slots__) if isinstance(value, np.ndarray))
+        return sum(
+            value.nbytes
+            for value in (getattr(self, name) for name in self.__slots__)
+            if isinstance(value, np.ndarray)
+        )
 
     @property
     def own(self) -> np.ndarray:
@@ -184,7 +200,8 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class TrainStep:
-    """One optimiser step of the distiller. Losses are nats per position; `seconds` is the step's wall time."""
+    """One optimiser step of the distiller. Losses are nats per position; `seconds` is the step's wall
+    time."""
 
     step: int
     loss: float
@@ -198,7 +215,8 @@ class TrainStep:
 
 @dataclass(frozen=True, slots=True)
 class AdapterVersion:
-    """A published adapter of one line (drafter, target, domain). Version 0 is the base drafter and has no file."""
+    """A published adapter of one line (drafter, target, domain). Version 0 is the base drafter and has no
+    file."""
 
     version: int
     drafter: str
@@ -211,13 +229,15 @@ class AdapterVersion:
     steps: int
     loss: float | None
     created_at: str  # UTC, ISO 8601
-    effect: Mapping[str, float] = field(default_factory=dict)  # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
+    # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
+    effect: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)  # not frozen: the cache counts in its own, and gives copies away
 class NgramEntry:
-    """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts` those that it accepted (which
-    `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of the pair."""
+    """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts`
+    those that it accepted (which `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of
+    the pair."""
 
     target_id: int
     drafter_ids: tuple[int, ...]
@@ -229,7 +249,8 @@ class NgramEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at all has no record."""
+    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at
+    all has no record."""
 
     session: str
     target: str
@@ -249,11 +270,13 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How one drafter version does on the probe prompts of a topic: the target's recorded answers, replayed with drafts of 4 tokens.
+    """How one drafter version does on the probe prompts of a topic: the target's recorded answers, replayed
+    with drafts of 4 tokens.
 
-    `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells recordings apart: of a target whose
-    weights have changed nothing is compared with what was measured before. `examples`: answers that the version had learned from.
-    `tokens` of the answers took `passes` of the target. `shown` are some of the prompts, round by round.
+    `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
+    recordings apart: of a target whose weights have changed nothing is compared with what was measured
+    before. `examples`: answers that the version had learned from. `tokens` of the answers took `passes` of
+    the target. `shown` are some of the prompts, round by round.
     """
 
     target: str
@@ -273,7 +296,8 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A recorded answer as a drafter went through it. Its rounds have no seconds: the target did not compute."""
+    """A recorded answer as a drafter went through it. Its rounds have no seconds: the target did not
+    compute."""
 
     prompt: str
     rounds: tuple[Round, ...]

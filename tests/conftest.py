@@ -11,7 +11,8 @@ from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# Tests name their target; those that name none have the one that every checkout holds, whether a model's file is there or not.
+# Tests name their target; those that name none have the one that every checkout holds, whether a model's file
+# is there or not.
 os.environ["OMNIDEMO_TARGET"] = "bundled/large"
 
 import pytest
@@ -31,8 +32,8 @@ COMPILED = ("kernels", "contract", "cli", "lab", "browser")
 # Several workers share the cores, so a test has one thread where it does not measure or ask for more.
 MEASURED = ("cli", "lab", "browser")
 THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
-# What starts processes on the reference comes first, beside compiling; then what takes longest, so that no worker is left alone with it;
-# single tests of the law fill up what is left.
+# What starts processes on the reference comes first, beside compiling; then what takes longest, so that no
+# worker is left alone with it; single tests of the law fill up what is left.
 FIRST = ("distill", "store", "replicas", "browser", "contract", "kernels", "lab", "cli")
 LAST = ("kernels/test_compile_kernels.py", "law")
 
@@ -40,12 +41,15 @@ LAST = ("kernels/test_compile_kernels.py", "law")
 def part_of(path: Path, parts: Sequence[str]) -> int | None:
     """The number of the first of some folders and files that a path is in."""
     own = path.relative_to(HERE).as_posix()
-    return next((number for number, part in enumerate(parts) if own == part or own.startswith(f"{part}/")), None)
+    return next(
+        (number for number, part in enumerate(parts) if own == part or own.startswith(f"{part}/")), None
+    )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _code(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The reference, as in a process that has compiled nothing; or compiled code, ready before the first test asks for it."""
+    """The reference, as in a process that has compiled nothing; or compiled code, ready before the first test
+    asks for it."""
     measured = part_of(request.path, MEASURED) is not None
     torch.set_num_threads(THREADS if measured else 1)
     if part_of(request.path, COMPILED) is not None:
@@ -76,7 +80,8 @@ def _training_is_not_niced() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_load_at_a_time() -> Iterator[None]:
-    """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see `models.read_weights`."""
+    """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see
+    `models.read_weights`."""
     from transformers import PreTrainedModel
 
     from omnidemo.models.read_weights import LOADING
@@ -93,17 +98,23 @@ def _one_load_at_a_time() -> Iterator[None]:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """One process compiles for all workers, which would leave it hardly any time if it had a lower priority."""
+    """One process compiles for all workers, which would leave it hardly any time if it had a lower
+    priority."""
     if getattr(session.config.option, "numprocesses", None):
         compile_kernels.NICE = 0
         compile_kernels.prepare()
 
 
 def _wait_for_machine_code() -> None:
-    """In a worker, which would otherwise compile for itself, until the process that has started the workers has done it."""
+    """In a worker, which would otherwise compile for itself, until the process that has started the workers
+    has done it."""
     folder, features = Path(compile_kernels._folder()), compile_kernels._features()
     until = time.monotonic() + compile_kernels.TIMEOUT_S
-    while "PYTEST_XDIST_WORKER" in os.environ and time.monotonic() < until and not compile_kernels._complete(folder, features):
+    while (
+        "PYTEST_XDIST_WORKER" in os.environ
+        and time.monotonic() < until
+        and not compile_kernels._complete(folder, features)
+    ):
         time.sleep(1.0)
     assert compile_kernels.wait()
 
@@ -118,13 +129,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Workers get whole files, of `law`, which shares nothing, single tests, and one of them all that starts browsers."""
+    """Workers get whole files, of `law`, which shares nothing, single tests, and one of them all that starts
+    browsers."""
     from xdist.scheduler import LoadFileScheduling
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             folder = (config.rootpath / nodeid.partition("::")[0]).parent.name
-            return folder if folder == "browser" else nodeid if folder == "law" else super()._split_scope(nodeid)
+            return (
+                folder if folder == "browser" else nodeid if folder == "law" else super()._split_scope(nodeid)
+            )
 
     config.option.loadscopereorder = False  # files with most tests would come first, whatever they need
     return Scheduling(config, log)

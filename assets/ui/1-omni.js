@@ -8,7 +8,9 @@
     if (!host || host.dataset.mounted) return;
     host.dataset.mounted = "1";
     const made = omni.widgets[name]?.(host, context) || {};
-    const update = () => { if (made.update && context.props.value) made.update(context.props.value); };
+    const update = () => {
+      if (made.update && context.props.value) made.update(context.props.value);
+    };
     context.watch("value", update);
     update();
   };
@@ -34,16 +36,42 @@
 
   // A bar that fills: its node, and what sets the share of it, 0 to 1.
   omni.meter = (label, tag = "div") => {
-    const fill = omni.el("i"), node = omni.el(tag, { class: "meter", role: "progressbar", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
-    return { node, set: (share) => { fill.style.width = `${100 * share}%`; node.setAttribute("aria-valuenow", Math.round(100 * share)); } };
+    const fill = omni.el("i"),
+      node = omni.el(
+        tag,
+        {
+          class: "meter",
+          role: "progressbar",
+          "aria-label": label,
+          "aria-valuemin": 0,
+          "aria-valuemax": 100,
+        },
+        fill,
+      );
+    return {
+      node,
+      set: share => {
+        fill.style.width = `${100 * share}%`;
+        node.setAttribute("aria-valuenow", Math.round(100 * share));
+      },
+    };
   };
 
   // Storage may be full or forbidden: the page then simply forgets.
   omni.load = (key, fallback) => {
-    try { return JSON.parse(localStorage.getItem(`omnidemo.${key}`)) ?? fallback; } catch { return fallback; }
+    try {
+      return JSON.parse(localStorage.getItem(`omnidemo.${key}`)) ?? fallback;
+    } catch {
+      return fallback;
+    }
   };
   omni.save = (key, value) => {
-    try { localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value)); return true; } catch { return false; }
+    try {
+      localStorage.setItem(`omnidemo.${key}`, JSON.stringify(value));
+      return true;
+    } catch {
+      return false;
+    }
   };
 
   const patience = () => (AbortSignal.timeout ? AbortSignal.timeout(8000) : undefined);
@@ -56,30 +84,48 @@
       ask = () => make([...values]);
       return ask().flat();
     },
-    look: async () => (ask ? (await omni.visitor.post("visitor/news", { asked: ask() }, patience())).news : undefined),
+    look: async () =>
+      ask ? (await omni.visitor.post("visitor/news", { asked: ask() }, patience())).news : undefined,
   };
 
   // Whether the server answers; a proxy that answers for it does not count.
   omni.alive = async () => {
-    try { return (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: patience() })).status < 500; } catch { return false; }
+    try {
+      return (
+        (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: patience() })).status < 500
+      );
+    } catch {
+      return false;
+    }
   };
 
   // The Expert switch: a mark on the page that the styles read, remembered by the browser.
   const heard = [];
   omni.expert = () => document.documentElement.dataset.expert === "on";
-  omni.setExpert = (on) => {
+  omni.setExpert = on => {
     document.documentElement.dataset.expert = on ? "on" : "off";
     omni.save("expert", on);
-    heard.forEach((listen) => listen(on));
+    heard.forEach(listen => listen(on));
     setTimeout(() => omni.plotAgain?.(), 0); // charts that were hidden are put up
   };
-  omni.onExpert = (listen) => { heard.push(listen); listen(omni.expert()); };
+  omni.onExpert = listen => {
+    heard.push(listen);
+    listen(omni.expert());
+  };
   document.documentElement.dataset.expert = omni.load("expert", false) === true ? "on" : "off";
 
-  omni.random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  omni.random = () =>
+    Array.from(crypto.getRandomValues(new Uint8Array(16)), byte => byte.toString(16).padStart(2, "0")).join(
+      "",
+    );
 
-  omni.copy = async (text) => {
-    try { await navigator.clipboard.writeText(text); return true; } catch { /* no clipboard outside https and localhost */ }
+  omni.copy = async text => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      /* no clipboard outside https and localhost */
+    }
     const area = omni.el("textarea", { class: "omni-offscreen" });
     area.value = text;
     document.body.append(area);
@@ -90,14 +136,15 @@
   };
 
   const formats = {
-    number: (x) => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2)),
-    percent: (x) => `${(100 * x).toFixed(0)} %`,
-    share: (x) => `${(100 * x).toFixed(1)} %`,
-    seconds: (x) => (x < 1 ? `${Math.round(1000 * x)} ms` : `${x.toFixed(1)} s`),
-    milliseconds: (x) => `${formats.number(1000 * x)} ms`,
-    count: (x) => Math.round(x).toLocaleString("en"),
-    times: (x) => `${x.toFixed(2)} ×`,
+    number: x => (x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2)),
+    percent: x => `${(100 * x).toFixed(0)} %`,
+    share: x => `${(100 * x).toFixed(1)} %`,
+    seconds: x => (x < 1 ? `${Math.round(1000 * x)} ms` : `${x.toFixed(1)} s`),
+    milliseconds: x => `${formats.number(1000 * x)} ms`,
+    count: x => Math.round(x).toLocaleString("en"),
+    times: x => `${x.toFixed(2)} ×`,
   };
-  omni.format = (value, form) => (value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value));
+  omni.format = (value, form) =>
+    value === null || value === undefined || Number.isNaN(value) ? "–" : formats[form](value);
   omni.plural = (n, word) => `${omni.format(n, "count")} ${word}${Math.round(n) === 1 ? "" : "s"}`;
 })();

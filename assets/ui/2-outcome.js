@@ -6,63 +6,127 @@
   const judged = (right, made) => {
     if (made === 1) return `the small model’s one guess was ${right ? "right" : "wrong"}`;
     if (right === made) return `all ${format(made, "count")} guesses of the small model were right`;
-    return right ? `${format(right, "count")} of the small model’s ${format(made, "count")} guesses ${right === 1 ? "was" : "were"} right` : `none of the small model’s ${format(made, "count")} guesses was right`;
+    return right
+      ? `${format(right, "count")} of the small model’s ${format(made, "count")} guesses ${right === 1 ? "was" : "were"} right`
+      : `none of the small model’s ${format(made, "count")} guesses was right`;
   };
 
   // Why nothing was guessed; `guessing` is how the answer was set up (`Generation.guessing`).
-  const none = (figures, guessing) => ({
-    none: "Nothing was guessed: the method chosen never guesses.",
-    off: "Nothing was guessed: guessing is switched off.",
-    paused: "No guess: the small model’s had cost more time than they saved lately, so it rests and tries again soon.",
-  })[guessing] ?? (figures.tokens > 1 ? "No guess this time: none promised to pay, or the big model’s own pace was being timed." : "");
+  const none = (figures, guessing) =>
+    ({
+      none: "Nothing was guessed: the method chosen never guesses.",
+      off: "Nothing was guessed: guessing is switched off.",
+      paused:
+        "No guess: the small model’s had cost more time than they saved lately, so it rests and tries again soon.",
+    })[guessing] ??
+    (figures.tokens > 1
+      ? "No guess this time: none promised to pay, or the big model’s own pace was being timed."
+      : "");
 
   // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range, by more than WILD
   // nothing: then something else has kept the machine busy.
-  const STEADY = 1.1, WILD = 1.5, SAME = 0.03;
-  const short = (x) => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
-  omni.range = (low, high) => { const digits = low < 1.2 ? 2 : low < 10 ? 1 : 0; return `${low.toFixed(digits)}–${high.toFixed(digits)} ×`; };
+  const STEADY = 1.1,
+    WILD = 1.5,
+    SAME = 0.03;
+  const short = x => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
+  omni.range = (low, high) => {
+    const digits = low < 1.2 ? 2 : low < 10 ? 1 : 0;
+    return `${low.toFixed(digits)}–${high.toFixed(digits)} ×`;
+  };
   omni.wild = (low, high) => high / low > WILD;
-  omni.pace = (speed) => {
+  omni.pace = speed => {
     const { speedup, low, high } = speed ?? {};
     if (!speedup || omni.wild(low, high)) return null;
-    if (high / low > STEADY) return { value: omni.range(low, high), words: "as fast as without guessing, from the slowest to the fastest measured run", slow: high < 1, side: high < 1 ? -1 : low > 1 ? 1 : 0 };
-    if (Math.abs(speedup - 1) < SAME) return { value: "", words: "as fast as without guessing, measured", side: 0 };
-    return { value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`, words: speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured", slow: speedup < 1, side: speedup < 1 ? -1 : 1 };
+    if (high / low > STEADY)
+      return {
+        value: omni.range(low, high),
+        words: "as fast as without guessing, from the slowest to the fastest measured run",
+        slow: high < 1,
+        side: high < 1 ? -1 : low > 1 ? 1 : 0,
+      };
+    if (Math.abs(speedup - 1) < SAME)
+      return { value: "", words: "as fast as without guessing, measured", side: 0 };
+    return {
+      value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`,
+      words:
+        speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured",
+      slow: speedup < 1,
+      side: speedup < 1 ? -1 : 1,
+    };
   };
 
   // The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
-  omni.outcome = (answer) => {
-    const f = answer.figures, guessing = answer.end?.guessing;
+  omni.outcome = answer => {
+    const f = answer.figures,
+      guessing = answer.end?.guessing;
     if (!f || !f.tokens) return null;
-    const copies = f.copies_proposed || 0, copied = f.copied || 0, made = (f.proposed || 0) - copies, right = (f.accepted || 0) - copied;
-    if (!made && !copies) { const why = none(f, guessing); return why ? ["", why] : null; }
-    const pace = omni.pace(answer.speed), fast = pace ? `, ${pace.slow ? "yet " : ""}${pace.value} ${pace.words}`.replace("  ", " ") : f.block_efficiency < RARE ? ", hardly more than without guessing" : "";
-    const own = made ? judged(right, made) : guessing === "paused" ? "the small model rests, for its guesses had cost more than they saved" : "";
-    const copy = copied ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied` : copies ? "nothing that was copied was right" : "";
-    return [`${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`, `: ${[copy, own].filter(Boolean).join("; ")}.`];
+    const copies = f.copies_proposed || 0,
+      copied = f.copied || 0,
+      made = (f.proposed || 0) - copies,
+      right = (f.accepted || 0) - copied;
+    if (!made && !copies) {
+      const why = none(f, guessing);
+      return why ? ["", why] : null;
+    }
+    const pace = omni.pace(answer.speed),
+      fast = pace
+        ? `, ${pace.slow ? "yet " : ""}${pace.value} ${pace.words}`.replace("  ", " ")
+        : f.block_efficiency < RARE
+          ? ", hardly more than without guessing"
+          : "";
+    const own = made
+      ? judged(right, made)
+      : guessing === "paused"
+        ? "the small model rests, for its guesses had cost more than they saved"
+        : "";
+    const copy = copied
+      ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied`
+      : copies
+        ? "nothing that was copied was right"
+        : "";
+    return [
+      `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
+      `: ${[copy, own].filter(Boolean).join("; ")}.`,
+    ];
   };
 
   // Why an answer is less faster than it has tokens per step: a step with guesses takes longer. By how much is the one figure divided by the other, so the
   // sentence fits both; what of that was guessing and what one step read are of the answer's own rounds. Nothing where the passes differ, or the difference is too small to puzzle.
   const DEARER = 1.1;
-  omni.why = (answer) => {
-    const f = answer.figures, { speedup, tokens, low, high } = answer.speed ?? {};
+  omni.why = answer => {
+    const f = answer.figures,
+      { speedup, tokens, low, high } = answer.speed ?? {};
     if (!f?.proposed || !speedup || high / low > STEADY) return "";
-    const written = answer.tokens.filter((line) => line.k === "t").slice(0, tokens || undefined), steps = new Set(written.map((line) => line.r)).size; // the part that was measured
+    const written = answer.tokens.filter(line => line.k === "t").slice(0, tokens || undefined),
+      steps = new Set(written.map(line => line.r)).size; // the part that was measured
     const times = steps ? written.length / steps / speedup : 0;
     if (times < DEARER) return "";
-    const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce((sum, name) => sum + (f[name] || 0), 0), share = spent ? (f.draft_seconds || 0) / spent : 0;
-    const copies = f.copies_proposed || 0, kind = !copies ? "guessed" : copies < f.proposed ? "guessed or copied" : "copied";
+    const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce(
+        (sum, name) => sum + (f[name] || 0),
+        0,
+      ),
+      share = spent ? (f.draft_seconds || 0) / spent : 0;
+    const copies = f.copies_proposed || 0,
+      kind = !copies ? "guessed" : copies < f.proposed ? "guessed or copied" : "copied";
     const guessing = share >= 0.01 ? `, and guessing took ${format(share, "percent")} of the time` : "";
     const checked = new Map();
-    for (const { k, s, r } of answer.tokens) if (k === "x" || s === "direct" || s === "ngram" || s === "copied") checked.set(r, (checked.get(r) ?? 0) + 1);
+    for (const { k, s, r } of answer.tokens)
+      if (k === "x" || s === "direct" || s === "ngram" || s === "copied")
+        checked.set(r, (checked.get(r) ?? 0) + 1);
     return `On average a step took as long as ${short(times)} steps without guessing, for it checked up to ${plural(Math.max(0, ...checked.values()), `${kind} token`)} at once${guessing}.`;
   };
 
   // ── what is measured later ──────────────────────────────────────────────────────────────────────────────────
   // The server says it of the newest answers, by their keys, as soon as it knows.
   const ASKED = 3;
-  omni.speeds = { wanted: () => omni.chat.turns.filter((turn) => turn.answer.end?.key && !turn.answer.speed).slice(-ASKED).map((turn) => turn.answer.end.key).join(" ") };
+  omni.speeds = {
+    wanted: () =>
+      omni.chat.turns
+        .filter(turn => turn.answer.end?.key && !turn.answer.speed)
+        .slice(-ASKED)
+        .map(turn => turn.answer.end.key)
+        .join(" "),
+  };
   omni.setSpeed = (turn, speed) => {
     if (!speed || turn.answer.speed) return;
     omni.readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
@@ -70,5 +134,12 @@
     omni.chat.notify();
     omni.chat.keep();
   };
-  omni.widgets.speeds = () => ({ update: (value) => Object.entries(JSON.parse(value)).forEach(([key, speed]) => omni.chat.turns.filter((turn) => turn.answer.end?.key === key).forEach((turn) => omni.setSpeed(turn, speed))) });
+  omni.widgets.speeds = () => ({
+    update: value =>
+      Object.entries(JSON.parse(value)).forEach(([key, speed]) =>
+        omni.chat.turns
+          .filter(turn => turn.answer.end?.key === key)
+          .forEach(turn => omni.setSpeed(turn, speed)),
+      ),
+  });
 })();

@@ -4,7 +4,22 @@
 
   // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index. Blocks are its Markdown, of the first `read` characters;
   // `context`: what of the model's window it took.
-  omni.newAnswer = () => ({ lines: "", tokens: [], rounds: [], text: "", blocks: [], open: [], read: 0, figures: null, counts: null, speed: null, context: null, meta: {}, end: null, error: null });
+  omni.newAnswer = () => ({
+    lines: "",
+    tokens: [],
+    rounds: [],
+    text: "",
+    blocks: [],
+    open: [],
+    read: 0,
+    figures: null,
+    counts: null,
+    speed: null,
+    context: null,
+    meta: {},
+    end: null,
+    error: null,
+  });
 
   // Appends the complete lines of `chunk` to the answer; returns the new token lines.
   omni.readLines = (answer, chunk) => {
@@ -12,21 +27,43 @@
     for (const raw of chunk.split("\n")) {
       if (!raw) continue;
       let line;
-      try { line = JSON.parse(raw); } catch { continue; }
+      try {
+        line = JSON.parse(raw);
+      } catch {
+        continue;
+      }
       if (line.k === "t" || line.k === "x") {
         fresh.push(line);
         answer.tokens.push(line);
         if (line.k === "t") answer.text += line.t;
-      } else if (line.k === "r") { answer.rounds.push(line);
-      } else if (line.k === "m") { answer.blocks.push(...line.b); answer.open = line.o; answer.read = answer.text.length;
-      } else if (line.k === "f") { answer.figures = line.f; answer.counts = line.c;
+      } else if (line.k === "r") {
+        answer.rounds.push(line);
+      } else if (line.k === "m") {
+        answer.blocks.push(...line.b);
+        answer.open = line.o;
+        answer.read = answer.text.length;
+      } else if (line.k === "f") {
+        answer.figures = line.f;
+        answer.counts = line.c;
       } else if (line.k === "run") answer.meta = { ...answer.meta, ...line };
       else if (line.k === "end") {
         answer.end = line;
         answer.figures = { ...answer.figures, ...line.f };
         answer.counts = line.c;
-        if (line.context_limit > 0) answer.context = { tokens: line.context_tokens ?? 0, limit: line.context_limit, dropped: line.dropped_messages ?? 0 };
-        answer.meta = { ...answer.meta, method: line.method, version: line.version, line: line.line, topic: line.topic, why: line.why };
+        if (line.context_limit > 0)
+          answer.context = {
+            tokens: line.context_tokens ?? 0,
+            limit: line.context_limit,
+            dropped: line.dropped_messages ?? 0,
+          };
+        answer.meta = {
+          ...answer.meta,
+          method: line.method,
+          version: line.version,
+          line: line.line,
+          topic: line.topic,
+          why: line.why,
+        };
       } else if (line.k === "speed") answer.speed = line;
       else if (line.k === "error") answer.error = line.text;
       if (line.k !== "f" && line.k !== "m") answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
@@ -34,11 +71,16 @@
     return fresh;
   };
 
-  const visible = (text) => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+  const visible = text => text.replaceAll("\n", "↵").replaceAll("\t", "⇥").replaceAll(" ", "␣");
 
   omni.tokenSpan = (line, index) => {
-    if (line.k === "x") // shown by CSS from the attribute: never part of the text, of a selection or of a copy
-      return el("span", { class: `gone s-${line.s}${line.j ? " judged" : ""}`, "data-text": line.t.replaceAll("\n", "↵") || "▫", "data-i": index });
+    if (line.k === "x")
+      // shown by CSS from the attribute: never part of the text, of a selection or of a copy
+      return el("span", {
+        class: `gone s-${line.s}${line.j ? " judged" : ""}`,
+        "data-text": line.t.replaceAll("\n", "↵") || "▫",
+        "data-i": index,
+      });
     const span = el("span", { class: `tok s-${line.s}`, "data-i": index });
     span.textContent = line.t;
     if (line.g && line.g.length > 1) span.dataset.pieces = line.g.join("|");
@@ -46,40 +88,91 @@
     return span;
   };
 
-  const names = Object.fromEntries(omni.labels.legend.map((item) => [item.key, item]));
+  const names = Object.fromEntries(omni.labels.legend.map(item => [item.key, item]));
   const tip = el("div", { class: "omni-tip", role: "tooltip", id: "omni-tip", hidden: true });
   const row = (label, value) => el("div", { class: "tip-row" }, el("span", {}, label), el("b", {}, value));
 
   // What a token without text is: the end of the answer, or bytes that wait for the rest of their character.
   const nameless = (line, answer) => {
     if (line.k === "x") return "(the end, or part of a character)";
-    const last = answer.tokens.findLast((one) => one.k === "t");
-    return line === last && answer.end?.finish === "end" ? "(the end of the answer)" : "(part of a character)";
+    const last = answer.tokens.findLast(one => one.k === "t");
+    return line === last && answer.end?.finish === "end"
+      ? "(the end of the answer)"
+      : "(part of a character)";
   };
 
   // Where the text went on like this before.
-  const origins = (answer) => ({ prompt: answer.first === false ? "the chat so far" : "your message", answer: "this answer", earlier: "an earlier answer" });
-  omni.matched = ([length, origin], answer) => `matches ${omni.plural(length, "token")} of ${origins(answer)[origin]}`;
+  const origins = answer => ({
+    prompt: answer.first === false ? "the chat so far" : "your message",
+    answer: "this answer",
+    earlier: "an earlier answer",
+  });
+  omni.matched = ([length, origin], answer) =>
+    `matches ${omni.plural(length, "token")} of ${origins(answer)[origin]}`;
 
   omni.showTip = (span, answer) => {
     const line = answer.tokens[+span.dataset.i];
     if (!line) return;
     const discarded = line.k === "x";
-    const percent = (x) => (x === undefined || x === null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3));
+    const percent = x =>
+      x === undefined || x === null ? null : x > 0 && x < 0.001 ? x.toPrecision(2) : x.toFixed(3);
     const title = discarded ? (line.j ? "a wrong guess" : "a guess nobody judged") : names[line.s].title;
-    const rows = [row("token", visible(line.t) || nameless(line, answer)), row("id", String(line.i)), row("round · position", `${line.r + 1} · ${line.n + 1}`)];
+    const rows = [
+      row("token", visible(line.t) || nameless(line, answer)),
+      row("id", String(line.i)),
+      row("round · position", `${line.r + 1} · ${line.n + 1}`),
+    ];
     const { temperature, top_p = 1, top_k = 0, min_p = 0, repetition_penalty = 1 } = answer.meta;
     const plain = temperature === 1 && top_p === 1 && !top_k && !min_p && repetition_penalty === 1; // else p is of the model itself, and q of what the settings make of it
-    if (!discarded || line.j) rows.push(row(plain ? "the big model's probability, p" : "the big model's, at temperature 1", percent(line.p) ?? "–"));
-    if (percent(line.q)) rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
+    if (!discarded || line.j)
+      rows.push(
+        row(
+          plain ? "the big model's probability, p" : "the big model's, at temperature 1",
+          percent(line.p) ?? "–",
+        ),
+      );
+    if (percent(line.q))
+      rows.push(row(plain ? "the small model's, q" : "the small model's", percent(line.q)));
     const greedy = temperature === 0; // then p and q decide nothing
-    if (percent(line.a) && greedy) rows.push(row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"));
+    if (percent(line.a) && greedy)
+      rows.push(
+        row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"),
+      );
     if (line.m) rows.push(row("copied", omni.matched(line.m, answer)));
-    if (percent(line.a) && !greedy) rows.push(row(plain && answer.meta.method !== "string-exact-match" ? (line.m ? "chance to be kept, p" : "chance to be kept, min(1, p/q)") : "chance to be kept", percent(line.a)));
-    if (line.g?.length) rows.push(row("the small model's pieces", line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | ")));
+    if (percent(line.a) && !greedy)
+      rows.push(
+        row(
+          plain && answer.meta.method !== "string-exact-match"
+            ? line.m
+              ? "chance to be kept, p"
+              : "chance to be kept, min(1, p/q)"
+            : "chance to be kept",
+          percent(line.a),
+        ),
+      );
+    if (line.g?.length)
+      rows.push(
+        row(
+          "the small model's pieces",
+          line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | "),
+        ),
+      );
     const by = line.s === "copied" ? "Copied from the text before" : "The small model guessed it";
-    const help = discarded ? (line.j ? `${by}, and the big one wrote something else (“rejected”).` : `${line.s === "copied" ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`) : names[line.s].help;
-    tip.replaceChildren(el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i", { class: "swatch" }), title), ...rows, el("p", {}, help));
+    const help = discarded
+      ? line.j
+        ? `${by}, and the big one wrote something else (“rejected”).`
+        : `${line.s === "copied" ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`
+      : names[line.s].help;
+    tip.replaceChildren(
+      el(
+        "div",
+        { class: `tip-title s-${discarded ? "discarded" : line.s}` },
+        el("i", { class: "swatch" }),
+        title,
+      ),
+      ...rows,
+      el("p", {}, help),
+    );
     if (!tip.isConnected) document.body.append(tip);
     tip.hidden = false;
     const box = [...span.getClientRects()].pop() || span.getBoundingClientRect();
@@ -99,24 +192,34 @@
   // Delegated: hover, tap, focus and arrow keys on one answer's tokens. A step that scrolls must not hide what it shows. What comes to lie
   // under a pointer at rest is not pointed at: browsers report that like a move, at the place of the last one.
   const STILL = 300;
-  let still = 0, rest = "";
-  const place = (event) => `${event.clientX} ${event.clientY}`;
-  for (const kind of ["pointermove", "pointerdown", "pointerup"]) document.addEventListener(kind, (event) => { rest = place(event); });
+  let still = 0,
+    rest = "";
+  const place = event => `${event.clientX} ${event.clientY}`;
+  for (const kind of ["pointermove", "pointerdown", "pointerup"])
+    document.addEventListener(kind, event => {
+      rest = place(event);
+    });
   omni.watchTokens = (box, answer, announce) => {
-    const at = (event) => event.target.closest?.(".tok, .gone");
+    const at = event => event.target.closest?.(".tok, .gone");
     const plain = () => box.closest("[data-view]")?.dataset.view === "text";
-    const show = (span) => { if (span && !plain()) omni.showTip(span, answer); };
-    box.addEventListener("pointermove", (event) => {
+    const show = span => {
+      if (span && !plain()) omni.showTip(span, answer);
+    };
+    box.addEventListener("pointermove", event => {
       const span = event.pointerType !== "touch" && place(event) !== rest ? at(event) : null;
       if (span && (tip.hidden || !span.classList.contains("at"))) show(span);
     });
-    box.addEventListener("pointerout", (event) => { if (event.pointerType !== "touch") omni.hideTip(); });
-    box.addEventListener("click", (event) => show(at(event)));
+    box.addEventListener("pointerout", event => {
+      if (event.pointerType !== "touch") omni.hideTip();
+    });
+    box.addEventListener("click", event => show(at(event)));
     box.addEventListener("blur", omni.hideTip);
-    box.addEventListener("keydown", (event) => {
-      const spans = [...box.querySelectorAll(".tok, .gone")].filter((span) => span.offsetParent !== null);
-      const here = spans.findIndex((span) => span.classList.contains("at"));
-      const go = { ArrowRight: here + 1, ArrowLeft: here < 0 ? 0 : here - 1, Home: 0, End: spans.length - 1 }[event.key];
+    box.addEventListener("keydown", event => {
+      const spans = [...box.querySelectorAll(".tok, .gone")].filter(span => span.offsetParent !== null);
+      const here = spans.findIndex(span => span.classList.contains("at"));
+      const go = { ArrowRight: here + 1, ArrowLeft: here < 0 ? 0 : here - 1, Home: 0, End: spans.length - 1 }[
+        event.key
+      ];
       if (go === undefined || plain()) return;
       event.preventDefault();
       const span = spans[Math.min(Math.max(go, 0), spans.length - 1)];
@@ -128,11 +231,19 @@
       announce(`${line.t.trim() || visible(line.t)}: ${tip.firstChild.textContent}`);
     });
   };
-  document.addEventListener("keydown", (event) => {
+  document.addEventListener("keydown", event => {
     if (event.key !== "Escape" || tip.hidden) return;
     event.preventDefault(); // it closes the tooltip, and stops no answer
     omni.hideTip();
   });
-  document.addEventListener("scroll", () => { if (performance.now() > still) omni.hideTip(); }, true);
-  document.addEventListener("pointerdown", (event) => { if (!event.target.closest?.(".tok, .gone")) omni.hideTip(); });
+  document.addEventListener(
+    "scroll",
+    () => {
+      if (performance.now() > still) omni.hideTip();
+    },
+    true,
+  );
+  document.addEventListener("pointerdown", event => {
+    if (!event.target.closest?.(".tok, .gone")) omni.hideTip();
+  });
 })();

@@ -1,45 +1,112 @@
 // Which chat is open, and what of it the browser keeps: after each answer it is written, a reload or another tab's work brings it back.
 (() => {
   const { chat, chats } = omni;
-  const KEEP_TURNS = 60, KEEP_LINES = 1_200_000, KEEP_TEXT = 40_000; // of a chat: answers, characters of tokens, characters of a question
+  const KEEP_TURNS = 60,
+    KEEP_LINES = 1_200_000,
+    KEEP_TEXT = 40_000; // of a chat: answers, characters of tokens, characters of a question
 
   // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
-  const META = ["method", "version", "line", "topic", "target", "drafter", "temperature", "top_p", "top_k", "min_p", "repetition_penalty"];
-  const kept = (turns) => {
+  const META = [
+    "method",
+    "version",
+    "line",
+    "topic",
+    "target",
+    "drafter",
+    "temperature",
+    "top_p",
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+  ];
+  const kept = turns => {
     let room = KEEP_LINES;
-    return turns.slice(-KEEP_TURNS).reverse().map(({ run, user, system, answer }) => {
-      const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
-      room -= lines.length;
-      const about = Object.fromEntries(META.filter((name) => meta[name] !== undefined).map((name) => [name, meta[name]]));
-      return { run, user: user.slice(0, KEEP_TEXT), system, text, blocks: [...blocks, ...open], read, figures, counts, context, error, meta: about, finish: end?.finish ?? answer.finish, ended: Boolean(end) || answer.finish !== undefined, stopped: Boolean(meta.stopped), lines: room > 0 ? lines : "" };
-    }).reverse();
+    return turns
+      .slice(-KEEP_TURNS)
+      .reverse()
+      .map(({ run, user, system, answer }) => {
+        const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
+        room -= lines.length;
+        const about = Object.fromEntries(
+          META.filter(name => meta[name] !== undefined).map(name => [name, meta[name]]),
+        );
+        return {
+          run,
+          user: user.slice(0, KEEP_TEXT),
+          system,
+          text,
+          blocks: [...blocks, ...open],
+          read,
+          figures,
+          counts,
+          context,
+          error,
+          meta: about,
+          finish: end?.finish ?? answer.finish,
+          ended: Boolean(end) || answer.finish !== undefined,
+          stopped: Boolean(meta.stopped),
+          lines: room > 0 ? lines : "",
+        };
+      })
+      .reverse();
   };
-  const revive = (item) => {
+  const revive = item => {
     if (typeof item?.user !== "string") return null;
     const answer = omni.newAnswer();
     if (item.lines) omni.readLines(answer, item.lines);
-    else if (item.text) omni.readLines(answer, JSON.stringify({ k: "t", i: 0, t: String(item.text), s: "plain", r: 0, n: 0, p: null })), (answer.lines = "");
+    else if (item.text)
+      (omni.readLines(
+        answer,
+        JSON.stringify({ k: "t", i: 0, t: String(item.text), s: "plain", r: 0, n: 0, p: null }),
+      ),
+        (answer.lines = ""));
     if (Array.isArray(item.blocks)) Object.assign(answer, { blocks: item.blocks, read: item.read ?? 0 });
-    Object.assign(answer, { figures: answer.figures ?? item.figures, counts: answer.counts ?? item.counts, context: answer.context ?? item.context ?? null, error: answer.error ?? item.error, meta: { ...item.meta, ...answer.meta }, finish: item.finish });
+    Object.assign(answer, {
+      figures: answer.figures ?? item.figures,
+      counts: answer.counts ?? item.counts,
+      context: answer.context ?? item.context ?? null,
+      error: answer.error ?? item.error,
+      meta: { ...item.meta, ...answer.meta },
+      finish: item.finish,
+    });
     if (!item.ended && !answer.error) answer.meta[item.stopped ? "stopped" : "cut"] = true;
-    return { run: item.run ?? omni.random(), user: item.user, system: item.system ?? "", answer, state: "done" };
+    return {
+      run: item.run ?? omni.random(),
+      user: item.user,
+      system: item.system ?? "",
+      answer,
+      state: "done",
+    };
   };
-  const turnsOf = (items) => items.map(revive).filter(Boolean);
+  const turnsOf = items => items.map(revive).filter(Boolean);
 
   let wrote = 0; // when this tab wrote the open chat, 0 for not yet
   const CROSSED = 5000; // what two tabs write within so many milliseconds may cross: each learns of the other's a little later
   // ── the open chat ───────────────────────────────────────────────────────────────────────────────────────────
-  const named = (text) => { const line = text.trim().split("\n", 1)[0]; return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line; };
+  const named = text => {
+    const line = text.trim().split("\n", 1)[0];
+    return line.length > 60 ? `${line.slice(0, 59).trimEnd()}…` : line;
+  };
   const open = (facts, turns) => {
-    chat.now = { id: facts.id, name: facts.name ?? "", named: Boolean(facts.named), system: facts.system ?? "" };
+    chat.now = {
+      id: facts.id,
+      name: facts.name ?? "",
+      named: Boolean(facts.named),
+      system: facts.system ?? "",
+    };
     chat.known = facts.at ?? 0;
     wrote = 0;
     chats.opened(chat.now.id);
     chat.drawFacts();
     chat.show(turns);
   };
-  chat.fresh = () => { if (!chat.busy()) { omni.clearLesson?.(); open({ id: omni.random() }, []); } }; // what was taught would hide the examples
-  chat.switchTo = (id) => {
+  chat.fresh = () => {
+    if (!chat.busy()) {
+      omni.clearLesson?.();
+      open({ id: omni.random() }, []);
+    }
+  }; // what was taught would hide the examples
+  chat.switchTo = id => {
     const facts = chats.facts(id);
     if (!chat.busy() && facts) open(facts, turnsOf(chats.turns(id)));
   };
@@ -48,9 +115,11 @@
     chat.drawFacts();
   };
   chat.keep = () => {
-    const { now, turns } = chat, stored = chats.facts(now.id);
+    const { now, turns } = chat,
+      stored = chats.facts(now.id);
     if (!turns.length && !now.system.trim() && !stored) return;
-    if (stored && stored.at !== chat.known) { // another tab went on with it: neither writes over the other's
+    if (stored && stored.at !== chat.known) {
+      // another tab went on with it: neither writes over the other's
       now.id = omni.random();
       chats.opened(now.id);
       chat.say("Another tab went on with this chat, so this one is kept as a chat of its own.");
@@ -59,20 +128,26 @@
     const { at, dropped, kept: written } = chats.write(now, kept(turns));
     if (written) chat.known = wrote = at;
     if (!written) chat.say("This browser has no room for this chat; export it if you want to keep it.");
-    else if (dropped.length) chat.say(`There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`);
+    else if (dropped.length)
+      chat.say(
+        `There was no more room, so the oldest ${dropped.length === 1 ? `chat was dropped: “${dropped[0]}”` : `${dropped.length} chats were dropped`}.`,
+      );
     chat.drawList();
   };
   // Chats of versions that kept one alone become chats like the others.
   const takeOver = () => {
     for (const items of chats.old()) {
       const turns = turnsOf(items);
-      if (turns.length) chats.write({ id: omni.random(), name: named(turns[0].user), named: false, system: "" }, kept(turns));
+      if (turns.length)
+        chats.write({ id: omni.random(), name: named(turns[0].user), named: false, system: "" }, kept(turns));
     }
   };
   chat.restore = () => {
     takeOver();
-    const id = chats.opened() ?? chats.list()[0]?.id, facts = id ? chats.facts(id) : null;
-    if (facts) chat.switchTo(id); else open({ id: id ?? omni.random() }, []);
+    const id = chats.opened() ?? chats.list()[0]?.id,
+      facts = id ? chats.facts(id) : null;
+    if (facts) chat.switchTo(id);
+    else open({ id: id ?? omni.random() }, []);
   };
   // Everything that this browser keeps of chats, and what is on the page.
   chat.forget = () => {
@@ -81,12 +156,23 @@
     if (chat.parts) chat.fresh();
     chat.drawList();
   };
-  window.addEventListener("pagehide", () => { if (chat.busy()) chat.keep(); });
+  window.addEventListener("pagehide", () => {
+    if (chat.busy()) chat.keep();
+  });
   chats.listen((id, there) => {
     chat.drawList();
     if (id !== chat.now.id || chat.busy() || !chat.parts) return;
-    const mine = chat.turns.at(-1), at = chats.facts(id)?.at;
-    if (there && mine && at !== chat.known && Date.now() - wrote < CROSSED && !chats.turns(id).some((turn) => turn.run === mine.run)) return chat.keep();
-    if (!there) chat.fresh(); else if (chats.facts(id)?.at !== chat.known || chats.facts(id)?.name !== chat.now.name) chat.switchTo(id);
+    const mine = chat.turns.at(-1),
+      at = chats.facts(id)?.at;
+    if (
+      there &&
+      mine &&
+      at !== chat.known &&
+      Date.now() - wrote < CROSSED &&
+      !chats.turns(id).some(turn => turn.run === mine.run)
+    )
+      return chat.keep();
+    if (!there) chat.fresh();
+    else if (chats.facts(id)?.at !== chat.known || chats.facts(id)?.name !== chat.now.name) chat.switchTo(id);
   });
 })();

@@ -2,8 +2,13 @@
 // to no chat, and go with the next question.
 (() => {
   const { el, chat } = omni;
-  const SHOWN = 3, WRITE = 900; // examples that stay, milliseconds in which an answer is written out
-  let box = null, title = null, list = null, act = null, done = 0;
+  const SHOWN = 3,
+    WRITE = 900; // examples that stay, milliseconds in which an answer is written out
+  let box = null,
+    title = null,
+    list = null,
+    act = null,
+    done = 0;
 
   const clear = (omni.clearLesson = () => {
     if (!box) return;
@@ -15,9 +20,18 @@
   const build = () => {
     clear();
     title = el("h3");
-    act = el("button", { type: "button", class: "link", onclick: () => (omni.players.teach.busy ? omni.players.teach.stop() : clear()) });
+    act = el("button", {
+      type: "button",
+      class: "link",
+      onclick: () => (omni.players.teach.busy ? omni.players.teach.stop() : clear()),
+    });
     list = el("div", { class: "lessons" });
-    box = el("section", { class: "lesson", "aria-label": "What is being taught" }, el("div", { class: "line" }, title, act), list);
+    box = el(
+      "section",
+      { class: "lesson", "aria-label": "What is being taught" },
+      el("div", { class: "line" }, title, act),
+      list,
+    );
     chat.parts.scroll.append(box);
     chat.parts.root.classList.add("lesson-shown");
     done = 0;
@@ -25,14 +39,23 @@
     box.scrollIntoView({ block: "nearest" }); // on a phone it stands a screen above the button
     toEnd();
   };
-  const toEnd = () => { const { scroll } = chat.parts; scroll.scrollTop = scroll.scrollHeight; };
+  const toEnd = () => {
+    const { scroll } = chat.parts;
+    scroll.scrollTop = scroll.scrollHeight;
+  };
   const write = (tokens, answer) => {
-    const rounds = Math.max(1, ...answer.tokens.map((line) => line.r + 1)), start = performance.now(), still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const rounds = Math.max(1, ...answer.tokens.map(line => line.r + 1)),
+      start = performance.now(),
+      still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     let at = 0;
-    const frame = (now) => {
+    const frame = now => {
       const until = still ? Infinity : ((now - start) / WRITE) * rounds;
-      const { scroll } = chat.parts, stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
-      while (at < answer.tokens.length && answer.tokens[at].r < until) { tokens.append(omni.tokenSpan(answer.tokens[at], at)); at += 1; }
+      const { scroll } = chat.parts,
+        stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+      while (at < answer.tokens.length && answer.tokens[at].r < until) {
+        tokens.append(omni.tokenSpan(answer.tokens[at], at));
+        at += 1;
+      }
       if (stick) toEnd();
       if (at < answer.tokens.length && tokens.isConnected) requestAnimationFrame(frame);
     };
@@ -47,17 +70,36 @@
     act.textContent = omni.players.teach.busy ? "Stop" : "Close";
     if (!s.lines || s.done === done) return;
     done = s.done;
-    const answer = omni.newAnswer(), tokens = el("div", { class: "toks", dir: "auto" });
+    const answer = omni.newAnswer(),
+      tokens = el("div", { class: "toks", dir: "auto" });
     omni.readLines(answer, s.lines);
     answer.meta = { version: s.version };
-    const f = s.figures, facts = [omni.plural(f.tokens ?? 0, "token"), f.block_efficiency == null ? null : `${omni.format(f.block_efficiency, "number")} tokens a step`, s.version ? `adapter v${s.version}` : "base drafter"];
+    const f = s.figures,
+      facts = [
+        omni.plural(f.tokens ?? 0, "token"),
+        f.block_efficiency == null ? null : `${omni.format(f.block_efficiency, "number")} tokens a step`,
+        s.version ? `adapter v${s.version}` : "base drafter",
+      ];
     omni.watchTokens(tokens, answer, chat.announce);
-    list.append(el("article", {}, el("p", { class: "asked" }, s.prompt), tokens, el("p", { class: "small" }, facts.filter(Boolean).join(" · "))));
+    list.append(
+      el(
+        "article",
+        {},
+        el("p", { class: "asked" }, s.prompt),
+        tokens,
+        el("p", { class: "small" }, facts.filter(Boolean).join(" · ")),
+      ),
+    );
     while (list.children.length > SHOWN) list.firstChild.remove();
-    for (const line of answer.tokens) { const key = line.k === "x" ? "discarded" : line.s; chat.taught[key] = (chat.taught[key] ?? 0) + 1; }
+    for (const line of answer.tokens) {
+      const key = line.k === "x" ? "discarded" : line.s;
+      chat.taught[key] = (chat.taught[key] ?? 0) + 1;
+    }
     chat.notify();
     toEnd();
     write(tokens, answer);
   };
-  chat.listeners.push(() => { if (chat.busy()) clear(); });
+  chat.listeners.push(() => {
+    if (chat.busy()) clear();
+  });
 })();

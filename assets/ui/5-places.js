@@ -3,16 +3,21 @@
 (() => {
   const { el, labels } = omni;
   const TABS = ["chat", "adaptation", "compare", "history"];
-  const button = (name) => document.getElementById(`omni-tab-${name}-button`);
-  const asked = () => { const name = location.hash.slice(1).replace(/^answer-.*/, "history"); return TABS.includes(name) ? name : TABS[0]; };
-  const shown = () => TABS.find((name) => button(name)?.getAttribute("aria-selected") === "true") ?? TABS[0];
+  const button = name => document.getElementById(`omni-tab-${name}-button`);
+  const asked = () => {
+    const name = location.hash.slice(1).replace(/^answer-.*/, "history");
+    return TABS.includes(name) ? name : TABS[0];
+  };
+  const shown = () => TABS.find(name => button(name)?.getAttribute("aria-selected") === "true") ?? TABS[0];
 
-  omni.goTo = (name) => { if (shown() !== name) button(name)?.click(); };
-  document.addEventListener("click", (event) => {
-    const name = TABS.find((one) => event.target.closest?.(`#omni-tab-${one}-button`));
+  omni.goTo = name => {
+    if (shown() !== name) button(name)?.click();
+  };
+  document.addEventListener("click", event => {
+    const name = TABS.find(one => event.target.closest?.(`#omni-tab-${one}-button`));
     if (name && name !== asked()) history.pushState(null, "", `#${name}`);
   });
-  omni.linkTo = (place) => new URL(`#${place}`, location.href.split("#", 1)[0]).href;
+  omni.linkTo = place => new URL(`#${place}`, location.href.split("#", 1)[0]).href;
 
   // #example-even-or-odd asks that example in a chat of its own, once: a reload does not ask again. #answer-12 shows one answer of the history.
   const follow = () => {
@@ -27,21 +32,45 @@
   omni.followLink = follow;
   window.addEventListener("popstate", follow);
 
-  const toMessage = (event) => {
+  const toMessage = event => {
     event.preventDefault();
     omni.goTo("chat");
     document.getElementById("omni-message")?.focus();
   };
-  omni.widgets.brand = (host) => {
-    host.append(el("a", { class: "skip", href: "#omni-message", onclick: toMessage }, "Skip to the message box"), el("h1", {}, labels.title));
+  omni.widgets.brand = host => {
+    host.append(
+      el("a", { class: "skip", href: "#omni-message", onclick: toMessage }, "Skip to the message box"),
+      el("h1", {}, labels.title),
+    );
   };
 
-  omni.widgets.about = (host) => {
-    const { paper, code } = labels.about, base = new URL("v1", document.baseURI).href;
+  omni.widgets.about = host => {
+    const { paper, code } = labels.about,
+      base = new URL("v1", document.baseURI).href;
     const link = (title, href) => el("a", { href, target: "_blank", rel: "noopener" }, title);
     const text = `from openai import OpenAI\nclient = OpenAI(base_url="${base}", api_key="none")`;
-    host.append(el("span", {}, "The method: ", link(paper.title, paper.href)), ...(code ? [link("Code", code)] : []),
-      el("details", {}, el("summary", {}, "Use it from a program"), el("div", { class: "program" }, el("p", {}, "Any client of OpenAI's format talks to the same models at ", el("code", {}, base), ". The README lists what it takes."), el("pre", {}, text), omni.copyButton(() => text))));
+    host.append(
+      el("span", {}, "The method: ", link(paper.title, paper.href)),
+      ...(code ? [link("Code", code)] : []),
+      el(
+        "details",
+        {},
+        el("summary", {}, "Use it from a program"),
+        el(
+          "div",
+          { class: "program" },
+          el(
+            "p",
+            {},
+            "Any client of OpenAI's format talks to the same models at ",
+            el("code", {}, base),
+            ". The README lists what it takes.",
+          ),
+          el("pre", {}, text),
+          omni.copyButton(() => text),
+        ),
+      ),
+    );
     follow(); // mounted last, when the tabs are there
   };
 })();

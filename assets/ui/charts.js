@@ -9,7 +9,10 @@
     const look = () => {
       if (!host.isConnected) return clearInterval(clock);
       const now = visible();
-      if (now && (!was || (ms && Date.now() - last >= ms))) { last = Date.now(); act(); }
+      if (now && (!was || (ms && Date.now() - last >= ms))) {
+        last = Date.now();
+        act();
+      }
       was = now;
     };
     let last = 0;
@@ -22,7 +25,14 @@
     library ||= new Promise((done, failed) => {
       if (window.Plotly) return done(window.Plotly);
       const base = (window.gradio_config?.root || "").replace(/\/$/, "");
-      const script = el("script", { src: `${base}/${omni.labels.plotly}`, onload: () => done(window.Plotly), onerror: () => { library = null; failed(new Error("The charts could not be loaded. Reload the page.")); } });
+      const script = el("script", {
+        src: `${base}/${omni.labels.plotly}`,
+        onload: () => done(window.Plotly),
+        onerror: () => {
+          library = null;
+          failed(new Error("The charts could not be loaded. Reload the page."));
+        },
+      });
       document.head.append(script);
     });
     return library;
@@ -31,37 +41,96 @@
   const drawn = new Map(); // host → figure
   let resets = 0; // a new number makes plotly forget the reader's zoom
   const touch = matchMedia("(pointer: coarse)").matches;
-  const put = async (host) => {
+  const put = async host => {
     const figure = drawn.get(host);
     let Plotly;
-    try { Plotly = await load(); } catch (error) { host.textContent = error.message; return; }
+    try {
+      Plotly = await load();
+    } catch (error) {
+      host.textContent = error.message;
+      return;
+    }
     if (!host.isConnected || host.offsetParent === null || drawn.get(host) !== figure) return; // hidden, or newer data came meanwhile
-    const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(), card = getComputedStyle(host).getPropertyValue("--o-card").trim(), text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
+    const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(),
+      card = getComputedStyle(host).getPropertyValue("--o-card").trim(),
+      text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
     const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
-    const layout = { ...given, autosize: true, uirevision: `${figure.layout.uirevision} ${resets}`, font: { ...given.font, color: ink, family: getComputedStyle(host).fontFamily, ...(innerWidth <= 800 ? { size: 14 } : {}) }, hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } } };
+    const layout = {
+      ...given,
+      autosize: true,
+      uirevision: `${figure.layout.uirevision} ${resets}`,
+      font: {
+        ...given.font,
+        color: ink,
+        family: getComputedStyle(host).fontFamily,
+        ...(innerWidth <= 800 ? { size: 14 } : {}),
+      },
+      hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } },
+    };
     if (touch) layout.dragmode = false; // a finger scrolls the page
-    await Plotly.react(host, figure.data, layout, { displayModeBar: false, responsive: false, doubleClick: "reset" });
-    if (!sizes.has(host)) { sizes.add(host); sizer.observe(host); }
+    await Plotly.react(host, figure.data, layout, {
+      displayModeBar: false,
+      responsive: false,
+      doubleClick: "reset",
+    });
+    if (!sizes.has(host)) {
+      sizes.add(host);
+      sizer.observe(host);
+    }
   };
   const sizes = new WeakSet();
-  const sizer = new ResizeObserver((entries) => {
+  const sizer = new ResizeObserver(entries => {
     for (const { target, contentRect } of entries) {
-      if (!target.isConnected) { sizer.unobserve(target); drawn.delete(target); continue; }
+      if (!target.isConnected) {
+        sizer.unobserve(target);
+        drawn.delete(target);
+        continue;
+      }
       if (!contentRect.width || !window.Plotly) continue;
       if (target.data) window.Plotly.Plots.resize(target);
     }
   });
-  omni.plot = (host, figure) => { drawn.set(host, figure); put(host); };
-  // A chart as a file for a paper: black on white whatever the page's colours, a picture of three times the size in points.
-  const WIDTH = 720, SIZE = 15;
-  omni.saveFigure = async (host, title, format) => {
-    const figure = structuredClone(drawn.get(host)), Plotly = await load(), ink = "#111827";
-    const layout = { ...figure.layout, width: WIDTH, height: Math.max(260, host.clientHeight + 60), title: { text: title, x: 0.01, xanchor: "left", font: { size: SIZE + 2 } }, margin: { l: 12, r: 60, t: 48, b: 52 }, font: { size: SIZE, color: ink, family: "Helvetica, Arial, sans-serif" }, paper_bgcolor: "#ffffff", plot_bgcolor: "#ffffff" };
-    for (const one of figure.data) if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
-    await Plotly.downloadImage({ data: figure.data, layout }, { format, width: layout.width, height: layout.height, scale: format === "png" ? 3 : 1, filename: `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}` });
+  omni.plot = (host, figure) => {
+    drawn.set(host, figure);
+    put(host);
   };
-  omni.plotAgain = () => { for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host); };
-  omni.resetZoom = () => { resets += 1; omni.plotAgain(); };
+  // A chart as a file for a paper: black on white whatever the page's colours, a picture of three times the size in points.
+  const WIDTH = 720,
+    SIZE = 15;
+  omni.saveFigure = async (host, title, format) => {
+    const figure = structuredClone(drawn.get(host)),
+      Plotly = await load(),
+      ink = "#111827";
+    const layout = {
+      ...figure.layout,
+      width: WIDTH,
+      height: Math.max(260, host.clientHeight + 60),
+      title: { text: title, x: 0.01, xanchor: "left", font: { size: SIZE + 2 } },
+      margin: { l: 12, r: 60, t: 48, b: 52 },
+      font: { size: SIZE, color: ink, family: "Helvetica, Arial, sans-serif" },
+      paper_bgcolor: "#ffffff",
+      plot_bgcolor: "#ffffff",
+    };
+    for (const one of figure.data)
+      if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
+    await Plotly.downloadImage(
+      { data: figure.data, layout },
+      {
+        format,
+        width: layout.width,
+        height: layout.height,
+        scale: format === "png" ? 3 : 1,
+        filename: `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}`,
+      },
+    );
+  };
+  omni.plotAgain = () => {
+    for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host);
+  };
+  omni.resetZoom = () => {
+    resets += 1;
+    omni.plotAgain();
+  };
   let dark = null;
   new MutationObserver(() => {
     const now = document.body.classList.contains("dark");
@@ -70,27 +139,37 @@
   }).observe(document.documentElement, { attributes: true, attributeFilter: ["class"], subtree: true });
 
   // Presses the hidden button that has just been given a file.
-  omni.pressDownload = (id) => {
-    const press = (tries) => {
-      const box = document.getElementById(id), link = box?.matches("a, button") ? box : box?.querySelector("a, button");
-      if (link) link.click(); else if (tries) setTimeout(() => press(tries - 1), 100);
+  omni.pressDownload = id => {
+    const press = tries => {
+      const box = document.getElementById(id),
+        link = box?.matches("a, button") ? box : box?.querySelector("a, button");
+      if (link) link.click();
+      else if (tries) setTimeout(() => press(tries - 1), 100);
     };
     setTimeout(() => press(20), 100);
   };
 
   // ── small pieces ────────────────────────────────────────────────────────────────────────────────────────────
-  omni.when = (iso) => {
+  omni.when = iso => {
     const at = new Date(iso);
     if (Number.isNaN(+at)) return String(iso ?? "–");
     const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
+    return at.toDateString() === new Date().toDateString()
+      ? clock
+      : `${at.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
   };
-  omni.methodTitle = (name) => omni.labels.methods[name]?.title ?? name;
+  omni.methodTitle = name => omni.labels.methods[name]?.title ?? name;
   omni.field = (label, control) => el("label", { class: "field" }, el("span", {}, label), control);
   omni.select = (label, options, value, onchange) => {
-    const box = el("select", { "aria-label": label, onchange: () => onchange(box.value) }, ...options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)));
+    const box = el(
+      "select",
+      { "aria-label": label, onchange: () => onchange(box.value) },
+      ...options.map(([key, title]) => el("option", { value: key, selected: key === value }, title)),
+    );
     return box;
   };
-  omni.th = (title, help = null, number = false) => el("th", { scope: "col", title: help, class: number ? "num" : null }, title);
-  omni.td = (value, number = false, extra = {}) => el("td", { ...extra, class: [number ? "num" : "", extra.class ?? ""].join(" ").trim() || null }, value);
+  omni.th = (title, help = null, number = false) =>
+    el("th", { scope: "col", title: help, class: number ? "num" : null }, title);
+  omni.td = (value, number = false, extra = {}) =>
+    el("td", { ...extra, class: [number ? "num" : "", extra.class ?? ""].join(" ").trim() || null }, value);
 })();

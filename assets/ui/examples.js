@@ -1,29 +1,93 @@
 // The hand-picked examples: cards in an empty chat, chips above the composer. Their order is fixed.
 (() => {
   const { el } = omni;
-  let list = [], place = null;
-  const names = { stories: "story", maths: "sum", howto: "how-to", explain: "explain", edit: "edit", summary: "summary", sql: "SQL", translate: "translate", page: "this page" };
-  const button = (one, style) => el("button", { type: "button", class: style, title: one.prompt, onclick: () => place.pick(one.prompt) }, el("small", {}, names[one.kind] ?? one.kind), el("span", {}, one.label));
+  let list = [],
+    place = null;
+  const names = {
+    stories: "story",
+    maths: "sum",
+    howto: "how-to",
+    explain: "explain",
+    edit: "edit",
+    summary: "summary",
+    sql: "SQL",
+    translate: "translate",
+    page: "this page",
+  };
+  const button = (one, style) =>
+    el(
+      "button",
+      { type: "button", class: style, title: one.prompt, onclick: () => place.pick(one.prompt) },
+      el("small", {}, names[one.kind] ?? one.kind),
+      el("span", {}, one.label),
+    );
   const draw = () => {
     if (!place) return;
-    place.chips.replaceChildren(...list.map((one) => button(one, "chip")));
+    place.chips.replaceChildren(...list.map(one => button(one, "chip")));
     // Four rounds, which come one after the other.
-    const demo = [[["There", "ngram"], [" was", "direct"], [" a", "direct"], [" fox", "corrected"]], [[" in", "direct"], [" the", "direct"], [" garden", "ngram"], [".", "bonus"]], [[" A", "corrected"]], [[" fox", "direct"], [" in", "copied"], [" the", "copied"], [" garden", "copied"], ["!", "corrected"]]];
+    const demo = [
+      [
+        ["There", "ngram"],
+        [" was", "direct"],
+        [" a", "direct"],
+        [" fox", "corrected"],
+      ],
+      [
+        [" in", "direct"],
+        [" the", "direct"],
+        [" garden", "ngram"],
+        [".", "bonus"],
+      ],
+      [[" A", "corrected"]],
+      [
+        [" fox", "direct"],
+        [" in", "copied"],
+        [" the", "copied"],
+        [" garden", "copied"],
+        ["!", "corrected"],
+      ],
+    ];
     place.empty.replaceChildren(
       el("h2", {}, omni.labels.subtitle),
-      el("p", { class: "demo toks", "aria-hidden": "true" }, ...demo.flatMap((round, at) => round.map(([text, source]) => el("span", { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` }, text)))),
-      el("div", { class: "cards" }, ...list.map((one) => button(one, "card"))));
+      el(
+        "p",
+        { class: "demo toks", "aria-hidden": "true" },
+        ...demo.flatMap((round, at) =>
+          round.map(([text, source]) =>
+            el("span", { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` }, text),
+          ),
+        ),
+      ),
+      el("div", { class: "cards" }, ...list.map(one => button(one, "card"))),
+    );
   };
-  const slug = (one) => one.label.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "");
+  const slug = one =>
+    one.label
+      .toLowerCase()
+      .replace(/[^a-z0-9]+/g, "-")
+      .replace(/^-+|-+$/g, "");
   omni.examples = {
-    set: (value) => { list = value; draw(); if (location.hash.startsWith("#example-")) omni.followLink?.(); },
-    place: (chips, empty, pick) => { place = { chips, empty, pick }; draw(); },
+    set: value => {
+      list = value;
+      draw();
+      if (location.hash.startsWith("#example-")) omni.followLink?.();
+    },
+    place: (chips, empty, pick) => {
+      place = { chips, empty, pick };
+      draw();
+    },
     ready: () => Boolean(list.length && place),
     // Its name in a link; undefined for a question that is no example.
-    named: (prompt) => { const one = list.find((item) => item.prompt === prompt); return one && slug(one); },
-    open: (name) => {
-      const one = list.find((item) => slug(item) === name);
-      if (!one) return omni.chat.say("The link names an example that there is not for this model. Choose another one.");
+    named: prompt => {
+      const one = list.find(item => item.prompt === prompt);
+      return one && slug(one);
+    },
+    open: name => {
+      const one = list.find(item => slug(item) === name);
+      if (!one)
+        return omni.chat.say(
+          "The link names an example that there is not for this model. Choose another one.",
+        );
       omni.chat.fresh();
       place.pick(one.prompt);
     },

@@ -2,85 +2,264 @@
 (() => {
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
-  const HELP = (s) => `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
+  const HELP = s =>
+    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (word pieces that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
   const LETTER = 7; // pixels, at the size of a phone's labels
-  const two = (x) => x.toFixed(x >= 10 ? 1 : 2);
+  const two = x => x.toFixed(x >= 10 ? 1 : 2);
 
   const picture = (s, width) => {
-    const points = s.points.filter((one) => one.steps != null), fresh = s.fresh?.steps ?? null;
-    const height = width > 460 ? 210 : 150, left = 26, right = 70, top = 18, bottom = 22;
-    const most = Math.max(4, ...points.map((one) => one.examples), ...s.marks.map((one) => one.x));
-    const values = [1, fresh ?? 1, ...points.map((one) => one.steps)], high = Math.max(1.5, ...values) * 1.08, low = 0.9;
-    const x = (n) => left + (n / most) * (width - left - right), y = (v) => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
+    const points = s.points.filter(one => one.steps != null),
+      fresh = s.fresh?.steps ?? null;
+    const height = width > 460 ? 210 : 150,
+      left = 26,
+      right = 70,
+      top = 18,
+      bottom = 22;
+    const most = Math.max(4, ...points.map(one => one.examples), ...s.marks.map(one => one.x));
+    const values = [1, fresh ?? 1, ...points.map(one => one.steps)],
+      high = Math.max(1.5, ...values) * 1.08,
+      low = 0.9;
+    const x = n => left + (n / most) * (width - left - right),
+      y = v => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
     const last = points.at(-1);
     const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured yet" : `fresh ${two(fresh)}`}${last ? `, after ${omni.plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
-    const made = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "curve", role: "img", "aria-label": label });
-    const write = (text, px, py, cls, anchor = "start") => { const node = svg("text", { x: px, y: py, class: cls, "text-anchor": anchor }); node.textContent = text; made.append(node); };
-    const across = (v, cls) => made.append(svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: cls }));
-    for (let v = 1; v <= high; v += high > 5 ? 2 : high > 2.5 ? 1 : 0.5) { if (v > 1) across(v, "grid"); write(String(v), left - 7, y(v) + 4, "tick", "end"); }
-    across(1, "plain"); write("1 = no guessing", left + 3, y(1) - 4, "tick");
-    for (const n of [0, Math.round(most / 2), most]) write(`${n}${n === most ? " examples" : ""}`, x(n), height - 6, "tick", n === 0 ? "start" : n === most ? "end" : "middle");
+    const made = svg("svg", {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      class: "curve",
+      role: "img",
+      "aria-label": label,
+    });
+    const write = (text, px, py, cls, anchor = "start") => {
+      const node = svg("text", { x: px, y: py, class: cls, "text-anchor": anchor });
+      node.textContent = text;
+      made.append(node);
+    };
+    const across = (v, cls) =>
+      made.append(svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: cls }));
+    for (let v = 1; v <= high; v += high > 5 ? 2 : high > 2.5 ? 1 : 0.5) {
+      if (v > 1) across(v, "grid");
+      write(String(v), left - 7, y(v) + 4, "tick", "end");
+    }
+    across(1, "plain");
+    write("1 = no guessing", left + 3, y(1) - 4, "tick");
+    for (const n of [0, Math.round(most / 2), most])
+      write(
+        `${n}${n === most ? " examples" : ""}`,
+        x(n),
+        height - 6,
+        "tick",
+        n === 0 ? "start" : n === most ? "end" : "middle",
+      );
     for (const mark of s.marks) {
-      if (mark.kind === "swap") { made.append(svg("path", { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" }, title(`${mark.label} drafts now`))); continue; }
-      made.append(svg("line", { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind }, title(mark.label)));
+      if (mark.kind === "swap") {
+        made.append(
+          svg(
+            "path",
+            { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" },
+            title(`${mark.label} drafts now`),
+          ),
+        );
+        continue;
+      }
+      made.append(
+        svg(
+          "line",
+          { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind },
+          title(mark.label),
+        ),
+      );
       if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "rollback", "middle");
     }
     let until = Infinity; // the newest topic is named, and those before it whose names do not run into the one behind
-    for (const mark of s.marks.filter((one) => one.kind === "topic").reverse()) {
-      const long = LETTER * mark.label.length, from = Math.min(Math.max(x(mark.x) - long / 2, 2), width - right - long);
+    for (const mark of s.marks.filter(one => one.kind === "topic").reverse()) {
+      const long = LETTER * mark.label.length,
+        from = Math.min(Math.max(x(mark.x) - long / 2, 2), width - right - long);
       if (from + long > until) continue;
       write(mark.label, from, top - 7, "topic");
       until = from - LETTER;
     }
-    if (fresh != null) { across(fresh, "fresh"); write(`fresh ${two(fresh)}`, width - right + 4, y(fresh) + 4, "freshname"); }
+    if (fresh != null) {
+      across(fresh, "fresh");
+      write(`fresh ${two(fresh)}`, width - right + 4, y(fresh) + 4, "freshname");
+    }
     if (points.length) {
-      const path = [...(fresh == null ? [] : [[x(0), y(fresh)]]), ...points.map((one) => [x(one.examples), y(one.steps)])];
-      made.append(svg("polyline", { points: path.map((one) => one.join(",")).join(" "), class: "learned" }));
-      for (const one of points) made.append(svg("circle", { cx: x(one.examples), cy: y(one.steps), r: one === last ? 4 : 2, class: one.rolled_back ? "gone" : "learned" }, title(`v${one.version}: ${two(one.steps)} tokens per step after ${omni.plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`)));
-      const clear = fresh != null && Math.abs(y(last.steps) - y(fresh)) < 13 ? y(fresh) + (last.steps >= fresh ? -11 : 17) : y(last.steps) + 4;
-      write(`${s.today && s.today.version === last.version ? "today" : `v${last.version}`} ${two(last.steps)}`, width - right + 4, clear, "todayname");
+      const path = [
+        ...(fresh == null ? [] : [[x(0), y(fresh)]]),
+        ...points.map(one => [x(one.examples), y(one.steps)]),
+      ];
+      made.append(svg("polyline", { points: path.map(one => one.join(",")).join(" "), class: "learned" }));
+      for (const one of points)
+        made.append(
+          svg(
+            "circle",
+            {
+              cx: x(one.examples),
+              cy: y(one.steps),
+              r: one === last ? 4 : 2,
+              class: one.rolled_back ? "gone" : "learned",
+            },
+            title(
+              `v${one.version}: ${two(one.steps)} tokens per step after ${omni.plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`,
+            ),
+          ),
+        );
+      const clear =
+        fresh != null && Math.abs(y(last.steps) - y(fresh)) < 13
+          ? y(fresh) + (last.steps >= fresh ? -11 : 17)
+          : y(last.steps) + 4;
+      write(
+        `${s.today && s.today.version === last.version ? "today" : `v${last.version}`} ${two(last.steps)}`,
+        width - right + 4,
+        clear,
+        "todayname",
+      );
     }
     return made;
   };
-  const title = (text) => { const node = svg("title", {}); node.textContent = text; return node; };
+  const title = text => {
+    const node = svg("title", {});
+    node.textContent = text;
+    return node;
+  };
 
-  const newest = (s) => s.today ?? s.points.filter((one) => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
-  const sentence = (s) => {
-    const now = newest(s), fresh = s.fresh;
-    if (!now?.version || now.steps == null) return [el("b", {}, fresh ? two(fresh.steps) : "…"), fresh ? ` tokens per step of the big model with the fresh drafter. ${s.points.length && s.today ? "What it had learned here was taken back." : "It has learned nothing here yet."}` : " being measured while nobody waits."];
+  const newest = s => s.today ?? s.points.filter(one => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
+  const sentence = s => {
+    const now = newest(s),
+      fresh = s.fresh;
+    if (!now?.version || now.steps == null)
+      return [
+        el("b", {}, fresh ? two(fresh.steps) : "…"),
+        fresh
+          ? ` tokens per step of the big model with the fresh drafter. ${s.points.length && s.today ? "What it had learned here was taken back." : "It has learned nothing here yet."}`
+          : " being measured while nobody waits.",
+      ];
     const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
     if (fresh?.steps == null) return parts;
-    const change = now.steps - fresh.steps, size = Math.round((100 * change) / fresh.steps);
+    const change = now.steps - fresh.steps,
+      size = Math.round((100 * change) / fresh.steps);
     parts.push(`, ${two(fresh.steps)} when fresh`);
-    if (size) parts.push(" ", el("span", { class: `gap ${change > 0 ? "good" : "bad"}`, title: `${s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`} against the fresh drafter, on the same recorded answers of this topic` }, `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`));
+    if (size)
+      parts.push(
+        " ",
+        el(
+          "span",
+          {
+            class: `gap ${change > 0 ? "good" : "bad"}`,
+            title: `${s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`} against the fresh drafter, on the same recorded answers of this topic`,
+          },
+          `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`,
+        ),
+      );
     return parts;
   };
 
   omni.widgets.hero = (host, { trigger }) => {
-    let state = null, pick = null, drawn = "";
+    let state = null,
+      pick = null,
+      drawn = "";
     const draw = () => {
       const s = state;
       if (!s) return;
       const share = (one, key) => (one?.[key] == null ? "–" : omni.format(one[key], "percent"));
       const known = s.taught && (s.fresh || s.points.length);
-      const head = el("h3", { title: known ? HELP(s) : null }, s.taught ? `Learning “${s.label}”` : "Learning");
+      const head = el(
+        "h3",
+        { title: known ? HELP(s) : null },
+        s.taught ? `Learning “${s.label}”` : "Learning",
+      );
       const places = JSON.stringify([s.topics, s.names, s.chosen]);
-      if (places !== drawn) pick = s.topics.length > 1 || s.chosen ? omni.select("Topic of the curve", [["", "newest topic"], ...s.topics.map((name) => [name, s.names[name] ?? name])], s.chosen, (name) => { hero.wanted = name; trigger("look"); }) : null;
+      if (places !== drawn)
+        pick =
+          s.topics.length > 1 || s.chosen
+            ? omni.select(
+                "Topic of the curve",
+                [["", "newest topic"], ...s.topics.map(name => [name, s.names[name] ?? name])],
+                s.chosen,
+                name => {
+                  hero.wanted = name;
+                  trigger("look");
+                },
+              )
+            : null;
       drawn = places;
       const held = pick && pick.contains(document.activeElement); // the picker lives on, for somebody may be choosing in it
       const now = newest(s);
-      const words = known ? sentence(s)
-        : [!s.learns ? "Learning is switched off, so there is no curve." : !s.replays ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve." : s.taught ? "The first measurement of this topic comes as soon as nobody waits." : s.topics.length ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned." : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after."];
+      const words = known
+        ? sentence(s)
+        : [
+            !s.learns
+              ? "Learning is switched off, so there is no curve."
+              : !s.replays
+                ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve."
+                : s.taught
+                  ? "The first measurement of this topic comes as soon as nobody waits."
+                  : s.topics.length
+                    ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned."
+                    : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.",
+          ];
       host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
-      host.replaceChildren(el("div", { class: "line" }, head, pick), el("p", { class: known ? "now" : "small" }, ...words), ...(known ? [box] : []),
-        ...(known ? [el("p", { class: "small legendline" }, el("span", { title: HELP(s) }, s.measuring ? "measuring the newest version…" : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`), ...["swap", "rollback", "topic"].filter((kind) => s.marks.some((one) => one.kind === kind)).map((kind) => el("span", { class: `key ${kind}` }, { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind])))] : []),
-        ...(known ? [el("p", { class: "small omni-expert", title: "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable" }, `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`)] : []));
+      host.replaceChildren(
+        el("div", { class: "line" }, head, pick),
+        el("p", { class: known ? "now" : "small" }, ...words),
+        ...(known ? [box] : []),
+        ...(known
+          ? [
+              el(
+                "p",
+                { class: "small legendline" },
+                el(
+                  "span",
+                  { title: HELP(s) },
+                  s.measuring
+                    ? "measuring the newest version…"
+                    : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`,
+                ),
+                ...["swap", "rollback", "topic"]
+                  .filter(kind => s.marks.some(one => one.kind === kind))
+                  .map(kind =>
+                    el(
+                      "span",
+                      { class: `key ${kind}` },
+                      { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind],
+                    ),
+                  ),
+              ),
+            ]
+          : []),
+        ...(known
+          ? [
+              el(
+                "p",
+                {
+                  class: "small omni-expert",
+                  title:
+                    "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable",
+                },
+                `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`,
+              ),
+            ]
+          : []),
+      );
       if (held) (pick.querySelector("select") ?? pick).focus();
       if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));
     };
     let width = 0;
-    new ResizeObserver(([entry]) => { const now = Math.round(entry.contentRect.width); if (Math.abs(now - width) > 4) { width = now; draw(); } }).observe(host);
-    return { update: (value) => { state = JSON.parse(value); host.dataset.topic = state.topic; draw(); } };
+    new ResizeObserver(([entry]) => {
+      const now = Math.round(entry.contentRect.width);
+      if (Math.abs(now - width) > 4) {
+        width = now;
+        draw();
+      }
+    }).observe(host);
+    return {
+      update: value => {
+        state = JSON.parse(value);
+        host.dataset.topic = state.topic;
+        draw();
+      },
+    };
   };
 })();

@@ -5,55 +5,169 @@
   omni.resting = ""; // why nothing is learned at the moment
 
   omni.widgets.trainer = (host, { trigger }) => {
-    const button = (title, name, style = "") => el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
+    const button = (title, name, style = "") =>
+      el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
     const warning = el("p", { class: "alert", role: "alert", hidden: true });
-    const head = el("h3", {}, "In the background"), dot = el("i", { class: "dot", "aria-hidden": "true" }), state = el("b"), why = el("p", { class: "small" }), facts = el("p", { class: "small facts" });
-    const plain = el("p", { class: "small", role: "status", hidden: true }), ahead = el("p", { class: "small ahead omni-expert" }), numbers = el("dl", { class: "numbers omni-expert" });
+    const head = el("h3", {}, "In the background"),
+      dot = el("i", { class: "dot", "aria-hidden": "true" }),
+      state = el("b"),
+      why = el("p", { class: "small" }),
+      facts = el("p", { class: "small facts" });
+    const plain = el("p", { class: "small", role: "status", hidden: true }),
+      ahead = el("p", { class: "small ahead omni-expert" }),
+      numbers = el("dl", { class: "numbers omni-expert" });
     const acts = el("div", { class: "acts" });
-    const really = el("div", { class: "really", role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
-    const pause = button("Pause", "pause"), resume = button("Resume", "resume");
-    really.addEventListener("keydown", (event) => { if (event.key === "Escape") { event.preventDefault(); closeReally(); } });
-    const closeReally = () => { really.hidden = true; reset.hidden = false; reset.focus(); };
-    const reset = el("button", { type: "button", onclick: () => {
-      really.firstChild.textContent = omni.visitor.guest ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay." : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
-      really.hidden = false; reset.hidden = true; really.querySelector("button").focus();
-    } }, "Reset");
-    really.append(el("p", { class: "small" }),
-      el("div", { class: "acts" }, el("button", { type: "button", class: "danger", onclick: () => { trigger("reset"); closeReally(); } }, "Yes, reset"), el("button", { type: "button", onclick: closeReally }, "Keep it")));
+    const really = el("div", {
+      class: "really",
+      role: "alertdialog",
+      "aria-label": "Reset the drafter?",
+      hidden: true,
+    });
+    const pause = button("Pause", "pause"),
+      resume = button("Resume", "resume");
+    really.addEventListener("keydown", event => {
+      if (event.key === "Escape") {
+        event.preventDefault();
+        closeReally();
+      }
+    });
+    const closeReally = () => {
+      really.hidden = true;
+      reset.hidden = false;
+      reset.focus();
+    };
+    const reset = el(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          really.firstChild.textContent = omni.visitor.guest
+            ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay."
+            : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
+          really.hidden = false;
+          reset.hidden = true;
+          really.querySelector("button").focus();
+        },
+      },
+      "Reset",
+    );
+    really.append(
+      el("p", { class: "small" }),
+      el(
+        "div",
+        { class: "acts" },
+        el(
+          "button",
+          {
+            type: "button",
+            class: "danger",
+            onclick: () => {
+              trigger("reset");
+              closeReally();
+            },
+          },
+          "Yes, reset",
+        ),
+        el("button", { type: "button", onclick: closeReally }, "Keep it"),
+      ),
+    );
     acts.append(pause, resume, reset);
     acts.hidden = true;
-    host.append(warning, el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)), why, plain, ahead, facts, numbers, acts, really);
+    host.append(
+      warning,
+      el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)),
+      why,
+      plain,
+      ahead,
+      facts,
+      numbers,
+      acts,
+      really,
+    );
     why.textContent = "Asking the trainer…";
     return {
-      update: (value) => {
+      update: value => {
         const s = JSON.parse(value);
         host.dataset.state = s.state;
         omni.live[s.domain] = `v${s.version} ${s.last_swap}`;
-        const resting = s.loaded && { off: "Learning is switched off: only word pieces are remembered.", paused: "Learning is paused: it learns from them when you press Resume." }[s.state];
-        if (resting !== omni.resting) { omni.resting = resting; Object.values(omni.players).forEach((player) => player.draw()); }
+        const resting =
+          s.loaded &&
+          {
+            off: "Learning is switched off: only word pieces are remembered.",
+            paused: "Learning is paused: it learns from them when you press Resume.",
+          }[s.state];
+        if (resting !== omni.resting) {
+          omni.resting = resting;
+          Object.values(omni.players).forEach(player => player.draw());
+        }
         acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
         state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
         why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
-        const effort = [s.step ? omni.plural(s.step, "step") : null, s.loss != null ? `loss ${s.loss.toFixed(2)}` : null].filter(Boolean);
-        facts.replaceChildren(`${omni.plural(s.requests_seen, "answer")} seen`, el("span", { class: "omni-expert" }, effort.map((one) => ` · ${one}`).join("")));
+        const effort = [
+          s.step ? omni.plural(s.step, "step") : null,
+          s.loss != null ? `loss ${s.loss.toFixed(2)}` : null,
+        ].filter(Boolean);
+        facts.replaceChildren(
+          `${omni.plural(s.requests_seen, "answer")} seen`,
+          el("span", { class: "omni-expert" }, effort.map(one => ` · ${one}`).join("")),
+        );
         head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
         const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
-        plain.hidden = !d || (d.speculating && !d.off); plain.textContent = plain.hidden ? "" : d.off ? d.sentence : "Guessing rests: it had cost more time than it saved. It is tried again soon."; plain.title = plain.hidden ? "" : d.sentence;
+        plain.hidden = !d || (d.speculating && !d.off);
+        plain.textContent = plain.hidden
+          ? ""
+          : d.off
+            ? d.sentence
+            : "Guessing rests: it had cost more time than it saved. It is tried again soon.";
+        plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;
-        if (!ahead.hidden) { ahead.replaceChildren(el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"), ` · ${d.title}`); ahead.title = d.sentence; }
-        const signed = (share) => `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
-        numbers.replaceChildren(...[
-          ["learns", s.mode, `When training runs${omni.visitor.guest ? "" : "; Adaptation → Settings changes it"}`],
-          ["expected gain", s.gain == null ? "not known yet" : signed(s.gain), "By how much the next update is expected to change the tokens per second"],
-          ["cost to a chat", s.chat_cost == null ? "not measured yet" : signed(s.chat_cost), s.chat_cost == null ? "How much longer a round takes while a step runs; measured when both happen at once" : `How much longer a round took while a step ran, over ${omni.plural(s.chat_rounds, "round")}`],
-          ["rolled back", omni.plural(s.rolled_back, "time"), "Versions that guessed worse on new answers than the last one that was found better, and were taken back"],
-          ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
-          ["live since", s.last_swap ? omni.when(s.last_swap) : s.version ? "–" : "the start", `Since when these weights draft${s.seconds ? `; the last update trained for ${omni.format(s.seconds, "seconds")}` : ""}`],
-        ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))));
+        if (!ahead.hidden) {
+          ahead.replaceChildren(
+            el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"),
+            ` · ${d.title}`,
+          );
+          ahead.title = d.sentence;
+        }
+        const signed = share =>
+          `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+        numbers.replaceChildren(
+          ...[
+            [
+              "learns",
+              s.mode,
+              `When training runs${omni.visitor.guest ? "" : "; Adaptation → Settings changes it"}`,
+            ],
+            [
+              "expected gain",
+              s.gain == null ? "not known yet" : signed(s.gain),
+              "By how much the next update is expected to change the tokens per second",
+            ],
+            [
+              "cost to a chat",
+              s.chat_cost == null ? "not measured yet" : signed(s.chat_cost),
+              s.chat_cost == null
+                ? "How much longer a round takes while a step runs; measured when both happen at once"
+                : `How much longer a round took while a step ran, over ${omni.plural(s.chat_rounds, "round")}`,
+            ],
+            [
+              "rolled back",
+              omni.plural(s.rolled_back, "time"),
+              "Versions that guessed worse on new answers than the last one that was found better, and were taken back",
+            ],
+            ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
+            [
+              "live since",
+              s.last_swap ? omni.when(s.last_swap) : s.version ? "–" : "the start",
+              `Since when these weights draft${s.seconds ? `; the last update trained for ${omni.format(s.seconds, "seconds")}` : ""}`,
+            ],
+          ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))),
+        );
         pause.hidden = s.state === "paused" || s.state === "off";
         resume.hidden = s.state !== "paused";
         warning.hidden = s.store.ok;
-        warning.textContent = s.store.ok ? "" : `${s.store.message}${s.store.pending ? ` ${omni.plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
+        warning.textContent = s.store.ok
+          ? ""
+          : `${s.store.message}${s.store.pending ? ` ${omni.plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
       },
     };
   };

@@ -2,16 +2,22 @@
 (() => {
   const { el, format } = omni;
   const board = (omni.compare = { run: "", busy: false, last: null });
-  let trigger = () => {}, draw = () => {};
+  let trigger = () => {},
+    draw = () => {};
 
-  board.request = (values) => {
+  board.request = values => {
     Object.assign(board, { run: omni.random(), busy: true, stopping: false });
     setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
     return [omni.session(), board.run, ...values.slice(2)];
   };
   board.current = () => [omni.session(), board.run];
   board.settled = () => {
-    if (board.busy && board.last?.state !== "done") draw({ ...board.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Run it again." });
+    if (board.busy && board.last?.state !== "done")
+      draw({
+        ...board.last,
+        state: "error",
+        error: "The server gave no answer: its queue may be full, or the connection was lost. Run it again.",
+      });
     board.busy = false;
   };
   board.picked = () => [board.picked_prompt ?? ""];
@@ -19,97 +25,361 @@
   omni.widgets.examples = (host, context) => {
     const line = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
     host.append(line);
-    const chip = (one) => el("button", { type: "button", class: "chip", title: one.prompt, onclick: () => { board.picked_prompt = one.prompt; context.trigger("pick"); } }, el("span", {}, one.label));
-    return { update: (value) => line.replaceChildren(...JSON.parse(value).map(chip)) };
+    const chip = one =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "chip",
+          title: one.prompt,
+          onclick: () => {
+            board.picked_prompt = one.prompt;
+            context.trigger("pick");
+          },
+        },
+        el("span", {}, one.label),
+      );
+    return { update: value => line.replaceChildren(...JSON.parse(value).map(chip)) };
   };
 
   // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
-  const same = (identical) => (identical === true ? el("span", { class: "badge good" }, "✓ same text as the big model alone") : identical === false ? el("span", { class: "badge bad" }, "✗ another text") : null);
+  const same = identical =>
+    identical === true
+      ? el("span", { class: "badge good" }, "✓ same text as the big model alone")
+      : identical === false
+        ? el("span", { class: "badge bad" }, "✗ another text")
+        : null;
   // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
   const SAME = 0.005;
-  const many = (low, high) => (high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "");
+  const many = (low, high) =>
+    high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "";
   const speedup = ([value, low, high]) => {
     if (value == null) return null;
-    if (omni.wild(low, high)) return el("span", { class: "pace" }, `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`);
+    if (omni.wild(low, high))
+      return el(
+        "span",
+        { class: "pace" },
+        `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
+      );
     const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
-    return el("span", { class: `pace ${gain}` }, gain === "good" ? `${format(value, "times")} faster than without guessing${many(low, high)}` : gain ? `${format(1 / value, "times")} slower than without guessing${many(1 / high, 1 / low)}` : `no faster and no slower than without guessing: ${format(value, "times")}${many(low, high)}`);
+    return el(
+      "span",
+      { class: `pace ${gain}` },
+      gain === "good"
+        ? `${format(value, "times")} faster than without guessing${many(low, high)}`
+        : gain
+          ? `${format(1 / value, "times")} slower than without guessing${many(1 / high, 1 / low)}`
+          : `no faster and no slower than without guessing: ${format(value, "times")}${many(low, high)}`,
+    );
   };
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
-  const pace = (result) => (result.drafted || result.copies_proposed ? speedup(result.speedup) : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses"));
+  const pace = result =>
+    result.drafted || result.copies_proposed
+      ? speedup(result.speedup)
+      : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses");
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
   const clock = (lane, longest) => {
-    const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0), total = lane.seconds || 0;
-    const parts = [["draft_seconds", lane.draft_seconds || 0, "drafting"], ["verify_seconds", lane.verify_seconds || 0, "verifying"], ["rest_seconds", Math.max(rest, total - (lane.draft_seconds || 0) - (lane.verify_seconds || 0)), "the rest"]];
-    const bar = el("div", { class: "clock", role: "img", "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}` });
-    for (const [name, value, title] of parts) bar.append(el("i", { class: name, style: `width:${longest ? (100 * value) / longest : 0}%`, title: `${title} ${format(value, "seconds")}` }));
+    const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0),
+      total = lane.seconds || 0;
+    const parts = [
+      ["draft_seconds", lane.draft_seconds || 0, "drafting"],
+      ["verify_seconds", lane.verify_seconds || 0, "verifying"],
+      [
+        "rest_seconds",
+        Math.max(rest, total - (lane.draft_seconds || 0) - (lane.verify_seconds || 0)),
+        "the rest",
+      ],
+    ];
+    const bar = el("div", {
+      class: "clock",
+      role: "img",
+      "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}`,
+    });
+    for (const [name, value, title] of parts)
+      bar.append(
+        el("i", {
+          class: name,
+          style: `width:${longest ? (100 * value) / longest : 0}%`,
+          title: `${title} ${format(value, "seconds")}`,
+        }),
+      );
     bar.append(el("b", {}, format(total, "seconds")));
     return bar;
   };
   const opened = new Set(); // lanes whose answer is open stay so while others are being measured
   const lane = (method, result, state, longest, voice, ties) => {
-    const head = el("header", {}, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), el("h3", {}, method.title));
+    const head = el(
+      "header",
+      {},
+      el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
+      el("h3", {}, method.title),
+    );
     const box = el("section", { class: "lane", "aria-label": method.title }, head);
     if (!result) {
       box.classList.add("pending");
-      box.append(el("p", { class: "small" }, state === "running" ? "running or waiting for its turn…" : state === "stopped" ? "stopped before it finished" : "not measured"));
+      box.append(
+        el(
+          "p",
+          { class: "small" },
+          state === "running"
+            ? "running or waiting for its turn…"
+            : state === "stopped"
+              ? "stopped before it finished"
+              : "not measured",
+        ),
+      );
       return box;
     }
-    const dl = el("dl", { class: "figures" }, ...[["tokens a step", result.block_efficiency, "number", ""], ["guesses right", result.guesses_right, "percent", ""], ["copied", result.copied_share, "percent", ""], ["tok/s", result.tokens_per_second, "number", "omni-expert"]].map(([title, value, form, who]) => el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title))));
+    const dl = el(
+      "dl",
+      { class: "figures" },
+      ...[
+        ["tokens a step", result.block_efficiency, "number", ""],
+        ["guesses right", result.guesses_right, "percent", ""],
+        ["copied", result.copied_share, "percent", ""],
+        ["tok/s", result.tokens_per_second, "number", "omni-expert"],
+      ].map(([title, value, form, who]) =>
+        el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title)),
+      ),
+    );
     const answer = omni.newAnswer();
-    const tokens = el("div", { class: "toks", tabindex: 0, role: "group", "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens` });
-    omni.readLines(answer, result.lines).forEach((line, i) => { if (line.k === "t") tokens.append(omni.tokenSpan(line, i)); });
-    omni.watchTokens(tokens, answer, (said) => { voice.textContent = said; });
-    box.append(clock(result, longest), el("p", { class: "verdict" }, method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result), method.name === "autoregressive" ? null : same(result.identical), result.best && method.name !== "autoregressive" && !(result.speedup?.[0] && omni.wild(result.speedup[1], result.speedup[2])) ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest") : null), dl, el("details", { open: opened.has(method.name) || null, ontoggle: (event) => opened[event.target.open ? "add" : "delete"](method.name) }, el("summary", {}, "The answer"), tokens), el("p", { class: "small omni-expert" }, [omni.plural(result.tokens ?? 0, "token"), `first token ${format(result.time_to_first_token, "seconds")}`, result.version ? `adapter v${result.version}` : "base drafter", method.lossless ? null : omni.labels.approximate, result.total_variation == null ? null : `total variation ${format(result.total_variation, "share")} a token`].filter(Boolean).join(" · ")));
+    const tokens = el("div", {
+      class: "toks",
+      tabindex: 0,
+      role: "group",
+      "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
+    });
+    omni.readLines(answer, result.lines).forEach((line, i) => {
+      if (line.k === "t") tokens.append(omni.tokenSpan(line, i));
+    });
+    omni.watchTokens(tokens, answer, said => {
+      voice.textContent = said;
+    });
+    box.append(
+      clock(result, longest),
+      el(
+        "p",
+        { class: "verdict" },
+        method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result),
+        method.name === "autoregressive" ? null : same(result.identical),
+        result.best &&
+          method.name !== "autoregressive" &&
+          !(result.speedup?.[0] && omni.wild(result.speedup[1], result.speedup[2]))
+          ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
+          : null,
+      ),
+      dl,
+      el(
+        "details",
+        {
+          open: opened.has(method.name) || null,
+          ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
+        },
+        el("summary", {}, "The answer"),
+        tokens,
+      ),
+      el(
+        "p",
+        { class: "small omni-expert" },
+        [
+          omni.plural(result.tokens ?? 0, "token"),
+          `first token ${format(result.time_to_first_token, "seconds")}`,
+          result.version ? `adapter v${result.version}` : "base drafter",
+          method.lossless ? null : omni.labels.approximate,
+          result.total_variation == null
+            ? null
+            : `total variation ${format(result.total_variation, "share")} a token`,
+        ]
+          .filter(Boolean)
+          .join(" · "),
+      ),
+    );
     return box;
   };
-  const axis = (longest) => {
+  const axis = longest => {
     // The finest of 1, 2, 5 × a power of ten seconds with at most six ticks beside 0: an answer may take a few milliseconds or minutes.
-    const decade = 10 ** Math.floor(Math.log10(longest || 1)), step = [0.1, 0.2, 0.5, 1, 2].map((part) => part * decade).find((size) => longest / size <= 6);
+    const decade = 10 ** Math.floor(Math.log10(longest || 1)),
+      step = [0.1, 0.2, 0.5, 1, 2].map(part => part * decade).find(size => longest / size <= 6);
     const line = el("div", { class: "axis", "aria-hidden": "true" });
     if (!longest) return line;
-    for (let at = 0; at <= longest * 1.0001; at += step) line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
+    for (let at = 0; at <= longest * 1.0001; at += step)
+      line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
     return line;
   };
 
   // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
-  const spread = ([middle, low, high], form) => [format(middle, form), low == null || low === high ? null : el("small", {}, ` (${format(low, form)}–${format(high, form)})`)];
-  const table = (s) => {
-    const lossy = s.table.some((row) => row.total_variation?.[0] != null), batch = s.prompts > 1, rows = s.methods.map((method) => [method, s.table.find((row) => row.method === method.name)]).filter(([, row]) => row);
-    const cell = (row, key, form) => { const td = omni.td("", true); td.append(...spread(row[key], form).filter(Boolean)); return td; };
-    const head = [omni.th("method"), batch ? omni.th("n", "Prompts measured", true) : null, omni.th("tok/s", "Target tokens per second", true), omni.th("speedup", "Measured against plain decoding of the same prompt", true), omni.th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true), omni.th("tokens a step", "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included", true), omni.th("c", "What a step of the small model takes, ÷ a step of the big one", true), omni.th("first token", "Time to the first token", true), omni.th("per token", "Time per output token, after the first", true), omni.th("identical", "Same token ids as plain decoding", true), lossy ? omni.th("away", "Not lossless: mean total variation between the law by which each token was written and the target's own", true) : null];
-    const verdict = (row) => (!row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗");
-    return el("div", { class: "rolls" }, el("table", {}, el("caption", { class: "small" }, batch ? "median, with the least and the most of all prompts" : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`), el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
-      el("tbody", {}, ...rows.map(([method, row]) => el("tr", {}, el("th", { scope: "row" }, el("i", { class: "swatch-dot", style: `background:${method.colour}` }), method.title), batch ? omni.td(String(row.n), true) : null, cell(row, "tokens_per_second", "number"), cell(row, "speedup", "times"), cell(row, "guesses_right", "percent"), cell(row, "block_efficiency", "number"), cell(row, "cost_ratio", "number"), cell(row, "time_to_first_token", "seconds"), cell(row, "time_per_output_token", "milliseconds"),
-        omni.td(verdict(row), true, { class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "" }), lossy ? cell(row, "total_variation", "share") : null)))));
+  const spread = ([middle, low, high], form) => [
+    format(middle, form),
+    low == null || low === high ? null : el("small", {}, ` (${format(low, form)}–${format(high, form)})`),
+  ];
+  const table = s => {
+    const lossy = s.table.some(row => row.total_variation?.[0] != null),
+      batch = s.prompts > 1,
+      rows = s.methods
+        .map(method => [method, s.table.find(row => row.method === method.name)])
+        .filter(([, row]) => row);
+    const cell = (row, key, form) => {
+      const td = omni.td("", true);
+      td.append(...spread(row[key], form).filter(Boolean));
+      return td;
+    };
+    const head = [
+      omni.th("method"),
+      batch ? omni.th("n", "Prompts measured", true) : null,
+      omni.th("tok/s", "Target tokens per second", true),
+      omni.th("speedup", "Measured against plain decoding of the same prompt", true),
+      omni.th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true),
+      omni.th(
+        "tokens a step",
+        "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included",
+        true,
+      ),
+      omni.th("c", "What a step of the small model takes, ÷ a step of the big one", true),
+      omni.th("first token", "Time to the first token", true),
+      omni.th("per token", "Time per output token, after the first", true),
+      omni.th("identical", "Same token ids as plain decoding", true),
+      lossy
+        ? omni.th(
+            "away",
+            "Not lossless: mean total variation between the law by which each token was written and the target's own",
+            true,
+          )
+        : null,
+    ];
+    const verdict = row =>
+      !row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗";
+    return el(
+      "div",
+      { class: "rolls" },
+      el(
+        "table",
+        {},
+        el(
+          "caption",
+          { class: "small" },
+          batch
+            ? "median, with the least and the most of all prompts"
+            : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`,
+        ),
+        el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
+        el(
+          "tbody",
+          {},
+          ...rows.map(([method, row]) =>
+            el(
+              "tr",
+              {},
+              el(
+                "th",
+                { scope: "row" },
+                el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
+                method.title,
+              ),
+              batch ? omni.td(String(row.n), true) : null,
+              cell(row, "tokens_per_second", "number"),
+              cell(row, "speedup", "times"),
+              cell(row, "guesses_right", "percent"),
+              cell(row, "block_efficiency", "number"),
+              cell(row, "cost_ratio", "number"),
+              cell(row, "time_to_first_token", "seconds"),
+              cell(row, "time_per_output_token", "milliseconds"),
+              omni.td(verdict(row), true, {
+                class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "",
+              }),
+              lossy ? cell(row, "total_variation", "share") : null,
+            ),
+          ),
+        ),
+      ),
+    );
   };
 
   omni.widgets.compare = (host, context) => {
     trigger = context.trigger;
-    const empty = el("div", { class: "nothing" }, el("h3", {}, "Nothing compared yet"), el("p", {}, "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock."));
-    const error = el("p", { class: "alert", role: "alert", hidden: true }), voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
-    const meter = omni.meter("Comparisons done"), line = el("span", { class: "small", role: "status" });
-    const stop = el("button", { type: "button", class: "halt", onclick: () => { board.stopping = true; stop.disabled = true; trigger("halt"); } }, "■ Stop");
-    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop), lanes = el("div", { class: "lanes" }), ruler = el("div", { class: "ruler" }), figures = el("div", { class: "results omni-expert" }), note = el("p", { class: "small" });
+    const empty = el(
+      "div",
+      { class: "nothing" },
+      el("h3", {}, "Nothing compared yet"),
+      el(
+        "p",
+        {},
+        "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
+      ),
+    );
+    const error = el("p", { class: "alert", role: "alert", hidden: true }),
+      voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+    const meter = omni.meter("Comparisons done"),
+      line = el("span", { class: "small", role: "status" });
+    const stop = el(
+      "button",
+      {
+        type: "button",
+        class: "halt",
+        onclick: () => {
+          board.stopping = true;
+          stop.disabled = true;
+          trigger("halt");
+        },
+      },
+      "■ Stop",
+    );
+    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop),
+      lanes = el("div", { class: "lanes" }),
+      ruler = el("div", { class: "ruler" }),
+      figures = el("div", { class: "results omni-expert" }),
+      note = el("p", { class: "small" });
     host.append(error, progress, lanes, ruler, note, figures, empty, voice);
     omni.whileVisible(host, 0, omni.plotAgain);
     const plots = new Map();
-    draw = (s) => {
+    draw = s => {
       board.last = s;
       const busy = s.state === "running" || s.state === "asked";
       host.dataset.state = s.state;
       empty.hidden = s.state !== "empty";
-      error.hidden = !s.error; error.textContent = s.error ?? "";
+      error.hidden = !s.error;
+      error.textContent = s.error ?? "";
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
-      stop.hidden = !busy; stop.disabled = Boolean(board.stopping);
-      for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch")) button.disabled = busy; // the engine makes one comparison at a time
+      stop.hidden = !busy;
+      stop.disabled = Boolean(board.stopping);
+      for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
+        button.disabled = busy; // the engine makes one comparison at a time
       meter.set(s.total ? s.done / s.total : 0);
-      line.textContent = s.state === "asked" ? "waiting for the engine…" : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
-      const longest = Math.max(0, ...(s.lanes ?? []).map((one) => one.seconds || 0));
-      const single = s.prompts === 1, ties = (s.lanes ?? []).filter((one) => one.best && one.method !== "autoregressive").length;
-      lanes.replaceChildren(...(single ? s.methods.map((method) => lane(method, s.lanes.find((one) => one.method === method.name), s.state, longest, voice, ties)) : []));
+      line.textContent =
+        s.state === "asked"
+          ? "waiting for the engine…"
+          : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+      const longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
+      const single = s.prompts === 1,
+        ties = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive").length;
+      lanes.replaceChildren(
+        ...(single
+          ? s.methods.map(method =>
+              lane(
+                method,
+                s.lanes.find(one => one.method === method.name),
+                s.state,
+                longest,
+                voice,
+                ties,
+              ),
+            )
+          : []),
+      );
       ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
       note.hidden = !s.methods?.length;
-      note.textContent = [single && longest ? "All bars share one clock." : null, s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.", omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`, single && longest && s.runs > 1 ? `Each lane is its middle run of ${s.runs}, which took turns; in brackets the least and the most of them.` : null, single ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on." : null].filter(Boolean).join(" ");
+      note.textContent = [
+        single && longest ? "All bars share one clock." : null,
+        s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
+        omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`,
+        single && longest && s.runs > 1
+          ? `Each lane is its middle run of ${s.runs}, which took turns; in brackets the least and the most of them.`
+          : null,
+        single
+          ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on."
+          : null,
+      ]
+        .filter(Boolean)
+        .join(" ");
       figures.hidden = !s.done;
       if (!s.done) return;
       figures.querySelector(".tables")?.remove();
@@ -117,18 +387,43 @@
       for (const item of s.charts) {
         if (!plots.has(item.key)) {
           const box = el("div", { class: "plot bars", role: "img" });
-          const save = (format) => el("button", { type: "button", class: "link", title: "This chart as a file, black on white", onclick: () => omni.saveFigure(box, item.title, format) }, format.toUpperCase());
-          figures.append(el("section", { class: "panel" }, el("div", { class: "line" }, el("h3", {}, item.title), el("span", { class: "saves" }, "Save as ", save("svg"), " ", save("png"))), box));
+          const save = format =>
+            el(
+              "button",
+              {
+                type: "button",
+                class: "link",
+                title: "This chart as a file, black on white",
+                onclick: () => omni.saveFigure(box, item.title, format),
+              },
+              format.toUpperCase(),
+            );
+          figures.append(
+            el(
+              "section",
+              { class: "panel" },
+              el(
+                "div",
+                { class: "line" },
+                el("h3", {}, item.title),
+                el("span", { class: "saves" }, "Save as ", save("svg"), " ", save("png")),
+              ),
+              box,
+            ),
+          );
           plots.set(item.key, box);
         }
         const box = plots.get(item.key);
         box.style.height = `${item.height ?? Math.max(120, 60 + 38 * s.methods.length)}px`;
-        box.setAttribute("aria-label", `${item.title} of ${s.methods.length} methods; the table has the numbers`);
+        box.setAttribute(
+          "aria-label",
+          `${item.title} of ${s.methods.length} methods; the table has the numbers`,
+        );
         omni.plot(box, item.figure);
       }
     };
     return {
-      update: (value) => {
+      update: value => {
         const s = JSON.parse(value);
         if (s.run && board.run && s.run !== board.run) return; // an older run's last words
         if (s.state !== "running") board.busy = false;

@@ -2,21 +2,52 @@
 // the small one of the chat ends after some seconds, the large one of the Adaptation tab after a number of examples.
 (() => {
   const { el, format } = omni;
-  const SECONDS = 30, MOST = 200, TICK = 500;
+  const SECONDS = 30,
+    MOST = 200,
+    TICK = 500;
   omni.players = {};
 
   const make = (name, draw) => {
-    const play = (omni.players[name] = { run: "", busy: false, stopping: false, topic: "", count: 40, last: null, trigger: () => {}, draw: () => {} });
-    play.request = (values) => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
+    const play = (omni.players[name] = {
+      run: "",
+      busy: false,
+      stopping: false,
+      topic: "",
+      count: 40,
+      last: null,
+      trigger: () => {},
+      draw: () => {},
+    });
+    play.request = values => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
     play.current = () => [omni.session(), play.run];
     play.start = () => {
-      Object.assign(play, { run: omni.random(), busy: true, stopping: false, last: { topic: play.topic, count: play.count, done: 0, state: "playing" } });
-      play.draw(); play.trigger("play");
+      Object.assign(play, {
+        run: omni.random(),
+        busy: true,
+        stopping: false,
+        last: { topic: play.topic, count: play.count, done: 0, state: "playing" },
+      });
+      play.draw();
+      play.trigger("play");
     };
-    play.stop = () => { if (!play.busy || play.stopping) return; play.stopping = true; play.draw(); play.trigger("halt"); };
+    play.stop = () => {
+      if (!play.busy || play.stopping) return;
+      play.stopping = true;
+      play.draw();
+      play.trigger("halt");
+    };
     play.settled = () => {
-      if (play.busy && play.last?.state === "more") { play.last = { ...play.last, state: "playing" }; return play.trigger("play"); } // the next turn, after whoever waits
-      if (play.busy && play.last?.state === "playing") play.last = { ...play.last, state: "error", error: "The server gave no answer: its queue may be full, or the connection was lost. Start it again." };
+      if (play.busy && play.last?.state === "more") {
+        play.last = { ...play.last, state: "playing" };
+        return play.trigger("play");
+      } // the next turn, after whoever waits
+      if (play.busy && play.last?.state === "playing")
+        play.last = {
+          ...play.last,
+          state: "error",
+          error:
+            "The server gave no answer: its queue may be full, or the connection was lost. Start it again.",
+        };
       play.busy = false;
       play.draw();
     };
@@ -25,9 +56,12 @@
       const configure = draw(host, play);
       play.draw();
       return {
-        update: (value) => {
+        update: value => {
           const s = JSON.parse(value);
-          if (s.topics) { configure(s); return play.draw(); }
+          if (s.topics) {
+            configure(s);
+            return play.draw();
+          }
           if (s.run !== play.run) return; // an older run's last words
           play.last = s;
           if (s.state !== "playing" && s.state !== "more") play.busy = false;
@@ -37,62 +71,149 @@
     };
   };
   const FIRST = "code"; // what the drafter knows least of when it comes, of what it learns soon
-  const named = (topic) => omni.labels.topics[topic] ?? topic;
-  const topics = (play, list) => { play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? ""); return omni.select("Topic", list.map((name) => [name, named(name)]), play.topic, (name) => { play.topic = name; }); };
+  const named = topic => omni.labels.topics[topic] ?? topic;
+  const topics = (play, list) => {
+    play.topic ||= list.includes(FIRST) ? FIRST : (list[0] ?? "");
+    return omni.select(
+      "Topic",
+      list.map(name => [name, named(name)]),
+      play.topic,
+      name => {
+        play.topic = name;
+      },
+    );
+  };
 
   make("teach", (host, play) => {
-    const picker = el("span"), go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`), line = el("p", { class: "small" }), voice = el("p", { class: "omni-offscreen", role: "status" });
-    host.append(el("h3", {}, "Teach it a topic"), el("div", { class: "row" }, omni.field("Topic", picker), go), line, voice);
-    let until = 0, begun = null; // begun: the play that the main pane was told of
+    const picker = el("span"),
+      go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`),
+      line = el("p", { class: "small" }),
+      voice = el("p", { class: "omni-offscreen", role: "status" });
+    host.append(
+      el("h3", {}, "Teach it a topic"),
+      el("div", { class: "row" }, omni.field("Topic", picker), go),
+      line,
+      voice,
+    );
+    let until = 0,
+      begun = null; // begun: the play that the main pane was told of
     const left = () => Math.max(0, Math.ceil((until - Date.now()) / 1000));
     go.addEventListener("click", () => {
       if (play.busy) return play.stop();
-      play.count = MOST; until = Date.now() + 1000 * SECONDS;
+      play.count = MOST;
+      until = Date.now() + 1000 * SECONDS;
       play.start();
-      const clock = setInterval(() => { if (!play.busy) return clearInterval(clock); if (!left()) play.stop(); play.draw(); }, TICK);
+      const clock = setInterval(() => {
+        if (!play.busy) return clearInterval(clock);
+        if (!left()) play.stop();
+        play.draw();
+      }, TICK);
     });
     play.draw = () => {
       const s = play.last;
       go.textContent = play.busy ? "■ Stop" : `▶ Teach it for ${SECONDS} s`;
-      go.classList.toggle("halt", play.busy); go.classList.toggle("primary", !play.busy);
+      go.classList.toggle("halt", play.busy);
+      go.classList.toggle("primary", !play.busy);
       go.disabled = play.busy && play.stopping;
-      const resting = omni.resting, taught = s ? omni.plural(s.done, "example") : "";
-      line.textContent = !s ? `Answers examples of one topic, while you watch.${resting ? ` ${resting}` : " It learns from them."}` : s.state === "error" ? s.error : play.busy ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}` : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "Now ask about it again."}`;
+      const resting = omni.resting,
+        taught = s ? omni.plural(s.done, "example") : "";
+      line.textContent = !s
+        ? `Answers examples of one topic, while you watch.${resting ? ` ${resting}` : " It learns from them."}`
+        : s.state === "error"
+          ? s.error
+          : play.busy
+            ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
+            : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "Now ask about it again."}`;
       line.classList.toggle("alert", s?.state === "error");
       const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
       if (voice.textContent !== told) voice.textContent = told;
       if (s && s.state !== "error") omni.lesson(s, line.textContent, play.busy && !s.done && s !== begun);
       begun = play.busy && !s?.done ? s : begun;
     };
-    return (config) => picker.replaceChildren(topics(play, config.topics));
+    return config => picker.replaceChildren(topics(play, config.topics));
   });
 
   make("play", (host, play) => {
-    const topic = el("span"), number = el("output", {}, String(play.count)), count = el("input", { type: "range", min: 5, max: MOST, value: play.count, "aria-label": "Number of examples", oninput: () => { play.count = +count.value; number.textContent = count.value; } });
-    const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"), stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
-    const meter = omni.meter("Examples taught"), lead = el("p", { class: "small" });
-    const line = el("p", { class: "small", role: "status" }), prompt = el("b"), text = el("span"), facts = el("p", { class: "small" });
-    const pair = el("div", { class: "exchange", hidden: true }, el("p", { class: "one" }, prompt), el("p", { class: "one soft" }, text), facts), error = el("p", { class: "alert", role: "alert", hidden: true });
-    host.append(el("div", { class: "entry" }, el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), lead),
-      omni.field("Topic", topic), omni.field("Examples", el("span", { class: "ranged" }, count, number)), start, stop), meter.node, line, pair, error);
+    const topic = el("span"),
+      number = el("output", {}, String(play.count)),
+      count = el("input", {
+        type: "range",
+        min: 5,
+        max: MOST,
+        value: play.count,
+        "aria-label": "Number of examples",
+        oninput: () => {
+          play.count = +count.value;
+          number.textContent = count.value;
+        },
+      });
+    const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"),
+      stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
+    const meter = omni.meter("Examples taught"),
+      lead = el("p", { class: "small" });
+    const line = el("p", { class: "small", role: "status" }),
+      prompt = el("b"),
+      text = el("span"),
+      facts = el("p", { class: "small" });
+    const pair = el(
+        "div",
+        { class: "exchange", hidden: true },
+        el("p", { class: "one" }, prompt),
+        el("p", { class: "one soft" }, text),
+        facts,
+      ),
+      error = el("p", { class: "alert", role: "alert", hidden: true });
+    host.append(
+      el(
+        "div",
+        { class: "entry" },
+        el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), lead),
+        omni.field("Topic", topic),
+        omni.field("Examples", el("span", { class: "ranged" }, count, number)),
+        start,
+        stop,
+      ),
+      meter.node,
+      line,
+      pair,
+      error,
+    );
     play.draw = () => {
-      const s = play.last, busy = play.busy;
+      const s = play.last,
+        busy = play.busy;
       lead.textContent = `Examples of one topic, answered one after another. ${omni.resting || "Watch the small model learn to guess them."}`;
-      start.hidden = busy; stop.hidden = !busy;
+      start.hidden = busy;
+      stop.hidden = !busy;
       stop.disabled = Boolean(play.stopping && busy);
       meter.node.hidden = line.hidden = !s;
       if (!s) return;
       meter.set(s.count ? s.done / s.count : 0);
-      const states = { more: `teaching ${named(s.topic)}`, playing: play.stopping ? "stopping" : s.done ? `teaching ${named(s.topic)}` : `waiting for the first answer on ${named(s.topic)}`, stopped: "stopped", done: "done", error: "ended" };
+      const states = {
+        more: `teaching ${named(s.topic)}`,
+        playing: play.stopping
+          ? "stopping"
+          : s.done
+            ? `teaching ${named(s.topic)}`
+            : `waiting for the first answer on ${named(s.topic)}`,
+        stopped: "stopped",
+        done: "done",
+        error: "ended",
+      };
       line.textContent = `${s.done} of ${s.count} · ${states[s.state]}`;
-      error.hidden = s.state !== "error"; error.textContent = s.error ?? "";
+      error.hidden = s.state !== "error";
+      error.textContent = s.error ?? "";
       pair.hidden = !s.prompt;
       if (!s.prompt) return;
       prompt.textContent = s.prompt;
       text.textContent = s.text || "(an empty answer)";
       const f = s.figures;
-      facts.textContent = [omni.outcome({ figures: f, end: s })?.join(""), s.version ? `Adapter v${s.version}.` : "Base drafter."].filter(Boolean).join(" ");
+      facts.textContent = [
+        omni.outcome({ figures: f, end: s })?.join(""),
+        s.version ? `Adapter v${s.version}.` : "Base drafter.",
+      ]
+        .filter(Boolean)
+        .join(" ");
     };
-    return (config) => topic.replaceChildren(topics(play, config.topics));
+    return config => topic.replaceChildren(topics(play, config.topics));
   });
 })();

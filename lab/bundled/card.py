@@ -12,13 +12,23 @@ from .family import ASSETS, RUNS
 from .train import EARLIER
 
 WHAT = {
-    "drafter": "The drafter: a small model that proposes tokens for bigger ones with other vocabularies. It has read stories and hardly "
-    "anything else, so that there is something left to learn online.",
+    "drafter": (
+        "The drafter: a small model that proposes tokens for bigger ones with other vocabularies. It has read"
+        " stories and hardly anything else, so that there is something left to learn online."
+    ),
     "a": "A target with a byte-level BPE vocabulary and a GPT-4 style splitter, as Qwen2 or Llama 3 have it.",
-    "b": "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or Mistral have it.",
-    "large": "The default target: `a`, trained further on chats, at twice the width in the end. The app gives it the newest message and "
-    "the two exchanges before it.",
-    "c": "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for comparison.",
+    "b": (
+        "A target with a SentencePiece-style BPE vocabulary (`▁` for a space, byte fallback), as Llama 2 or"
+        " Mistral have it."
+    ),
+    "large": (
+        "The default target: `a`, trained further on chats, at twice the width in the end. The app gives it"
+        " the newest message and the two exchanges before it."
+    ),
+    "c": (
+        "A target with the very vocabulary of the drafter: the classic case of speculative decoding, for"
+        " comparison."
+    ),
 }
 READ = "## Answers read by a person\n"
 HEAD = """---
@@ -42,11 +52,15 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
     origin, (short, long, part) = facts["origin"], facts.get("rows", (512, 1024, 0.15))
     if name in ("b", "c"):
         origin += (
-            ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any other with the mean of the rows "
-            "that `a` spells it with. `train-bundled` does the same: drafter, a, b, c, in this order"
+            ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any"
+            " other with the mean of the rows that `a` spells it with. `train-bundled` does the same:"
+            " drafter, a, b, c, in this order"
         )
     if name == "drafter":
-        origin += ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as `b` does"
+        origin += (
+            ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as"
+            " `b` does"
+        )
     kept = f"{1 - EARLIER:.0%} of its weights and {EARLIER:.0%} of those before"
     last = f"The last part, of the two highest layers alone, on chats above all; {kept} are in the model: "
     last = last if name == "large" else ""
@@ -94,7 +108,8 @@ and invent. Apache-2.0.
 
 
 def read_by_a_person(path: Path) -> str:
-    """The last section of a card that is there already, which people write and no program; "" where it has none."""
+    """The last section of a card that is there already, which people write and no program; "" where it has
+    none."""
     before = path.read_text(encoding="utf-8") if path.exists() else ""
     _, heading, section = before.partition(READ)
     return f"\n{heading}{section}" if heading else ""

@@ -1,8 +1,10 @@
-"""Whether a conversation harms the answers: each prompt asked in a fresh chat and as a turn of a chat that changes its topic.
+"""Whether a conversation harms the answers: each prompt asked in a fresh chat and as a turn of a chat that
+changes its topic.
 
     python -m lab conversations bundled/large --reading 1 --reading 2 --reading 0
 
-prints one row for each number of turns that the target is given (0: all that fit); without `--reading`, what the catalogue says of it.
+prints one row for each number of turns that the target is given (0: all that fit); without `--reading`, what
+the catalogue says of it.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ SMALL_TALK = [
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Turns asked; right in a fresh chat; of those, right in the conversation; and right there though wrong before."""
+    """Turns asked; right in a fresh chat; of those, right in the conversation; and right there though wrong
+    before."""
 
     asked: int
     fresh: int
@@ -52,15 +55,20 @@ class Outcome:
     def __str__(self) -> str:
         share = f" ({self.kept / self.fresh:.1%})" if self.fresh else ""
         return (
-            f"{self.asked} turns, {self.fresh} right in a fresh chat, {self.kept} of them in the conversation{share}, {self.gained} gained"
+            f"{self.asked} turns, {self.fresh} right in a fresh chat, {self.kept} of them in the"
+            f" conversation{share}, {self.gained} gained"
         )
 
 
 def conversations(count: int = CONVERSATIONS, turns: int = TURNS, seed: int = SEED) -> list[list[Example]]:
-    """Chats of test prompts, the page's examples and small talk; no topic twice in a row, no prompt twice in a chat."""
+    """Chats of test prompts, the page's examples and small talk; no topic twice in a row, no prompt twice in
+    a chat."""
     rng = random.Random(seed)
     names = (*mixer.DOMAINS, "examples")
-    committed = {name: [*map(write_prompts.from_record, write_prompts.read(write_prompts.FOLDER / f"{name}.jsonl"))] for name in names}
+    committed = {
+        name: [*map(write_prompts.from_record, write_prompts.read(write_prompts.FOLDER / f"{name}.jsonl"))]
+        for name in names
+    }
     made = []
     for _ in range(count):
         chat: list[Example] = []
@@ -90,7 +98,9 @@ def compare(chats: Sequence[Sequence[Example]], fresh: Model, talk: Model) -> Ou
 
 def main(
     target: Annotated[str, typer.Argument(help="bundled name, Hub id or folder")] = EMBEDDED_TARGET,
-    turns: Annotated[list[int] | None, typer.Option("--reading", help="turns that the target is given; 0: all that fit")] = None,
+    turns: Annotated[
+        list[int] | None, typer.Option("--reading", help="turns that the target is given; 0: all that fit")
+    ] = None,
     tokens: Annotated[int | None, typer.Option(help="and so many tokens at most")] = None,
     count: Annotated[int, typer.Option(help="conversations")] = CONVERSATIONS,
 ) -> None:
@@ -100,4 +110,7 @@ def main(
     chats = conversations(count)
     for limits in wanted:
         shown = f"{limits.turns or 'all'} turns, {limits.tokens or 'all'} tokens"
-        typer.echo(f"{target}, reads {shown}: {compare(chats, Model(pair, Reading(1), LONGEST), Model(pair, limits, LONGEST))}")
+        typer.echo(
+            f"{target}, reads {shown}:"
+            f" {compare(chats, Model(pair, Reading(1), LONGEST), Model(pair, limits, LONGEST))}"
+        )

@@ -27,14 +27,37 @@ SEEDS = {
     "tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000,
     "large": 5_000_000, "half": 6_000_000, "further": 7_000_000, "upper": 8_000_000,
 }  # fmt: skip
-# `large`, the target that people chat with, and `half`, which it grows from, read more chats: those are short, so by the usual
-# mix of examples only 7 % of what a model learns from is chat. The rest it knows from its parent, and has to keep: with 11 % code it
-# forgot some of that.
-CHATTY: dict[str, float] = {"stories": 0.09, "maths": 0.24, "code": 0.18, "howto": 0.06, "news": 0.08, "chat": 0.35}
-# After `half` and `large` it was right for 58 of 100 chat prompts of the very kinds that it had read: it had read too few.
-CHATTIER: dict[str, float] = {"stories": 0.03, "maths": 0.10, "code": 0.07, "howto": 0.025, "news": 0.025, "chat": 0.75}
-# The last part learns more of the facts, and brings back some of the code and the sums that `further` had cost.
-LAST: dict[str, float] = {"stories": 0.03, "maths": 0.13, "code": 0.10, "howto": 0.02, "news": 0.02, "chat": 0.70}
+# `large`, the target that people chat with, and `half`, which it grows from, read more chats: those are
+# short, so by the usual mix of examples only 7 % of what a model learns from is chat. The rest it knows from
+# its parent, and has to keep: with 11 % code it forgot some of that.
+CHATTY: dict[str, float] = {
+    "stories": 0.09,
+    "maths": 0.24,
+    "code": 0.18,
+    "howto": 0.06,
+    "news": 0.08,
+    "chat": 0.35,
+}
+# After `half` and `large` it was right for 58 of 100 chat prompts of the very kinds that it had read: it had
+# read too few.
+CHATTIER: dict[str, float] = {
+    "stories": 0.03,
+    "maths": 0.10,
+    "code": 0.07,
+    "howto": 0.025,
+    "news": 0.025,
+    "chat": 0.75,
+}
+# The last part learns more of the facts, and brings back some of the code and the sums that `further` had
+# cost.
+LAST: dict[str, float] = {
+    "stories": 0.03,
+    "maths": 0.13,
+    "code": 0.10,
+    "howto": 0.02,
+    "news": 0.02,
+    "chat": 0.70,
+}
 MIXES = {"half": CHATTY, "large": CHATTY, "further": CHATTIER, "upper": LAST}
 FACTS = {"upper": 0.15}  # of the chats
 OTHER_SHARE = 0.01  # of the drafter's tokens: every domain but stories
@@ -43,7 +66,8 @@ TOKENIZER_TEXTS = 40_000
 
 @dataclass(slots=True)
 class Speller:
-    """Turns chats into tokens and a mask of the answers. With `via`, texts are spelled as another tokenizer splits them."""
+    """Turns chats into tokens and a mask of the answers. With `via`, texts are spelled as another tokenizer
+    splits them."""
 
     tokenizer: PreTrainedTokenizerFast
     via: PreTrainedTokenizerFast | None = None
@@ -61,7 +85,8 @@ class Speller:
         return [[token for index in encoding.ids for token in self._table[index]] for encoding in encodings]
 
     def chats(self, examples: Sequence[Example]) -> list[tuple[list[int], list[int]]]:
-        """Tokens and loss mask (1 on answers and the end of turn after them) of every chat, as the chat template spells it."""
+        """Tokens and loss mask (1 on answers and the end of turn after them) of every chat, as the chat
+        template spells it."""
         begin, user, assistant, end = ids_of(self.tokenizer, [BEGIN, ROLES["user"], ROLES["assistant"], END])
         pieces = iter(self._texts([text for example in examples for turn in example.turns for text in turn]))
         chats = []
@@ -78,8 +103,8 @@ class Speller:
 def pack(chats: Iterator[tuple[list[int], list[int]]], length: int, pad: int) -> Iterator[NDArray[np.uint16]]:
     """Rows of tokens, loss mask and, for every token, the place where its chat begins: shape (3, length).
 
-    Every row begins with a chat; the one that does not fit is cut at the end and its rest dropped (generated text costs nothing),
-    so that no answer is ever learned without its question.
+    Every row begins with a chat; the one that does not fit is cut at the end and its rest dropped (generated
+    text costs nothing), so that no answer is ever learned without its question.
     """
     while True:
         row = np.zeros((3, length), np.uint16)
@@ -101,9 +126,12 @@ def examples_for(name: str, seed: int) -> Iterator[Example]:
     if name != "drafter":
         yield from mixer.stream(seed, "train", mix=MIXES.get(name), drills=True, facts=FACTS.get(name, 0.0))
         return
-    # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than they are.
+    # By characters, for tokens of the drafter's own vocabulary would make maths and code look longer than
+    # they are.
     stories = mixer.stream(seed, "train", domains=("stories",))
-    others = mixer.stream(seed + 1, "train", domains=tuple(domain for domain in mixer.DOMAINS if domain != "stories"))
+    others = mixer.stream(
+        seed + 1, "train", domains=tuple(domain for domain in mixer.DOMAINS if domain != "stories")
+    )
     told = other = 0
     for story in stories:
         yield story
@@ -137,7 +165,8 @@ def shard_path(folder: Path, length: int, index: int) -> Path:
 def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence[tuple[int, int]]) -> None:
     """Write the shards that `plan` (row length, number of rows) needs and that are not there yet.
 
-    Every shard has its own seed, so that its content does not depend on when it is made. The spellers take turns, row by row.
+    Every shard has its own seed, so that its content does not depend on when it is made. The spellers take
+    turns, row by row.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before = json.loads((folder / "stats.json").read_text()) if (folder / "stats.json").exists() else {}
@@ -151,7 +180,9 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
                 continue
             stream = examples_for(name, SEEDS[name] + 1000 * length + 2 * index)
 
-            def spelled(speller: Speller, stream: Iterator[Example] = stream) -> Iterator[tuple[list[int], list[int]]]:
+            def spelled(
+                speller: Speller, stream: Iterator[Example] = stream
+            ) -> Iterator[tuple[list[int], list[int]]]:
                 nonlocal chats
                 while True:
                     group = list(itertools.islice(stream, 64))
@@ -165,7 +196,11 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
             data = np.stack([next(next(rows_of)) for _ in range(each)])
             with replacing(path) as partial, partial.open("wb") as file:
                 np.save(file, data)
-            stats = {"chats": chats, "distinct_prompts": before.get("distinct_prompts", 0) + len(prompts), "characters": dict(characters)}
+            stats = {
+                "chats": chats,
+                "distinct_prompts": before.get("distinct_prompts", 0) + len(prompts),
+                "characters": dict(characters),
+            }
             with replacing(folder / "stats.json") as partial:
                 partial.write_text(json.dumps(stats))
 

@@ -1,7 +1,9 @@
-"""Greedy answers of a bundled model to generated prompts, checked: results of sums, tests of code, repeated facts.
+"""Greedy answers of a bundled model to generated prompts, checked: results of sums, tests of code, repeated
+facts.
 
-Four kinds of prompts: of the patterns that were trained on (but no prompt that was), of held-out patterns, follow-ups in a chat whose first
-answer is given, and prompts at each turn of long chats with changing topics, in which the model reads its own answers.
+Four kinds of prompts: of the patterns that were trained on (but no prompt that was), of held-out patterns,
+follow-ups in a chat whose first answer is given, and prompts at each turn of long chats with changing topics,
+in which the model reads its own answers.
 """
 
 from __future__ import annotations
@@ -64,35 +66,55 @@ class Answer:
 
 
 class Model:
-    """A pair's target as the page runs it, answering greedily one chat after another: of each it reads only what is new."""
+    """A pair's target as the page runs it, answering greedily one chat after another: of each it reads only
+    what is new."""
 
     def __init__(self, pair: Pair, read: Reading, limit: int = LIMIT) -> None:
         """read: how much of a chat the target is given; limit: tokens of an answer."""
         self.pair, self.reading, self.limit = pair, read, limit
 
     def answer(self, example: Example, chat: Messages | None = None) -> Answer:
-        """The answer to a chat, by default that of the example up to its last question, judged by the example."""
+        """The answer to a chat, by default that of the example up to its last question, judged by the
+        example."""
         given = newest(self.pair, asked(example) if chat is None else chat, self.reading, self.limit).messages
-        made = self.pair.generate(given, method="autoregressive", **GREEDY.options, max_new_tokens=self.limit, learn=False)
-        return Answer(example, made.text, len(made.token_ids), made.finish_reason == "end", mixer.check(example, made.text))
+        made = self.pair.generate(
+            given, method="autoregressive", **GREEDY.options, max_new_tokens=self.limit, learn=False
+        )
+        return Answer(
+            example,
+            made.text,
+            len(made.token_ids),
+            made.finish_reason == "end",
+            mixer.check(example, made.text),
+        )
 
 
 def asked(example: Example) -> Messages:
     """The chat of an example up to its last question."""
-    pairs = [({"role": "user", "content": user}, {"role": "assistant", "content": answer}) for user, answer in example.turns]
+    pairs = [
+        ({"role": "user", "content": user}, {"role": "assistant", "content": answer})
+        for user, answer in example.turns
+    ]
     return [message for pair in pairs for message in pair][:-1]
 
 
 def singles(domain: str, held_out: bool, count: int) -> list[Example]:
-    """Prompts of one turn, none of them trained on; the same in each run. Fewer where a domain has not so many."""
+    """Prompts of one turn, none of them trained on; the same in each run. Fewer where a domain has not so
+    many."""
     place = mixer.DOMAINS.index(domain)
     return list(prompts.single(SEED + place, "test", domain, held_out, count))
 
 
 def follow_ups(count: int) -> list[Example]:
-    """Chats of two or three turns whose last one refers to those before. Of prompts that no training has, but for small talk."""
+    """Chats of two or three turns whose last one refers to those before. Of prompts that no training has, but
+    for small talk."""
     rng, made = random.Random(SEED), list[Example]()
-    tasks = [name for domain in mixer.DOMAINS for name in mixer.patterns(domain, False) if name.split("/")[1].startswith("follow_")]
+    tasks = [
+        name
+        for domain in mixer.DOMAINS
+        for name in mixer.patterns(domain, False)
+        if name.split("/")[1].startswith("follow_")
+    ]
     while tasks and len(made) < count:
         example = mixer.make(rng, rng.choice(tasks))
         if example.domain == "chat" or mixer.split_of(example) == "test":
@@ -105,7 +127,12 @@ def long_chats(count: int) -> list[list[Example]]:
     rng = random.Random(SEED + 1)
     pools = {domain: singles(domain, False, 3 * count) for domain in mixer.DOMAINS}
     talk = [mixer.sample(rng, "chat") for _ in range(3 * count)]
-    pools["chat"] = [example for pair in zip(pools["chat"], talk, strict=False) for example in pair if len(example.turns) == 1]
+    pools["chat"] = [
+        example
+        for pair in zip(pools["chat"], talk, strict=False)
+        for example in pair
+        if len(example.turns) == 1
+    ]
     return [[rng.choice(pools[rng.choice(mixer.DOMAINS)]) for _ in range(TURNS)] for _ in range(count)]
 
 
@@ -135,9 +162,18 @@ def parses(text: str) -> bool:
 def score(model: str, domain: str, kind: Kind, given: Sequence[Answer]) -> Score:
     """One row of the table."""
     count = max(1, len(given))
-    code = sum(parses(answer.text) for answer in given) / count if domain == "code" and kind != "follow-up" else None
-    right, ended = sum(answer.right for answer in given) / count, sum(answer.ended for answer in given) / count
-    return Score(model, domain, kind, len(given), right, ended, code, sum(answer.tokens for answer in given) / count)
+    code = (
+        sum(parses(answer.text) for answer in given) / count
+        if domain == "code" and kind != "follow-up"
+        else None
+    )
+    right, ended = (
+        sum(answer.right for answer in given) / count,
+        sum(answer.ended for answer in given) / count,
+    )
+    return Score(
+        model, domain, kind, len(given), right, ended, code, sum(answer.tokens for answer in given) / count
+    )
 
 
 def table(rows: Iterable[Score]) -> str:
@@ -149,7 +185,10 @@ def table(rows: Iterable[Score]) -> str:
         return f"{row.right:.0%} of {row.prompts}" if row and row.prompts else "–"
 
     lines = [
-        "| domain | right, test prompts | right, held-out patterns | right, follow-ups | answers that end | tokens an answer |",
+        (
+            "| domain | right, test prompts | right, held-out patterns | right, follow-ups | answers that end"
+            " | tokens an answer |"
+        ),
         "|---|---|---|---|---|---|",
     ]
     for domain in mixer.DOMAINS:
@@ -181,8 +220,11 @@ def rounds(name: str, folder: Path, count: int, chats: int) -> Iterator[tuple[st
         yield "all", "turn 10 alone", [model.answer(chat[-1].example) for chat in answered]
 
 
-def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int = COUNT, samples: int = 2) -> list[Score]:
-    """Score one model and write `scores.csv`, `scores.json`, `answers.jsonl`; prints the table and some answers unedited."""
+def evaluate(
+    name: str, folder: Path, out: Path, count: int = COUNT, chats: int = COUNT, samples: int = 2
+) -> list[Score]:
+    """Score one model and write `scores.csv`, `scores.json`, `answers.jsonl`; prints the table and some
+    answers unedited."""
     began = time.monotonic()
     rows, kept = list[Score](), list[dict[str, object]]()
     for domain, kind, given in rounds(name, folder, count, chats):
@@ -190,10 +232,19 @@ def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int 
         typer.echo(f"{kind:14} {domain:8} {rows[-1].right:6.1%} of {len(given)}")
         for place, answer in enumerate(given):
             prompt = answer.example.turns[-1][0]
-            line = {"kind": kind, "pattern": answer.example.pattern, "prompt": prompt, "answer": answer.text, "right": answer.right}
+            line = {
+                "kind": kind,
+                "pattern": answer.example.pattern,
+                "prompt": prompt,
+                "answer": answer.text,
+                "right": answer.right,
+            }
             kept.append(line)
             if place < samples:
-                typer.echo(f"--- {answer.example.pattern} {'right' if answer.right else 'WRONG'}\n> {prompt}\n{answer.text}")
+                typer.echo(
+                    f"--- {answer.example.pattern} {'right' if answer.right else 'WRONG'}\n>"
+                    f" {prompt}\n{answer.text}"
+                )
     out.mkdir(parents=True, exist_ok=True)
     (out / "scores.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     pd.DataFrame(rows).to_csv(out / "scores.csv", index=False)
@@ -204,12 +255,19 @@ def evaluate(name: str, folder: Path, out: Path, count: int = COUNT, chats: int 
 
 
 def main(
-    models: Annotated[list[str] | None, typer.Argument(help="members of the family, all that are there by default")] = None,
-    count: Annotated[int, typer.Option(help="prompts a row; fewer for a quick look, which writes no card")] = COUNT,
+    models: Annotated[
+        list[str] | None, typer.Argument(help="members of the family, all that are there by default")
+    ] = None,
+    count: Annotated[
+        int, typer.Option(help="prompts a row; fewer for a quick look, which writes no card")
+    ] = COUNT,
     chats: Annotated[int, typer.Option(help="long chats; 0 for none")] = COUNT,
     card: Annotated[bool, typer.Option(help="write the model card")] = True,
     runs: Annotated[Path, typer.Option(help="folder of the training runs")] = RUNS,
-    folder: Annotated[Path | None, typer.Option(help="score this folder instead, as a model of the given name; writes no card")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="score this folder instead, as a model of the given name; writes no card"),
+    ] = None,
 ) -> None:
     """Score bundled models."""
     from .card import write

@@ -1,4 +1,5 @@
-"""The family of bundled models: their shapes, their flat parameter layout, and the way from there to `transformers` and back."""
+"""The family of bundled models: their shapes, their flat parameter layout, and the way from there to
+`transformers` and back."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "assets" / "models"
 RUNS = ROOT / "runs" / "bundled"
 NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are trained
-SHIPPED = ("drafter", "a", "large")  # `b` and `c`, with other vocabularies, are made where an experiment wants them
+# `b` and `c`, with other vocabularies, are made where an experiment wants them
+SHIPPED = ("drafter", "a", "large")
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
 
 
@@ -29,7 +31,8 @@ PARTS = (
 
 
 def parts_of(layer: int) -> list[str]:
-    """The names of a layer's tensors: four matrices of the attention, three after it, the norms before both."""
+    """The names of a layer's tensors: four matrices of the attention, three after it, the norms before
+    both."""
     return [f"model.layers.{layer}.{part}.weight" for part in PARTS]
 
 
@@ -47,15 +50,23 @@ class Shape:
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Names, as in `transformers`, and shapes in flat order."""
         inner = self.heads * self.head_dim
-        matrices = ((inner, self.hidden),) * 3 + ((self.hidden, inner),) + ((self.inter, self.hidden),) * 2 + ((self.hidden, self.inter),)
+        matrices = (
+            ((inner, self.hidden),) * 3
+            + ((self.hidden, inner),)
+            + ((self.inter, self.hidden),) * 2
+            + ((self.hidden, self.inter),)
+        )
         yield EMBEDDING, (self.vocab, self.hidden)
         for layer in range(self.layers):
             yield from zip(parts_of(layer), (*matrices, (self.hidden,), (self.hidden,)), strict=True)
         yield LAST_NORM, (self.hidden,)
 
     def trained(self, frozen: int = 0) -> list[str]:
-        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below them, stay as they are."""
-        kept = {EMBEDDING, *(name for layer in range(frozen) for name in parts_of(layer))} if frozen else set()
+        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below
+        them, stay as they are."""
+        kept = (
+            {EMBEDDING, *(name for layer in range(frozen) for name in parts_of(layer))} if frozen else set()
+        )
         return [name for name, _ in self.tensors() if name not in kept]
 
     def numel(self) -> int:
@@ -81,7 +92,8 @@ def shape_of(name: str, vocab: int) -> Shape:
 
 
 def initial(shape: Shape, seed: int) -> Tensor:
-    """Flat float32 weights to start from; the matrices that write to the residual stream begin at a smaller scale."""
+    """Flat float32 weights to start from; the matrices that write to the residual stream begin at a smaller
+    scale."""
     generator = torch.Generator().manual_seed(seed)
     flat = torch.empty(shape.numel()).normal_(0.0, 0.02, generator=generator)
     for name, view in shape.views(flat).items():
@@ -117,7 +129,10 @@ def to_transformers(shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBa
     for name, parameter in model.named_parameters():
         parameter.copy_(shape.views(flat)[name])
     model.generation_config = GenerationConfig(
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, do_sample=False
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        do_sample=False,
     )
     return model.eval()
 
@@ -132,8 +147,11 @@ def from_transformers(shape: Shape, model: LlamaForCausalLM) -> Tensor:
     return flat
 
 
-def save(name: str, shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase, folder: Path = ASSETS) -> Path:
-    """Write a model in bfloat16 with its tokenizer; the old folder is replaced only when the new one is complete."""
+def save(
+    name: str, shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase, folder: Path = ASSETS
+) -> Path:
+    """Write a model in bfloat16 with its tokenizer; the old folder is replaced only when the new one is
+    complete."""
     final, fresh, old = folder / name, folder / f".{name}.new", folder / f".{name}.old"
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)

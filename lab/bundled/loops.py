@@ -1,4 +1,5 @@
-"""Whether a model loops: free questions, each in a fresh chat and in the model's own manner, and how often a group of tokens comes again.
+"""Whether a model loops: free questions, each in a fresh chat and in the model's own manner, and how often a
+group of tokens comes again.
 
     python -m lab loops HuggingFaceTB/SmolLM2-135M-Instruct
 """
@@ -39,14 +40,15 @@ class Told:
 
 
 def repeats(ids: Sequence[int], size: int = GROUP) -> int:
-    """How many times the most frequent run of `size` ids is in them, overlapping ones too; 0 where there are fewer ids."""
+    """How many times the most frequent run of `size` ids is in them, overlapping ones too; 0 where there are
+    fewer ids."""
     found = Counter(tuple(ids[start : start + size]) for start in range(len(ids) - size + 1))
     return max(found.values(), default=0)
 
 
 def ask(pair: Pair, questions: Sequence[str], tokens: int = TOKENS, **options: Any) -> Iterator[Told]:
-    """Answer each question in a chat of its own, with its number as the seed. The options are those of `Pair.generate`; of the sampling
-    what they leave out is as the target's manner has it."""
+    """Answer each question in a chat of its own, with its number as the seed. The options are those of
+    `Pair.generate`; of the sampling what they leave out is as the target's manner has it."""
     for seed, question in enumerate(questions):
         chat = [{"role": "user", "content": question}]
         made = pair.generate(chat, seed=seed, max_new_tokens=tokens, learn=False, reuse=False, **options)
@@ -65,14 +67,20 @@ def main(
     """Count the answers that loop."""
     pair = build_pair(target, drafter, Settings(target=target, drafter=drafter, training="off"))
     told = []
-    for one in ask(pair, read_prompts(prompts), tokens, temperature=temperature, repetition_penalty=repetition_penalty):
+    for one in ask(
+        pair, read_prompts(prompts), tokens, temperature=temperature, repetition_penalty=repetition_penalty
+    ):
         told.append(one)
         typer.echo(f"{one.repeats:3} {'loops' if one.loops else '     '} {one.question[:90]}")
         if show:
             typer.echo(f"\n{one.answer.text}\n")
     asked = pair.asked(temperature=temperature, repetition_penalty=repetition_penalty)
-    manner = f"temperature {asked.temperature:g}, top-p {asked.top_p:g}, top-k {asked.top_k}, min-p {asked.min_p:g}"
+    manner = (
+        f"temperature {asked.temperature:g}, top-p {asked.top_p:g}, top-k {asked.top_k}, min-p"
+        f" {asked.min_p:g}"
+    )
     typer.echo(
-        f"{sum(one.loops for one in told)} of {len(told)} answers have a group of {GROUP} tokens {TIMES} times or more: {manner}, "
-        f"repetition penalty {asked.repetition_penalty:g}, at most {tokens} tokens each."
+        f"{sum(one.loops for one in told)} of {len(told)} answers have a group of {GROUP} tokens {TIMES}"
+        f" times or more: {manner}, repetition penalty {asked.repetition_penalty:g}, at most {tokens} tokens"
+        " each."
     )

@@ -1,4 +1,5 @@
-"""Muon for the matrices and Adam for the rest, split over the workers so that no worker waits for one optimiser."""
+"""Muon for the matrices and Adam for the rest, split over the workers so that no worker waits for one
+optimiser."""
 
 from __future__ import annotations
 
@@ -31,10 +32,14 @@ class Rates:
 
 
 class Share:
-    """The part of the parameters that one of `workers` workers updates, as views of the shared buffers (`training_loop.py`)."""
+    """The part of the parameters that one of `workers` workers updates, as views of the shared buffers
+    (`training_loop.py`)."""
 
-    def __init__(self, shape: Shape, rank: int, workers: int, buffers: Mapping[str, Tensor], step: int, frozen: int = 0) -> None:
-        """`step`: those that were made before; `frozen`: lowest layers that stay as they are, and the embedding with them."""
+    def __init__(
+        self, shape: Shape, rank: int, workers: int, buffers: Mapping[str, Tensor], step: int, frozen: int = 0
+    ) -> None:
+        """`step`: those that were made before; `frozen`: lowest layers that stay as they are, and the
+        embedding with them."""
         self.buffers = buffers
         tensors, trained = list(shape.tensors()), shape.trained(frozen)
         starts = accumulate((torch.Size(size).numel() for _, size in tensors), initial=0)
@@ -59,14 +64,19 @@ class Share:
         for state in self.adam.state.values():
             state["step"] = torch.tensor(float(step))
 
-    def _give(self, optimiser: Optimizer, tensors: Sequence[tuple[int, tuple[int, ...]]], **moments: str) -> None:
-        """Have an optimiser update these tensors; its moments are in shared buffers too, so that one worker can write a checkpoint."""
+    def _give(
+        self, optimiser: Optimizer, tensors: Sequence[tuple[int, tuple[int, ...]]], **moments: str
+    ) -> None:
+        """Have an optimiser update these tensors; its moments are in shared buffers too, so that one worker
+        can write a checkpoint."""
         for at, size in tensors:
             piece = slice(at, at + torch.Size(size).numel())
             parameter = self.buffers["master"][piece].view(size)
             parameter.grad = self.buffers["gradients"][0, piece].view(size)
             optimiser.param_groups[0]["params"].append(parameter)
-            optimiser.state[parameter] = {name: self.buffers[buffer][piece].view(size) for name, buffer in moments.items()}
+            optimiser.state[parameter] = {
+                name: self.buffers[buffer][piece].view(size) for name, buffer in moments.items()
+            }
             self.pieces.append(piece)
 
     def gather(self) -> float:
@@ -79,10 +89,14 @@ class Share:
         return total
 
     def update(self, rates: Rates, factor: float, clip: float) -> None:
-        """One step of both optimisers on this share; leaves the gradients at zero and the bfloat16 weights current."""
+        """One step of both optimisers on this share; leaves the gradients at zero and the bfloat16 weights
+        current."""
         for piece in self.pieces:
             self.buffers["gradients"][0, piece] *= clip
-        self.muon.param_groups[0]["lr"], self.adam.param_groups[0]["lr"] = rates.muon * factor, rates.adam * factor
+        self.muon.param_groups[0]["lr"], self.adam.param_groups[0]["lr"] = (
+            rates.muon * factor,
+            rates.adam * factor,
+        )
         self.muon.step()
         self.adam.step()
         for piece in self.pieces:

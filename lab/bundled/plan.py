@@ -27,7 +27,8 @@ class Plan:
         return max(1, self.tokens // self.batch)
 
     def progress(self, step: int, seconds: float) -> float:
-        """From 0 to 1: schedules follow this and not the steps, so that a run on a busy machine still ends in time and well."""
+        """From 0 to 1: schedules follow this and not the steps, so that a run on a busy machine still ends in
+        time and well."""
         return max(step / self.steps, seconds / (60 * self.minutes) if self.minutes else 0.0)
 
     def rows(self) -> list[tuple[int, int]]:
@@ -46,13 +47,18 @@ class Plan:
         return length, range(first, first + count)
 
     def amended(self, path: Path | None, name: str) -> Plan:
-        """The same plan with the budget that a file has for `name`: `{"a": {"tokens": 30000000, "minutes": 60}}`, or tokens alone."""
+        """The same plan with the budget that a file has for `name`: `{"a": {"tokens": 30000000, "minutes":
+        60}}`, or tokens alone."""
         try:
             wanted = json.loads(path.read_text())[name] if path is not None else self.tokens
         except (OSError, ValueError, KeyError):
             return self
         if isinstance(wanted, dict):
-            return replace(self, tokens=int(wanted.get("tokens", self.tokens)), minutes=wanted.get("minutes", self.minutes))
+            return replace(
+                self,
+                tokens=int(wanted.get("tokens", self.tokens)),
+                minutes=wanted.get("minutes", self.minutes),
+            )
         return replace(self, tokens=int(wanted))
 
 
@@ -75,7 +81,8 @@ class Reporter:
         self.at, self.when, self.share = start, time.monotonic(), start_share
 
     def step(self, done: int, progress: float, loss: float, norm: float, factor: float) -> None:
-        """Note a finished step; `progress` is the share of the run that is done, `factor` that of the learning rate."""
+        """Note a finished step; `progress` is the share of the run that is done, `factor` that of the
+        learning rate."""
         self.mean = loss if self.mean is None else 0.95 * self.mean + 0.05 * loss
         if done % EVERY and progress < 1.0:
             return
@@ -84,7 +91,7 @@ class Reporter:
         left = max(0.0, 1.0 - progress) * (now - self.when) / max(1e-9, progress - self.share)
         self.at, self.when, self.share = done, now, progress
         print(
-            f"{time.strftime('%H:%M:%S')} {self.title} step {done} ({progress:.1%}) loss {self.mean:.4f} last {loss:.4f} norm {norm:.2f} "
-            f"rate {factor:.2f} {speed:,.0f} tok/s eta {left / 60:.1f} min",
+            f"{time.strftime('%H:%M:%S')} {self.title} step {done} ({progress:.1%}) loss {self.mean:.4f} last"
+            f" {loss:.4f} norm {norm:.2f} rate {factor:.2f} {speed:,.0f} tok/s eta {left / 60:.1f} min",
             flush=True,
         )

@@ -1,4 +1,5 @@
-"""Three tokenizers that disagree: byte-level BPE (`a`), SentencePiece-style BPE (`b`), a small byte-level BPE (drafter and `c`)."""
+"""Three tokenizers that disagree: byte-level BPE (`a`), SentencePiece-style BPE (`b`), a small byte-level BPE
+(drafter and `c`)."""
 
 from __future__ import annotations
 
@@ -15,12 +16,17 @@ BEGIN, END, PAD, UNKNOWN = "<|begin|>", "<|end|>", "<|pad|>", "<unk>"
 SPECIALS = (BEGIN, *ROLES.values(), END, PAD)
 SIZES = {"a": 8192, "b": 8000, "drafter": 2000}
 TEMPLATE = (
-    "<|begin|>{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
-    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+    "<|begin|>{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>'"
+    " }}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-# Words with one leading space or sign, digits one by one, signs with the line ends that follow them, white space.
-GPT4_STYLE = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-# Names and words with all the spaces before them (so that indentation merges), digits and signs one by one, line ends alone.
+# Words with one leading space or sign, digits one by one, signs with the line ends that follow them, white
+# space.
+GPT4_STYLE = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+# Names and words with all the spaces before them (so that indentation merges), digits and signs one by one,
+# line ends alone.
 SPACES_STYLE = r" *[\p{L}\p{M}_']+|\p{N}| *[^\s\p{L}\p{M}\p{N}_']| +|\s"
 
 
@@ -41,9 +47,11 @@ def wrap(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     )
 
 
-def train_byte_level(texts: Iterable[str], size: int, splits: Sequence[str] = (GPT4_STYLE,)) -> PreTrainedTokenizerFast:
-    """Byte-level BPE of `size` pieces, the special ones and 256 bytes among them. `splits`: the patterns at which text is split, one after
-    the other; by default GPT-4's, as Qwen2 and Llama 3 have it."""
+def train_byte_level(
+    texts: Iterable[str], size: int, splits: Sequence[str] = (GPT4_STYLE,)
+) -> PreTrainedTokenizerFast:
+    """Byte-level BPE of `size` pieces, the special ones and 256 bytes among them. `splits`: the patterns at
+    which text is split, one after the other; by default GPT-4's, as Qwen2 and Llama 3 have it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -75,10 +83,14 @@ def train_spaces(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
             pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="never", split=False),
         ]
     )
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     trainer = trainers.BpeTrainer(
         vocab_size=size,
-        special_tokens=[AddedToken(token, special=True, normalized=False) for token in (UNKNOWN, *SPECIALS, *byte_tokens)],
+        special_tokens=[
+            AddedToken(token, special=True, normalized=False) for token in (UNKNOWN, *SPECIALS, *byte_tokens)
+        ],
         initial_alphabet=[*map(chr, range(33, 127)), "▁", "\n"],
         show_progress=False,
     )
@@ -106,5 +118,6 @@ def respell(tokenizer: PreTrainedTokenizerFast, other: PreTrainedTokenizerFast) 
     own, given = read_vocabulary(tokenizer), read_vocabulary(other)
     named = dict(zip(ids_of(other), ids_of(tokenizer), strict=True))
     return [
-        [named[index]] if index in named else [] if data is None else encode_bytes(own, data) for index, data in enumerate(given.tokens)
+        [named[index]] if index in named else [] if data is None else encode_bytes(own, data)
+        for index, data in enumerate(given.tokens)
     ]

@@ -1,8 +1,10 @@
-"""Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated and written to assets/.
+"""Train the family from nothing: drafter, `a`, then `b`, `c` and `large` from the body of `a`, each evaluated
+and written to assets/.
 
-`large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the width. Then comes `further`,
-in which six tokens of ten are of chats, and last `upper`, which trains the two highest layers alone: that is twice as fast, and it
-changes a fifth of what the repository holds. With `--from-assets` the committed weights go through that last part alone.
+`large` begins as `half`: `a` reads its chats first, more than twice as fast, and is then grown to twice the
+width. Then comes `further`, in which six tokens of ten are of chats, and last `upper`, which trains the two
+highest layers alone: that is twice as fast, and it changes a fifth of what the repository holds. With
+`--from-assets` the committed weights go through that last part alone.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from .family import ASSETS, NAMES, RUNS, SHIPPED, Shape, shape_of
 from .optimiser import Rates
 from .transplant import grown, transplanted
 
-# Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. The default target, which people chat
-# with, has long rows.
+# Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. The
+# default target, which people chat with, has long rows.
 PLANS = {
     "drafter": Plan(24_000_000),
     "a": Plan(48_000_000),
@@ -59,15 +61,18 @@ PARENT = {"b": "a", "c": "a", "half": "a"}
 SPELLS_AS = {"c": "drafter", "half": "a", "large": "a", "further": "a", "upper": "a"}  # whose tokenizer
 FROZEN = {"upper": 6}  # layers, from below
 SEED = 7
-# So much of the weights of `large` before its last part is `a` at twice the width, where it came from: what a short training on chats had
-# spoiled of what `a` can do, such as repeating a prompt's words, comes back (Wortsman et al., "Robust fine-tuning of zero-shot models",
-# 2022).
+# So much of the weights of `large` before its last part is `a` at twice the width, where it came from: what a
+# short training on chats had spoiled of what `a` can do, such as repeating a prompt's words, comes back
+# (Wortsman et al., "Robust fine-tuning of zero-shot models", 2022).
 KEPT = 0.15
-EARLIER = 0.3  # for the same reason, so much of the weights after `further`, and again after `upper`, is what they were before it
+# for the same reason, so much of the weights after `further`, and again after `upper`, is what they were
+# before it
+EARLIER = 0.3
 
 
 def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model (`c` shares the drafter's, `large` that of `a`): the committed one if it is there, else trained now."""
+    """The tokenizer of a model (`c` shares the drafter's, `large` that of `a`): the committed one if it is
+    there, else trained now."""
     name = SPELLS_AS.get(name, name)
     for folder in (runs / "tokenizers" / name, ASSETS / name):
         if (folder / "tokenizer.json").exists():
@@ -80,11 +85,15 @@ def tokenizer_of(name: str, runs: Path = RUNS) -> PreTrainedTokenizerFast:
 
 
 def spellers_of(name: str, runs: Path = RUNS) -> list[data.Speller]:
-    """The drafter reads text spelled by itself, by `a` and by `b` in turn, for it drafts in contexts that those have spelled."""
+    """The drafter reads text spelled by itself, by `a` and by `b` in turn, for it drafts in contexts that
+    those have spelled."""
     tokenizer = tokenizer_of(name, runs)
     if name != "drafter":
         return [data.Speller(tokenizer)]
-    return [data.Speller(tokenizer), *(data.Speller(tokenizer, tokenizer_of(other, runs)) for other in ("a", "b"))]
+    return [
+        data.Speller(tokenizer),
+        *(data.Speller(tokenizer, tokenizer_of(other, runs)) for other in ("a", "b")),
+    ]
 
 
 def _produce(name: str, runs: Path, rows: list[tuple[int, int]]) -> None:
@@ -93,7 +102,9 @@ def _produce(name: str, runs: Path, rows: list[tuple[int, int]]) -> None:
     data.produce(name, spellers_of(name, runs), runs / name / "data", rows)
 
 
-def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, runs: Path) -> tuple[Tensor, str]:
+def start_weights(
+    name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, runs: Path
+) -> tuple[Tensor, str]:
     """Weights to begin with and, for the model card, where they come from."""
     if name not in PARENT:
         return family.initial(shape, SEED), "random weights"
@@ -102,15 +113,21 @@ def start_weights(name: str, shape: Shape, tokenizer: PreTrainedTokenizerFast, r
     flat = _committed(parent, shape_of(parent, len(other)))
     if name == "half":
         return flat, f"the weights of `{parent}`"
-    return transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer), f"the trained body of `{parent}`"
+    return (
+        transplanted(flat, shape_of(parent, len(other)), other, shape, tokenizer),
+        f"the trained body of `{parent}`",
+    )
 
 
 def _committed(name: str, shape: Shape) -> Tensor:
-    return family.from_transformers(shape, LlamaForCausalLM.from_pretrained(ASSETS / name, dtype=torch.float32))
+    return family.from_transformers(
+        shape, LlamaForCausalLM.from_pretrained(ASSETS / name, dtype=torch.float32)
+    )
 
 
 def train_one(
-    name: str, plan: Plan, workers: int, resume: bool = True, from_assets: bool = False, compiled: bool = True, runs: Path = RUNS,
+    name: str, plan: Plan, workers: int, resume: bool = True, from_assets: bool = False,
+    compiled: bool = True, runs: Path = RUNS,
     budget: Path | None = None,
 ) -> dict[str, object]:  # fmt: skip
     """Train one member and save it to assets/; returns what its card says about the run."""
@@ -122,9 +139,21 @@ def train_one(
         if not resume:
             for leftover in ("checkpoint.pt", "plateau.pt"):
                 (folder / leftover).unlink(missing_ok=True)
-        job = Job(shape, plan, RATES[part], folder / "data", folder / "checkpoint.pt", part, compiled, FROZEN.get(part, 0), budget=budget)
+        job = Job(
+            shape,
+            plan,
+            RATES[part],
+            folder / "data",
+            folder / "checkpoint.pt",
+            part,
+            compiled,
+            FROZEN.get(part, 0),
+            budget=budget,
+        )
         job.data.mkdir(parents=True, exist_ok=True)
-        producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(part, runs, plan.rows()))
+        producer = multiprocessing.get_context("spawn").Process(
+            target=_produce, args=(part, runs, plan.rows())
+        )
         producer.start()
         try:
             return train(job, flat, workers)
@@ -144,9 +173,15 @@ def train_one(
         flat = torch.lerp(wide, grown(first, half, SEED), KEPT)
         chatty, then = run("further", shape, plans["further"], flat)
         flat = torch.lerp(chatty, flat, EARLIER)
-        origin += f", trained on {_read(before)} of the same kind at a constant rate, grown to twice the width, trained on {_read(after)}"
+        origin += (
+            f", trained on {_read(before)} of the same kind at a constant rate, grown to twice the width,"
+            f" trained on {_read(after)}"
+        )
         origin += f" more and averaged: {1 - KEPT:.0%} of that and {KEPT:.0%} of `a`, grown in the same way"
-        origin += f"; then trained on {_read(then)}, chats above all, and averaged: {1 - EARLIER:.0%} of that and {EARLIER:.0%} of before"
+        origin += (
+            f"; then trained on {_read(then)}, chats above all, and averaged: {1 - EARLIER:.0%} of that and"
+            f" {EARLIER:.0%} of before"
+        )
     else:
         flat, origin = start_weights(name, shape, tokenizer, runs)
     if name == "large":
@@ -157,9 +192,11 @@ def train_one(
     stats = json.loads((runs / part / "data" / "stats.json").read_text())
     last = clock.losses[-50:]
     facts: dict[str, object] = {
-        "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab, "steps": clock.step,
+        "name": name, "origin": origin, "parameters": shape.numel(), "vocabulary": shape.vocab,
+        "steps": clock.step,
         "tokens": clock.step * plan.batch, "wanted": wanted, "loss": round(sum(last) / max(1, len(last)), 4),
-        "minutes": round(clock.seconds / 60, 1), "workers": workers, "rows": [plan.short, plan.long, plan.long_share],
+        "minutes": round(clock.seconds / 60, 1), "workers": workers,
+        "rows": [plan.short, plan.long, plan.long_share],
         "muon": RATES[part].muon, "adam": RATES[part].adam, "decay": RATES[part].decay, "data": stats,
         "losses": clock.losses[::10],
     }  # fmt: skip
@@ -173,10 +210,15 @@ def train_one(
 
 
 def plans_of(name: str, plan: Plan, budget: Path | None) -> dict[str, Plan]:
-    """The plan of each part of a member: `plan`, and for its other parts the limits of the budget file, or else of `plan`."""
+    """The plan of each part of a member: `plan`, and for its other parts the limits of the budget file, or
+    else of `plan`."""
 
     def other(part: str) -> Plan:
-        return PLANS[part].amended(budget, part) if budget else replace(PLANS[part], tokens=plan.tokens, minutes=plan.minutes)
+        return (
+            PLANS[part].amended(budget, part)
+            if budget
+            else replace(PLANS[part], tokens=plan.tokens, minutes=plan.minutes)
+        )
 
     return {part: plan if part == name else other(part) for part in PARTS.get(name, (name,))}
 
@@ -195,7 +237,8 @@ def train_bundled(
     evaluate: bool = True,
     runs: Path = RUNS,
 ) -> None:
-    """Train, evaluate and write the given members in the order of the family. `runs` holds rows, checkpoints and budgets."""
+    """Train, evaluate and write the given members in the order of the family. `runs` holds rows, checkpoints
+    and budgets."""
     budget = runs / "budget.json"
     compiled = shutil.which(os.environ.get("CXX", "g++")) is not None or shutil.which("clang++") is not None
     if not compiled:
@@ -209,9 +252,15 @@ def train_bundled(
         if resume and not from_assets and _finished(name, plans, runs):
             typer.echo(f"== {name}: already trained")
         else:
-            for part, one in list(plans.items())[-1 if from_assets else 0 :]:  # committed weights go through the last part alone
-                typer.echo(f"== {part}: at most {one.tokens:,} tokens" + (f" or {one.minutes:g} minutes" if one.minutes else ""))
-            facts = train_one(name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live)
+            # committed weights go through the last part alone
+            for part, one in list(plans.items())[-1 if from_assets else 0 :]:
+                typer.echo(
+                    f"== {part}: at most {one.tokens:,} tokens"
+                    + (f" or {one.minutes:g} minutes" if one.minutes else "")
+                )
+            facts = train_one(
+                name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live
+            )
             typer.echo(f"== {name}: loss {facts['loss']} after {facts['minutes']} min")
         if evaluate and not (ASSETS / name / "README.md").exists():  # `family.save` leaves no card
             _score(name, runs)
@@ -220,9 +269,15 @@ def train_bundled(
 def _finished(name: str, plans: dict[str, Plan], runs: Path) -> bool:
     facts = runs / name / "facts.json"
     done = facts.exists() and (ASSETS / name / "config.json").exists()
-    return done and json.loads(facts.read_text())["wanted"] == [[plan.tokens, plan.minutes] for plan in plans.values()]
+    return done and json.loads(facts.read_text())["wanted"] == [
+        [plan.tokens, plan.minutes] for plan in plans.values()
+    ]
 
 
 def _score(name: str, runs: Path) -> None:
     # In a process of its own: a model that cannot be scored is still a model, and the next one must begin.
-    subprocess.run([sys.executable, "-m", "lab", "evaluate", name, "--runs", str(runs.resolve())], check=False, cwd=family.ROOT)
+    subprocess.run(
+        [sys.executable, "-m", "lab", "evaluate", name, "--runs", str(runs.resolve())],
+        check=False,
+        cwd=family.ROOT,
+    )

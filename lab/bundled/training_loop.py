@@ -1,7 +1,8 @@
 """The training loop: single-threaded workers on shared buffers.
 
-Four workers with one thread each train three times as fast as one process with four threads: every operation is parallel, no thread waits
-at the end of each, and a microbatch stays in a core's cache. Gradients are summed once a step; the optimiser is split over the workers.
+Four workers with one thread each train three times as fast as one process with four threads: every operation
+is parallel, no thread waits at the end of each, and a microbatch stays in a core's cache. Gradients are
+summed once a step; the optimiser is split over the workers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from .optimiser import Rates, Share
 from .plan import Clock, Plan, Reporter
 from .training_llama import TrainingLlama
 
-# Set in the environment of the workers before they start: glibc otherwise returns big buffers to the system at once, at half the speed.
+# Set in the environment of the workers before they start: glibc otherwise returns big buffers to the system
+# at once, at half the speed.
 ENVIRONMENT = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": "8000000000",
@@ -58,8 +60,13 @@ class Job:
 def make_buffers(flat: Tensor, workers: int) -> dict[str, Tensor]:
     """Everything that the workers share."""
     buffers = {name: torch.zeros_like(flat) for name in ("first", "second")}  # moments of the optimisers
-    buffers |= {"master": flat.clone(), "weights": flat.to(torch.bfloat16), "gradients": torch.zeros(workers, len(flat))}
-    buffers["scratch"] = torch.zeros(workers, 3, dtype=torch.float64)  # summed loss, squared norm, and in the first row the progress
+    buffers |= {
+        "master": flat.clone(),
+        "weights": flat.to(torch.bfloat16),
+        "gradients": torch.zeros(workers, len(flat)),
+    }
+    # summed loss, squared norm, and in the first row the progress
+    buffers["scratch"] = torch.zeros(workers, 3, dtype=torch.float64)
     return {name: buffer.share_memory_() for name, buffer in buffers.items()}
 
 
@@ -86,14 +93,20 @@ def _row(job: Job, length: int, index: int) -> Tensor:
             time.sleep(0.2)
 
 
-def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock: Clock, barrier: Any, tickets: Any) -> None:
+def worker(
+    rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock: Clock, barrier: Any, tickets: Any
+) -> None:
     """One of the processes; the first also keeps the schedule, reports and writes the checkpoints."""
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
     scratch = buffers["scratch"]
     lean = TrainingLlama(job.shape, buffers["weights"], buffers["gradients"][rank], job.compiled, job.frozen)
     share = Share(job.shape, rank, workers, buffers, clock.step, job.frozen)
-    reporter = Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds)) if rank == 0 else None
+    reporter = (
+        Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds))
+        if rank == 0
+        else None
+    )
     began, before = time.monotonic(), clock.seconds
     saved, progress = began, plan.progress(clock.step, clock.seconds)
     while progress < 1.0 and clock.step != job.stop_at:
@@ -105,7 +118,8 @@ def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock:
         micro = max(1, plan.micro // length)
         parts = range(0, len(rows), micro)
         total = 0.0
-        while True:  # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
+        # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
+        while True:
             with tickets.get_lock():
                 turn = tickets.value
                 tickets.value += 1
@@ -132,7 +146,8 @@ def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock:
         if reporter is not None:
             clock.losses.append(round(loss, 4))
             reporter.step(clock.step, after, loss, norm, factor)
-            # The others already read the next microbatches; nobody writes weights before this worker is at the barrier again.
+            # The others already read the next microbatches; nobody writes weights before this worker is at
+            # the barrier again.
             if progress < 1.0 - rates.decay <= after:
                 _save(job.checkpoint.with_name("plateau.pt"), buffers, plan, clock)
             if after >= 1.0 or clock.step == job.stop_at or time.monotonic() - saved > EVERY_S:
@@ -142,7 +157,8 @@ def worker(rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock:
 
 
 def train(job: Job, flat: Tensor, workers: int, inline: bool = False) -> tuple[Tensor, Clock]:
-    """Run a job to its end, from its checkpoint if there is one; returns the flat float32 weights and how it went.
+    """Run a job to its end, from its checkpoint if there is one; returns the flat float32 weights and how it
+    went.
 
     `inline` runs a single worker in this process, without the allocation settings.
     """
@@ -172,8 +188,15 @@ def latest(job: Job) -> dict[str, Any] | None:
     """
     state: dict[str, Any] | None = torch.load(job.checkpoint) if job.checkpoint.exists() else None
     constant = job.checkpoint.with_name("plateau.pt")
-    if state is not None and constant.exists() and any(state["plan"][name] != getattr(job.plan, name) for name in ("tokens", "minutes")):
+    if (
+        state is not None
+        and constant.exists()
+        and any(state["plan"][name] != getattr(job.plan, name) for name in ("tokens", "minutes"))
+    ):
         earlier: dict[str, Any] = torch.load(constant)
-        if earlier["step"] < state["step"] and job.plan.progress(earlier["step"], earlier["seconds"]) < 1.0 - job.rates.decay:
+        if (
+            earlier["step"] < state["step"]
+            and job.plan.progress(earlier["step"], earlier["seconds"]) < 1.0 - job.rates.decay
+        ):
             return earlier
     return state

@@ -1,9 +1,10 @@
 """Where the training of another model begins: a trained body under another vocabulary, or at twice the width.
 
-At twice the width it computes the same. Every row that writes (of the embedding and of all matrices) is there twice, so each hidden state
-is the old one two times over. Every column that reads is split into two parts, α·w for one copy and (1 − α)·w for the other, with an α of
-its own. Equal halves would get equal gradients for ever; unequal ones part from the first step on, and no noise is needed. Heads are
-copied whole, so that rotary positions and the scale of attention stay; the last norm is split, since the tied embedding reads both copies.
+At twice the width it computes the same. Every row that writes (of the embedding and of all matrices) is there
+twice, so each hidden state is the old one two times over. Every column that reads is split into two parts,
+α·w for one copy and (1 − α)·w for the other, with an α of its own. Equal halves would get equal gradients for
+ever; unequal ones part from the first step on, and no noise is needed. Heads are copied whole, so that rotary
+positions and the scale of attention stay; the last norm is split, since the tied embedding reads both copies.
 """
 
 from __future__ import annotations
@@ -23,8 +24,15 @@ LEAST, MOST = 0.3, 0.7  # of a column's weight that goes to the first copy
 
 
 @torch.no_grad()
-def transplanted(flat: Tensor, old: Shape, old_tokens: PreTrainedTokenizerFast, new: Shape, new_tokens: PreTrainedTokenizerFast) -> Tensor:
-    """Flat weights for `new`: the body of `old`; a token of the same bytes (or special name) keeps its row, any other gets a mean.
+def transplanted(
+    flat: Tensor,
+    old: Shape,
+    old_tokens: PreTrainedTokenizerFast,
+    new: Shape,
+    new_tokens: PreTrainedTokenizerFast,
+) -> Tensor:
+    """Flat weights for `new`: the body of `old`; a token of the same bytes (or special name) keeps its row,
+    any other gets a mean.
 
     The mean is that of the rows of the pieces that the old, byte-level tokenizer splits the token into.
     """
@@ -39,7 +47,9 @@ def transplanted(flat: Tensor, old: Shape, old_tokens: PreTrainedTokenizerFast, 
     for index, data in enumerate(read_vocabulary(new_tokens).tokens):
         if data is not None:
             same = known.by_bytes.get(data)
-            targets[EMBEDDING][index] = rows[same] if same is not None else rows[encode_bytes(known, data)].mean(0)
+            targets[EMBEDDING][index] = (
+                rows[same] if same is not None else rows[encode_bytes(known, data)].mean(0)
+            )
     targets[EMBEDDING][ids_of(new_tokens)] = rows[ids_of(old_tokens)]
     return made
 
@@ -61,6 +71,10 @@ def grown(flat: Tensor, shape: Shape, seed: int) -> Tensor:
     made = torch.empty(widened(shape).numel())
     sources, targets = shape.views(flat), widened(shape).views(made)
     for name, source in sources.items():
-        wide = torch.cat([source, source], -1) if name == EMBEDDING or (source.dim() == 1 and name != LAST_NORM) else split(source)
+        wide = (
+            torch.cat([source, source], -1)
+            if name == EMBEDDING or (source.dim() == 1 and name != LAST_NORM)
+            else split(source)
+        )
         targets[name].copy_(torch.cat([wide, wide]) if source.dim() == 2 and name != EMBEDDING else wide)
     return made

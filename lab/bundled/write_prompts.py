@@ -1,4 +1,5 @@
-"""The committed prompts: 120 of each domain to test with, 240 of held-out patterns, and 400 of five domains to distil from.
+"""The committed prompts: 120 of each domain to test with, 240 of held-out patterns, and 400 of five domains
+to distil from.
 
     python -m lab write-prompts --train 1000 FOLDER
 
@@ -19,7 +20,8 @@ from .corpus.base import Example
 from .family import ROOT
 
 FOLDER = ROOT / "assets" / "prompts"
-PLAYED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")  # with enough different prompts to hold out and to play
+# with enough different prompts to hold out and to play
+PLAYED = tuple(domain for domain in mixer.DOMAINS if domain != "chat")
 SEED = 99
 TEST, HELD_OUT, TRAIN = 120, 48, 400  # of each domain
 MOST_DRAWS = 20  # for each prompt that is wanted: small talk of a few patterns has not so many
@@ -60,7 +62,14 @@ def to_record(example: Example, key: str) -> Record:
 
 def from_record(record: Record) -> Example:
     turns = ((record["prompt"], record["answer"]),)
-    return Example(record["domain"], record["pattern"], turns, tuple(record["facts"]), record["number"], tuple(record["tests"]))
+    return Example(
+        record["domain"],
+        record["pattern"],
+        turns,
+        tuple(record["facts"]),
+        record["number"],
+        tuple(record["tests"]),
+    )
 
 
 def read(path: Path) -> list[Record]:
@@ -80,10 +89,15 @@ def write_all(
     held_out: list[Record] = []
     for index, domain in enumerate(mixer.DOMAINS):
         test = single(SEED + index, "test", domain, False, TEST)
-        _write(folder / f"{domain}.jsonl", [to_record(example, f"{domain}-{place}") for place, example in enumerate(test)])
+        _write(
+            folder / f"{domain}.jsonl",
+            [to_record(example, f"{domain}-{place}") for place, example in enumerate(test)],
+        )
         if domain in PLAYED:
             unseen = single(SEED + index, "test", domain, True, HELD_OUT)
-            held_out += [to_record(example, f"held-out-{domain}-{place}") for place, example in enumerate(unseen)]
+            held_out += [
+                to_record(example, f"held-out-{domain}-{place}") for place, example in enumerate(unseen)
+            ]
             taught = single(SEED + 100 + index, "train", domain, False, train)
             records = [to_record(example, f"train-{domain}-{place}") for place, example in enumerate(taught)]
             _write(folder / "train" / f"{domain}.jsonl", records)

@@ -1,4 +1,5 @@
-"""The commands that make models: answers of targets, vocabulary, rows and training of drafters, and training of the bundled models."""
+"""The commands that make models: answers of targets, vocabulary, rows and training of drafters, and training
+of the bundled models."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ import typer
 
 Prompts = Annotated[Path, typer.Option(help="the folder of prompt files", exists=True, file_okay=False)]
 Shards = Annotated[Path, typer.Option(help="the folder of answers", exists=True, file_okay=False)]
-Targets = Annotated[list[str], typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is")]
+Targets = Annotated[
+    list[str],
+    typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is"),
+]
 Tokenizer = Annotated[Path, typer.Option(help="the folder of the drafter's tokenizer")]
 
 
@@ -21,15 +25,27 @@ def answers(
     name: Annotated[str, typer.Option(help="what it is called in the shards")],
     prompts: Prompts,
     out: Annotated[Path, typer.Option(help="the folder of the shards")],
-    sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
-    kept: Annotated[bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")] = False,
+    sets: Annotated[
+        str, typer.Option(help="which sets, separated by commas; all where nothing is said")
+    ] = "",
+    kept: Annotated[
+        bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")
+    ] = False,
     most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
-    tokens: Annotated[int, typer.Option(help="stop where the folder has so many, to the end of a shard")] = 2_000_000,
+    tokens: Annotated[
+        int, typer.Option(help="stop where the folder has so many, to the end of a shard")
+    ] = 2_000_000,
     rows: Annotated[int, typer.Option(help="answers at once")] = 48,
-    part: Annotated[str, typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own")] = "0/1",
+    part: Annotated[
+        str,
+        typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own"),
+    ] = "0/1",
     rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
     length: Annotated[int, typer.Option(help="tokens of an answer")] = 192,
-    own_manner: Annotated[bool, typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8")] = False,
+    own_manner: Annotated[
+        bool,
+        typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8"),
+    ] = False,
     free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
 ) -> None:
     """Write a target's answers to the training prompts, from where the last run stopped."""
@@ -40,7 +56,9 @@ def answers(
     found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
     chosen = [one for one in sets.split(",") if one] or list(found)
     if unknown := sorted(set(chosen) - set(found)):
-        raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets")
+        raise typer.BadParameter(
+            f"{unknown[0]!r} is no set; there are {', '.join(found)}", param_hint="--sets"
+        )
     number, count = map(int, part.split("/"))
     asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
@@ -69,7 +87,9 @@ def rows(
     target: Targets,
     out: Annotated[Path, typer.Option(help="the folder of the rows")],
     shards: Annotated[Path | None, typer.Option(help="the folder of answers")] = None,
-    prompts: Annotated[Path | None, typer.Option(help="with the texts that people wrote: the folder of prompt files")] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="with the texts that people wrote: the folder of prompt files")
+    ] = None,
     length: Annotated[int, typer.Option(help="tokens of a row")] = 1024,
     epochs: Annotated[int, typer.Option(help="how often each answer is read")] = 3,
 ) -> None:
@@ -110,10 +130,13 @@ def ceilings(
     target: Targets,
     shards: Shards,
     most: Annotated[int, typer.Option(help="answers of a set at most, greedy and drawn ones each")] = 60,
-    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
+    rows: Annotated[
+        str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")
+    ] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
     step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
 ) -> None:
-    """How well drafters guess recorded answers, and how fast copying and they would make the target at given prices."""
+    """How well drafters guess recorded answers, and how fast copying and they would make the target at given
+    prices."""
     from transformers import AutoModelForCausalLM
 
     from lab.drafters.ceilings import Prices
@@ -128,33 +151,53 @@ def ceilings(
     if len(step) not in (1, len(drafter)):
         raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
     for number, one in enumerate(drafter):
-        model = AutoModelForCausalLM.from_pretrained(model_files.find(one, hub=False), dtype=torch.float32).eval()
+        model = AutoModelForCausalLM.from_pretrained(
+            model_files.find(one, hub=False), dtype=torch.float32
+        ).eval()
         for name, place in (named.split("=", 1) for named in target):
             vocabulary = vocabulary_of(place)
-            spelling, prices = Spelling(vocabulary, vocabulary_of(one)), Prices(costs, step[number % len(step)])
-            found = [made for answer in few(read_shards(shards, name), most) if (made := guess(model, answer, spelling)) is not None]
+            spelling, prices = (
+                Spelling(vocabulary, vocabulary_of(one)),
+                Prices(costs, step[number % len(step)]),
+            )
+            found = [
+                made
+                for answer in few(read_shards(shards, name), most)
+                if (made := guess(model, answer, spelling)) is not None
+            ]
             typer.echo(f"\n{one} for {name}\n\n{agreement_table(found)}")
             for drawn in (False, True):
                 manner = "drawn" if drawn else "greedy"
-                typer.echo(f"\n{manner}: tokens a round, × plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}")
+                typer.echo(
+                    f"\n{manner}: tokens a round, ×"
+                    f" plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}"
+                )
 
 
 def learning(
     target: Annotated[str, typer.Option(help="whose answers teach, by any of its names")],
     prompts: Prompts,
-    drafter: Annotated[str, typer.Option(help="the drafter that learns; the target's own where nothing is said")] = "auto",
-    sets: Annotated[str, typer.Option(help="sets of prompts that teach, separated by commas")] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
-    told: Annotated[str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")] = "",
+    drafter: Annotated[
+        str, typer.Option(help="the drafter that learns; the target's own where nothing is said")
+    ] = "auto",
+    sets: Annotated[
+        str, typer.Option(help="sets of prompts that teach, separated by commas")
+    ] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
+    told: Annotated[
+        str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")
+    ] = "",
     requests: Annotated[int, typer.Option(min=1, help="answers that teach")] = 60,
     every: Annotated[int, typer.Option(min=1, help="answers between two readings")] = 30,
     seed: Annotated[int, typer.Option(help="another order of the answers")] = 0,
     taught: Annotated[int, typer.Option(min=1, help="answers of a set that there are to learn from")] = 60,
     kept: Annotated[int, typer.Option(min=1, help="answers of a set that tell")] = 20,
     length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
-    direct: Annotated[bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone")] = False,
+    direct: Annotated[
+        bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone")
+    ] = False,
 ) -> None:
-    """How a drafter's guesses change as it learns from answers of several kinds. The settings (OMNIDEMO_LEARNING_RATE, _DIVERGENCE and so
-    on) say how it learns."""
+    """How a drafter's guesses change as it learns from answers of several kinds. The settings
+    (OMNIDEMO_LEARNING_RATE, _DIVERGENCE and so on) say how it learns."""
     from lab.drafters import learning as learner
     from lab.drafters import prompt_sets
     from omnidemo.api import load_pair
@@ -167,14 +210,18 @@ def learning(
     names, shown = names_in(sets), names_in(told) or names_in(sets)
     both = set(teaching) & set(telling)
     if unknown := sorted({*names, *shown} - both):
-        raise typer.BadParameter(f"{unknown[0]!r} is no set; there are {', '.join(sorted(both))}", param_hint="--sets")
+        raise typer.BadParameter(
+            f"{unknown[0]!r} is no set; there are {', '.join(sorted(both))}", param_hint="--sets"
+        )
     pair = load_pair(settings=settings)
     typer.echo("the answers are written", err=True)
     answers = {name: learner.recorded(pair, teaching[name], taught, length) for name in names}
     probes = {name: learner.recorded(pair, telling[name], kept, length) for name in shown}
     settings = at_its_pace(settings, pair.drafter.name)
     found = []
-    for reading in learner.learn(pair.drafter.folder, settings, answers, probes, requests, every, seed, direct):
+    for reading in learner.learn(
+        pair.drafter.folder, settings, answers, probes, requests, every, seed, direct
+    ):
         found.append(reading)
         typer.echo(" | ".join(reading.cells()), err=True)
     typer.echo(learner.table(found))
@@ -193,18 +240,32 @@ def steps(
 
 
 def train_bundled(
-    models: Annotated[list[str] | None, typer.Argument(help="drafter, a, b, c, large; default: drafter, a, large, which are kept.")] = None,
-    tokens: Annotated[int | None, typer.Option(min=1, help="For each model, and each part of large; default: the family's own.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="For each at most; the schedule fits itself to it.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")] = None,
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(help="drafter, a, b, c, large; default: drafter, a, large, which are kept."),
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option(min=1, help="For each model, and each part of large; default: the family's own."),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="For each at most; the schedule fits itself to it.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
     from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,
     evaluate: Annotated[bool, typer.Option(help="Score each model and write its card.")] = True,
-    runs: Annotated[Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")] = None,
+    runs: Annotated[
+        Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")
+    ] = None,
 ) -> None:
     """Train the bundled models from nothing; hours on a CPU."""
     from lab.bundled import train
 
     if unknown := [name for name in models or () if name not in train.NAMES]:
         raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
-    train.train_bundled(models or train.SHIPPED, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS)
+    train.train_bundled(
+        models or train.SHIPPED, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS
+    )

@@ -12,20 +12,36 @@ ROWS = "1=4.5,2=5.2,4=7.7,6=10.6,8=14.0"  # SmolLM2's Q4_1 file behind 64 tokens
 
 def sources(
     target: Annotated[str, typer.Option(help="a model of a Llama's or Qwen's shape, by any of its names")],
-    prompts: Annotated[list[Path], typer.Option(help="files of prompts, a set each; or the laboratory's folder of them", exists=True)],
+    prompts: Annotated[
+        list[Path],
+        typer.Option(help="files of prompts, a set each; or the laboratory's folder of them", exists=True),
+    ],
     drafter: Annotated[str, typer.Option(help="default: the target's own")] = "",
-    sets: Annotated[str, typer.Option(help="which sets, separated by commas; all where nothing is said")] = "",
+    sets: Annotated[
+        str, typer.Option(help="which sets, separated by commas; all where nothing is said")
+    ] = "",
     most: Annotated[int, typer.Option(min=2, help="prompts of a set at most, evenly from all of it")] = 12,
     length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
-    exits: Annotated[str, typer.Option(help="numbers of layers, separated by commas; default: six, from a tenth to five sixths")] = "",
-    sizes: Annotated[str, typer.Option(help="how many of the most frequent tokens a trimmed drafter keeps")] = "250,500,1000,2000,3500",
+    exits: Annotated[
+        str,
+        typer.Option(
+            help="numbers of layers, separated by commas; default: six, from a tenth to five sixths"
+        ),
+    ] = "",
+    sizes: Annotated[
+        str, typer.Option(help="how many of the most frequent tokens a trimmed drafter keeps")
+    ] = "250,500,1000,2000,3500",
     rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = ROWS,
     step: Annotated[float, typer.Option(min=0, help="ms of a step of the drafter")] = 0.12,
-    watch: Annotated[float | None, typer.Option(min=0, help="ms a token of a drafter that only reads along; default: a step")] = None,
+    watch: Annotated[
+        float | None,
+        typer.Option(min=0, help="ms a token of a drafter that only reads along; default: a step"),
+    ] = None,
     guesses: Annotated[int, typer.Option(min=1, max=8, help="guesses of a drafter that always drafts")] = 3,
     csv: Annotated[Path | None, typer.Option(help="a folder, for each table as CSV")] = None,
 ) -> None:
-    """Early exit, vocabulary trimming and the choice of a source, measured along a target's greedy answers."""
+    """Early exit, vocabulary trimming and the choice of a source, measured along a target's greedy
+    answers."""
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -70,16 +86,30 @@ def sources(
         typer.echo(f"{reading.answer.order}: {len(reading.answer.ids)} tokens", err=True)
     answers = [one.answer for one in readings]
     chosen = drafter or drafter_of(target, read_settings())
-    small = AutoModelForCausalLM.from_pretrained(model_files.find(chosen, hub=False), dtype=torch.float32).eval()
+    small = AutoModelForCausalLM.from_pretrained(
+        model_files.find(chosen, hub=False), dtype=torch.float32
+    ).eval()
     own = vocabulary_of(chosen)
     spelling = Spelling(vocabulary, own)
     found = [made for answer in answers if (made := guess(small, answer, spelling)) is not None]
     count = sum(len(one.ids) for one in answers)
-    typer.echo(f"{source.name}, drafter {chosen}, {len(answers)} greedy answers with {count:,} tokens: {', '.join(asked)}")
+    typer.echo(
+        f"{source.name}, drafter {chosen}, {len(answers)} greedy answers with {count:,} tokens:"
+        f" {', '.join(asked)}"
+    )
     bytes_of = sizes_in_file(source.files) if source.files.is_file() else sizes_in_memory(model)
     for outcome in (
         early_exit(readings, after, parts_of(bytes_of, layers), prices.rows, ends),
-        trimming(small, spelling, own, answers, grid, parts_of(sizes_in_memory(small), small.config.num_hidden_layers), prices, ends),
+        trimming(
+            small,
+            spelling,
+            own,
+            answers,
+            grid,
+            parts_of(sizes_in_memory(small), small.config.num_hidden_layers),
+            prices,
+            ends,
+        ),
         hedging(found, prices, ends, guesses, step if watch is None else watch),
     ):
         typer.echo(f"\n{outcome.markdown}")

@@ -19,32 +19,57 @@ Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the result
 
 
 def bench(
-    target: Annotated[list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT}.")] = None,
+    target: Annotated[
+        list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT}.")
+    ] = None,
     drafter: Drafter = None,
-    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")] = None,
-    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")] = None,
+    domain: Annotated[
+        list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")
+    ] = None,
+    prompts: Annotated[
+        list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")
+    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Measured prompts of each topic.")] = 20,
     temperature: Annotated[list[float] | None, typer.Option(min=0.0, help="Default 0 and 1.")] = None,
     methods: Annotated[str, typer.Option(help="Ours, with commas between; default: all that fit.")] = "",
-    requests: Annotated[int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")] = 200,
+    requests: Annotated[
+        int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")
+    ] = 200,
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
     draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each.")] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="CPU threads of both sides; default: the best of 1, 2 and 4 for each."),
+    ] = None,
     seed: int = 0,
     out: Folder = None,
-    storage: Annotated[Path | None, typer.Option(help="Take the adapters of this folder where it has some.")] = None,
-    only: Annotated[str, typer.Option(help="rows: the first table; answers: the second; copies: the most that copying can gain.")] = "",
-    peers: Annotated[str, typer.Option(help="Whom the rows race, with commas between, or none.")] = "llama.cpp,transformers",
-    peer_file: Annotated[list[str] | None, typer.Option(help="GGUF files of the same model that llama.cpp reads too, by any name.")] = None,
+    storage: Annotated[
+        Path | None, typer.Option(help="Take the adapters of this folder where it has some.")
+    ] = None,
+    only: Annotated[
+        str,
+        typer.Option(
+            help="rows: the first table; answers: the second; copies: the most that copying can gain."
+        ),
+    ] = "",
+    peers: Annotated[
+        str, typer.Option(help="Whom the rows race, with commas between, or none.")
+    ] = "llama.cpp,transformers",
+    peer_file: Annotated[
+        list[str] | None,
+        typer.Option(help="GGUF files of the same model that llama.cpp reads too, by any name."),
+    ] = None,
     passes: Annotated[int, typer.Option(min=1, help="Timed passes of each number of rows.")] = 25,
-    own_manner: Annotated[bool, typer.Option("--own-manner", help="Copies: of answers in the target's own manner, not greedy.")] = False,
+    own_manner: Annotated[
+        bool, typer.Option("--own-manner", help="Copies: of answers in the target's own manner, not greedy.")
+    ] = False,
     quick: Quick = False,
 ) -> None:
-    """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and its assisted generation
-    on the same prompts, against the machine's own limits.
+    """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and
+    its assisted generation on the same prompts, against the machine's own limits.
 
-    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json. Drafters that had to be distilled are kept under
-    OMNIDEMO_STORAGE.
+    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json. Drafters that had to be
+    distilled are kept under OMNIDEMO_STORAGE.
     """
     settings = read_settings(drafter=drafter, threads=threads, training="off")
     if only not in ("", "rows", "answers", "copies"):
@@ -65,16 +90,28 @@ def bench(
     folder = out or settings.storage / "bench"
     targets, settings = known_targets(target or [settings.target], settings)
     if only == "copies":
-        sources = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()} or prompt_files.bundled(topics, limit)[1]
+        sources = {
+            path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()
+        } or prompt_files.bundled(topics, limit)[1]
         for one in targets:
             own = folder if len(targets) == 1 else folder / Path(one).name
-            _ceiling(CeilingRequest(one, sources, own, own_manner, max_new_tokens, passes, seed, command_line("lab")), settings)
+            _ceiling(
+                CeilingRequest(
+                    one, sources, own, own_manner, max_new_tokens, passes, seed, command_line("lab")
+                ),
+                settings,
+            )
         return
     if only != "answers":
         named = [] if peers == "none" else names_in(peers)
         for one in targets:
             own = folder if len(targets) == 1 else folder / Path(one).name
-            _race(rows_race.RaceRequest(one, own, named, peer_file or (), passes, max_new_tokens, command_line("lab")), settings)
+            _race(
+                rows_race.RaceRequest(
+                    one, own, named, peer_file or (), passes, max_new_tokens, command_line("lab")
+                ),
+                settings,
+            )
     if only == "rows":
         return
     if prompts and not requests:
@@ -84,7 +121,8 @@ def bench(
         traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
     order = BenchRequest(
         targets, traffic, held, requests, folder, storage,
-        names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line("lab"),
+        names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
+        command=command_line("lab"),
     )  # fmt: skip
     with collected(run(order, settings)) as rows:
         for (name, heat), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
@@ -98,14 +136,24 @@ def _ceiling(order: CeilingRequest, settings: Settings) -> None:
     from lab.races import copy_ceiling
 
     with collected(copy_ceiling.run(order, settings)) as found:
-        show(copy_ceiling.HEADINGS, copy_ceiling.table(found), f"{copy_ceiling.NOTE} Figures: {order.out / 'ceiling.json'}", order.target)
+        show(
+            copy_ceiling.HEADINGS,
+            copy_ceiling.table(found),
+            f"{copy_ceiling.NOTE} Figures: {order.out / 'ceiling.json'}",
+            order.target,
+        )
 
 
 def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
     from lab.races import rows_race
 
     for race in collect(rows_race.run(order, settings)):
-        show(rows_race.HEADINGS, rows_race.table(race.found), f"{rows_race.NOTE} Figures: {order.out / 'rows.json'}", order.target)
+        show(
+            rows_race.HEADINGS,
+            rows_race.table(race.found),
+            f"{rows_race.NOTE} Figures: {order.out / 'rows.json'}",
+            order.target,
+        )
         typer.echo("".join(f"{said}.\n" for said in race.left_out), err=True, nl=False)
 
 
@@ -114,11 +162,14 @@ def bench_growth(
     drafter: Drafter = None,
     draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round.")] = 4,
     repeats: Annotated[int, typer.Option(min=1, help="Answers of each size.")] = 5,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the model's size.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads; default by the model's size.")
+    ] = None,
     out: Folder = None,
     quick: Quick = False,
 ) -> None:
-    """Time rounds against the length of prompt and answer, the size of the vocabulary, and of the n-gram cache.
+    """Time rounds against the length of prompt and answer, the size of the vocabulary, and of the n-gram
+    cache.
 
     Writes growth.csv and growth.html.
     """
@@ -135,19 +186,31 @@ def bench_growth(
 
 
 def bench_shapes(
-    shape: Annotated[list[str] | None, typer.Option(help="Targets' shapes, in order; default: qwen2.5-0.5b, -1.5b and -7b.")] = None,
+    shape: Annotated[
+        list[str] | None,
+        typer.Option(help="Targets' shapes, in order; default: qwen2.5-0.5b, -1.5b and -7b."),
+    ] = None,
     drafter_shape: Annotated[str, typer.Option(help="The drafter's shape.")] = "llama-68m",
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N; default OMNIDEMO_DEVICE, else auto.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Default OMNIDEMO_DTYPE, else bfloat16, on a CPU float32.")] = None,
-    draft_lengths: Annotated[str, typer.Option(help="Drafter tokens per round, with commas between.")] = "2,3,4,5,6,7,8",
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda or cuda:N; default OMNIDEMO_DEVICE, else auto.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Default OMNIDEMO_DTYPE, else bfloat16, on a CPU float32.")
+    ] = None,
+    draft_lengths: Annotated[
+        str, typer.Option(help="Drafter tokens per round, with commas between.")
+    ] = "2,3,4,5,6,7,8",
     rounds: Annotated[int, typer.Option(min=2, help="Timed rounds of an answer.")] = 20,
     repeats: Annotated[int, typer.Option(min=1, help="Answers of each runner and draft length.")] = 5,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 is greedy.")] = 0.0,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default by the target's size.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="CPU threads; default by the target's size.")
+    ] = None,
     out: Folder = None,
     quick: Quick = False,
 ) -> None:
-    """Time rounds of models of real sizes with random weights and scripted acceptance, by the fast runners and by the general ones.
+    """Time rounds of models of real sizes with random weights and scripted acceptance, by the fast runners
+    and by the general ones.
 
     Writes shapes.csv (every answer) and shapes.md.
     """
@@ -162,7 +225,8 @@ def bench_shapes(
     if quick:
         shape, drafter_shape, rounds, repeats = [TINY[0]], TINY[1], 3, 1
     order = ShapesRequest(
-        out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype, lengths, rounds, repeats,
+        out or settings.storage / "bench", shape or TARGETS, drafter_shape, settings.device, settings.dtype,
+        lengths, rounds, repeats,
         temperature, settings.threads, command_line("lab"),
     )  # fmt: skip
     with collected(run(order)) as rows:
@@ -181,9 +245,12 @@ def bench_endpoint(
     passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered both ways.")] = 3,
     prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 20,
     domain: Annotated[str, typer.Option(help="Their topic; stories are long.")] = "stories",
-    max_new_tokens: Annotated[int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")] = 128,
+    max_new_tokens: Annotated[
+        int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")
+    ] = 128,
 ) -> None:
-    """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns, on the same rounds."""
+    """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns,
+    on the same rounds."""
     settings = read_settings(target=target, drafter=drafter)
     from lab.overhead.endpoint_overhead import run, summary
     from omnidemo.lines.sample_prompts import sample
@@ -191,26 +258,37 @@ def bench_endpoint(
     pairs = collect(run(settings, sample(domain, prompts), passes, max_new_tokens))
     count, ratio, (low, high) = summary(pairs, max_new_tokens)
     typer.echo(f"{count} of {len(pairs)} answers had {max_new_tokens} tokens and the same text both ways.")
-    typer.echo(f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to {high:.3f}.")
+    typer.echo(
+        f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to"
+        f" {high:.3f}."
+    )
 
 
 def bench_replicas(
     target: Target = None,
     drafter: Drafter = None,
-    replicas: Annotated[str, typer.Option(help="Numbers of replicas, with commas between, each on a node of its own.")] = "1,2",
+    replicas: Annotated[
+        str, typer.Option(help="Numbers of replicas, with commas between, each on a node of its own.")
+    ] = "1,2",
     clients: Annotated[int, typer.Option(min=1, help="Answers at once.")] = 4,
     passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")] = 3,
     prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 24,
     domain: Annotated[str, typer.Option(help="Their topic.")] = "stories",
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
 ) -> None:
-    """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between them and the app."""
+    """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between
+    them and the app."""
     settings = read_settings(target=target, drafter=drafter)
     from lab.overhead.replica_speed import HEADINGS, Served, Sizes, Task, run
     from omnidemo.lines.sample_prompts import sample
     from omnidemo.measuring.prompt_files import numbers
 
-    found = collect(run(Task(settings, sample(domain, prompts), clients, passes, max_new_tokens), numbers(replicas, "--replicas")))
+    found = collect(
+        run(
+            Task(settings, sample(domain, prompts), clients, passes, max_new_tokens),
+            numbers(replicas, "--replicas"),
+        )
+    )
     show(HEADINGS, [one.cells() for one in found if isinstance(one, Served)])
     typer.echo("\n".join(str(one) for one in found if isinstance(one, Sizes)))
 
@@ -225,12 +303,18 @@ def bench_memory(
     every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
-    browsers: Annotated[bool, typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows.")] = False,
+    browsers: Annotated[
+        bool,
+        typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows."),
+    ] = False,
     public: Annotated[bool, typer.Option(help="With --browsers: each is a visitor of a public app.")] = False,
     seed: int = 0,
 ) -> None:
-    """Answer many requests with training on and watch the process's memory, its tensors, adapters and optimiser state."""
-    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps)
+    """Answer many requests with training on and watch the process's memory, its tensors, adapters and
+    optimiser state."""
+    settings = read_settings(
+        target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps
+    )
     from lab.overhead import memory
     from omnidemo.lines.sample_prompts import sample
     from omnidemo.measuring.prompt_files import read_prompts
@@ -239,7 +323,12 @@ def bench_memory(
     if not browsers:
         with collected(memory.while_learning(settings, texts, requests, every, csv, seed)) as samples:
             slope = memory.growth(samples) if samples else None
-            said = f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000 requests. " if slope else ""
+            said = (
+                f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000"
+                " requests. "
+                if slope
+                else ""
+            )
             show(memory.HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
         return
     with collected(memory.over_browsers(settings, texts, requests, every, csv, public)) as found:
@@ -248,6 +337,10 @@ def bench_memory(
     if grown is None:
         typer.echo(f"Memory is compared from {since}; give --requests more than that.", err=True)
         return
-    typer.echo(f"From {since} memory went at most {grown:+.1%} above what it was then; {memory.FLAT:.0%} is allowed.", err=True)
+    typer.echo(
+        f"From {since} memory went at most {grown:+.1%} above what it was then; {memory.FLAT:.0%} is"
+        " allowed.",
+        err=True,
+    )
     if grown > memory.FLAT:
         raise typer.Exit(1)

@@ -1,6 +1,8 @@
-"""Answers of a target to the training prompts, in shards that a later run goes on from: `python -m lab answers`.
+"""Answers of a target to the training prompts, in shards that a later run goes on from: `python -m lab
+answers`.
 
-A shard is `TARGET-NUMBER.jsonl`, one answer a line, and `TARGET-NUMBER.npz`: the most probable tokens at each of its answers' tokens.
+A shard is `TARGET-NUMBER.jsonl`, one answer a line, and `TARGET-NUMBER.npz`: the most probable tokens at each
+of its answers' tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ SAMPLED = 0.8  # temperature of the answers that are drawn
 SHARD = 64  # answers
 LONGEST = 256  # tokens of such a text
 LENGTH = 192  # tokens of an answer
-START = ("<|endoftext|>", "<|begin|>")  # what texts begin with, in models whose own begin token begins a turn of a chat
+# what texts begin with, in models whose own begin token begins a turn of a chat
+START = ("<|endoftext|>", "<|begin|>")
 
 
 def seed_of(name: str) -> int:
@@ -37,15 +40,19 @@ def seed_of(name: str) -> int:
 
 def done(folder: Path, target: str) -> dict[str, int]:
     """The orders that finished shards of a target hold, with the tokens of each answer."""
-    records = (json.loads(line) for path in sorted(folder.glob(f"{target}-*.jsonl")) for line in path.read_text().splitlines())
+    records = (
+        json.loads(line)
+        for path in sorted(folder.glob(f"{target}-*.jsonl"))
+        for line in path.read_text().splitlines()
+    )
     return {record["order"]: len(record["answer"]) for record in records}
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is written to each prompt: a greedy answer, and `rounds` drawn ones, in `manner` or at temperature `SAMPLED`; after every prompt
-    of each set `free` texts without a prompt. `part` (i, n): every nth prompt from the ith on, and texts numbered so. `cut`: an answer
-    ends once it loops."""
+    """What is written to each prompt: a greedy answer, and `rounds` drawn ones, in `manner` or at temperature
+    `SAMPLED`; after every prompt of each set `free` texts without a prompt. `part` (i, n): every nth prompt
+    from the ith on, and texts numbered so. `cut`: an answer ends once it loops."""
 
     length: int = LENGTH
     rounds: int = 1
@@ -56,10 +63,12 @@ class Wanted:
 
 
 def work(
-    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int], finished: Container[str],
+    sets: Mapping[str, Sequence[Prompt]], target: str, spell: Callable[[str], list[int]], start: list[int],
+    finished: Container[str],
     wanted: Wanted,
 ) -> Iterator[tuple[list[int], list[Order]]]:  # fmt: skip
-    """What is to be written, the sets in turns. `start`: the ids that texts without a prompt begin with; none are written without."""
+    """What is to be written, the sets in turns. `start`: the ids that texts without a prompt begin with; none
+    are written without."""
 
     def order(name: str, temperature: float, length: int) -> Order:
         manner = wanted.manner if temperature > 0 else None
@@ -89,10 +98,12 @@ def start_of(model: LanguageModel) -> list[int]:
 
 
 def write_answers(
-    model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int, tokens: int, wanted: Wanted,
+    model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int,
+    tokens: int, wanted: Wanted,
     report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
 ) -> int:  # fmt: skip
-    """Write shards of a target's answers until there are so many tokens of them in the folder, and return how many there are."""
+    """Write shards of a target's answers until there are so many tokens of them in the folder, and return how
+    many there are."""
     folder.mkdir(parents=True, exist_ok=True)
     runner = model.runner
     if not isinstance(runner, FusedLlama):
@@ -130,7 +141,10 @@ def save(folder: Path, target: str, answers: Sequence[Answer]) -> None:
     number = len(list(folder.glob(f"{target}-*.jsonl")))
     stem = folder / f"{target}-{number:05d}"
     with replacing(stem.with_suffix(".npz")) as partial, partial.open("wb") as file:
-        top, logprobs = np.concatenate([one.top for one in answers]), np.concatenate([one.logprobs for one in answers])
+        top, logprobs = (
+            np.concatenate([one.top for one in answers]),
+            np.concatenate([one.logprobs for one in answers]),
+        )
         np.savez_compressed(file, top=top, logprobs=logprobs)
     with replacing(stem.with_suffix(".jsonl")) as partial:
         partial.write_text("".join(json.dumps(line_of(target, answer)) + "\n" for answer in answers))
@@ -140,6 +154,8 @@ def line_of(target: str, answer: Answer) -> dict[str, Any]:
     order = answer.order
     source = order.id.split("/")[1]
     return {
-        "order": order.id, "set": source, "target": target, "temperature": order.temperature, "seed": order.seed,
-        "top_p": order.top_p, "penalty": order.penalty, "reason": answer.reason, "prompt": answer.prompt, "answer": answer.ids,
+        "order": order.id, "set": source, "target": target, "temperature": order.temperature,
+        "seed": order.seed,
+        "top_p": order.top_p, "penalty": order.penalty, "reason": answer.reason, "prompt": answer.prompt,
+        "answer": answer.ids,
     }  # fmt: skip

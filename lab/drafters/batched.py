@@ -1,7 +1,7 @@
 """Many answers at once: one pass of some dozen rows, each of another answer, per step.
 
-A product of 48 rows in bfloat16 takes three times as long as one of a single row. Two processes of one thread each write half as much again
-as one of two threads. What is written is not quite what the model in float32
+A product of 48 rows in bfloat16 takes three times as long as one of a single row. Two processes of one thread
+each write half as much again as one of two threads. What is written is not quite what the model in float32
 writes: its products are rounded. For a drafter to learn from that does not matter.
 """
 
@@ -28,7 +28,8 @@ GROUP, LOOPS = 8, 4  # an answer ends when it writes a group of so many tokens f
 
 @dataclass(slots=True)
 class Order:
-    """An answer to be written: temperature 0 is greedy. `seed` decides what is drawn. `penalty`: repetition penalty within the answer."""
+    """An answer to be written: temperature 0 is greedy. `seed` decides what is drawn. `penalty`: repetition
+    penalty within the answer."""
 
     id: str
     temperature: float
@@ -40,8 +41,8 @@ class Order:
 
 @dataclass(slots=True)
 class Answer:
-    """What was written. `top` are the most probable tokens [tokens, TOP] before each, `logprobs` their log-probabilities at temperature 1.
-    `reason`: end, length or loop."""
+    """What was written. `top` are the most probable tokens [tokens, TOP] before each, `logprobs` their
+    log-probabilities at temperature 1. `reason`: end, length or loop."""
 
     order: Order
     prompt: list[int]
@@ -75,7 +76,9 @@ class _Product:
     def __init__(self, matrix: Matrix, rows: int) -> None:
         self.weight = matrix.weight.detach().to(torch.bfloat16)
         self.bias = None if matrix.bias is None else matrix.bias.detach().to(torch.bfloat16)
-        self.laid_out = torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+        self.laid_out = torch.backends.mkldnn.is_available() and bool(
+            torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        )
         if self.laid_out:
             self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
 
@@ -86,10 +89,17 @@ class _Product:
 
 
 class BatchedWriter:
-    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most `positions` tokens. `loops`: how
-    often a group of tokens may come before the answer ends; 0: for ever."""
+    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most
+    `positions` tokens. `loops`: how often a group of tokens may come before the answer ends; 0: for ever."""
 
-    def __init__(self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024, loops: int = LOOPS) -> None:
+    def __init__(
+        self,
+        runner: FusedLlama,
+        ends: Iterable[int],
+        rows: int = 48,
+        positions: int = 1024,
+        loops: int = LOOPS,
+    ) -> None:
         def product(matrix: Matrix) -> _Product:
             return _Product(matrix, rows)
 
@@ -107,7 +117,9 @@ class BatchedWriter:
             for layer in runner.layers
         ]
         self.embed, self.head = runner.embed, product(runner.head)
-        self.caches = torch.zeros(len(self.layers), 2, rows, runner.kv_heads, positions, runner.head_dim, dtype=torch.bfloat16)
+        self.caches = torch.zeros(
+            len(self.layers), 2, rows, runner.kv_heads, positions, runner.head_dim, dtype=torch.bfloat16
+        )
         self.bits = self.caches.view(torch.int16).numpy().view(np.uint16)
         self.slots: list[_Row | None] = [None] * rows
         runner.extend_rope(positions)
@@ -115,7 +127,8 @@ class BatchedWriter:
 
     @torch.inference_mode()
     def write(self, orders: Iterable[tuple[list[int], list[Order]]]) -> Iterator[Answer]:
-        """The answers to prompts' ids, each prompt with its orders, in the order in which they end. Too long prompts are left out."""
+        """The answers to prompts' ids, each prompt with its orders, in the order in which they end. Too long
+        prompts are left out."""
         source, waiting = iter(orders), deque[_Waiting]()
         while True:
             for slot in range(len(self.slots)):
@@ -141,7 +154,9 @@ class BatchedWriter:
                 reason = self._ended(row)
                 if reason:
                     self.slots[slot] = None
-                    yield Answer(row.order, row.prompt, row.ids, np.stack(row.top), np.stack(row.logprobs), reason)
+                    yield Answer(
+                        row.order, row.prompt, row.ids, np.stack(row.top), np.stack(row.logprobs), reason
+                    )
 
     def _ended(self, row: _Row) -> str:
         group = tuple(row.ids[-GROUP:])
@@ -170,9 +185,9 @@ class BatchedWriter:
         def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
             q, k, v = (part.transpose(0, 1).to(torch.bfloat16) for part in (queries, keys, values))
             kept.append(torch.stack([k, v]))
-            return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads)[
-                0
-            ].transpose(0, 1)
+            return F.scaled_dot_product_attention(
+                q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads
+            )[0].transpose(0, 1)
 
         states = self._pass(torch.tensor(prompt), cos, sin, attend)[-1:]
         logits, keys_values = self.head(states.to(torch.bfloat16)).float(), torch.stack(kept)
@@ -208,7 +223,11 @@ class BatchedWriter:
         heads, dim, both = runner.heads, runner.head_dim, runner.heads + runner.kv_heads
         x, half = F.embedding(tokens, self.embed), torch.bfloat16
         for number, (before, qkv, head_norms, out, after, gate_up, down) in enumerate(self.layers):
-            mixed = qkv(F.rms_norm(x, before.shape, before, eps).to(half)).float().view(len(x), both + runner.kv_heads, dim)
+            mixed = (
+                qkv(F.rms_norm(x, before.shape, before, eps).to(half))
+                .float()
+                .view(len(x), both + runner.kv_heads, dim)
+            )
             turned = mixed[:, :both] if head_norms is None else head_norms(mixed[:, :both])
             turned = torch.addcmul(turned * cos, turned.roll(dim // 2, -1), sin)
             seen = attend(number, turned[:, :heads], turned[:, heads:], mixed[:, both:])
@@ -221,18 +240,28 @@ class BatchedWriter:
         """Each row's next token, and what was most probable there."""
         values, ids = logits.topk(TOP)
         highest = values[:, :1]
-        logprobs = (values - highest - (logits - highest).exp_().sum(-1, keepdim=True).log_()).to(torch.float16).numpy()
+        logprobs = (
+            (values - highest - (logits - highest).exp_().sum(-1, keepdim=True).log_())
+            .to(torch.float16)
+            .numpy()
+        )
         best = ids.to(torch.int32).numpy()
         picked: dict[int, int] = {}
         for number, row in enumerate(rows):
             if row.order.top_p < 1.0 or row.order.penalty != 1.0:
                 picked[number] = _filtered(row, logits[number])
-        drawn = [number for number, row in enumerate(rows) if row.order.temperature > 0 and number not in picked]
+        drawn = [
+            number for number, row in enumerate(rows) if row.order.temperature > 0 and number not in picked
+        ]
         if drawn:
             heat = torch.tensor([rows[number].order.temperature for number in drawn])[:, None]
             mass = ((logits[drawn] - highest[drawn]) / heat).exp_().cumsum(-1)
-            uniform = torch.tensor([rows[number].generator.random() for number in drawn], dtype=torch.float32)[:, None]
-            places = torch.searchsorted(mass, uniform * mass[:, -1:], right=True).clamp_(max=logits.shape[1] - 1)
+            uniform = torch.tensor(
+                [rows[number].generator.random() for number in drawn], dtype=torch.float32
+            )[:, None]
+            places = torch.searchsorted(mass, uniform * mass[:, -1:], right=True).clamp_(
+                max=logits.shape[1] - 1
+            )
             picked |= zip(drawn, places[:, 0].tolist(), strict=True)
         for number, row in enumerate(rows):
             row.next_id = picked[number] if number in picked else int(best[number, 0])
@@ -246,7 +275,9 @@ def _filtered(row: _Row, logits: Tensor) -> int:
     if order.penalty != 1.0:
         seen = torch.tensor(sorted(set(row.ids)), dtype=torch.int64)
         logits = logits.clone()
-        logits[seen] = torch.where(logits[seen] > 0, logits[seen] / order.penalty, logits[seen] * order.penalty)
+        logits[seen] = torch.where(
+            logits[seen] > 0, logits[seen] / order.penalty, logits[seen] * order.penalty
+        )
     values, ids = logits.topk(NUCLEUS)
     if order.temperature <= 0:
         return int(ids[0])

@@ -1,4 +1,5 @@
-"""Attention of one new token in each of many contexts, over as many positions as each has: torch would pad all to the longest."""
+"""Attention of one new token in each of many contexts, over as many positions as each has: torch would pad
+all to the longest."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from omnidemo.backends.compile_kernels import use_processor
 
 
 def _attend(
-    queries: NDArray[np.float32], keys: NDArray[np.uint16], values: NDArray[np.uint16], slots: NDArray[np.int64],
+    queries: NDArray[np.float32], keys: NDArray[np.uint16], values: NDArray[np.uint16],
+    slots: NDArray[np.int64],
     lengths: NDArray[np.int64], out: NDArray[np.float32],
 ) -> None:  # fmt: skip
-    """`out` [rows, heads, D] for scaled `queries` of that shape. Row r looks at the first `lengths[r]` positions of `slots[r]` in `keys`
-    and `values` [slots, Hkv, positions, D], which are the bits of bfloat16."""
+    """`out` [rows, heads, D] for scaled `queries` of that shape. Row r looks at the first `lengths[r]`
+    positions of `slots[r]` in `keys` and `values` [slots, Hkv, positions, D], which are the bits of
+    bfloat16."""
     rows, heads, dim = queries.shape
     kv_heads = keys.shape[1]
     shares = heads // kv_heads

@@ -1,11 +1,12 @@
 """Rounds of recorded answers at given prices: tokens a round and speed of copying, of a drafter, and of both.
 
-A round proposes the best number of ids by what they are expected to save, as the policy `cost` does, but its prices are known and exact,
-and rows need not lie on a line. A drafter's guess counts as accepted where its most probable tokens spell what was written; so at
-temperature 0 these are the rounds of `ngram-exact` that knows all n-grams, and above it few more would be accepted. Chances are learned
-from what became of earlier drafts of the same set, and a drafter that loses time is asked in every sixteenth round only. No earlier
-answers are copied from. `oracle`: every round proposes just what will be accepted, whoever guesses it; no policy can do better with these
-guesses.
+A round proposes the best number of ids by what they are expected to save, as the policy `cost` does, but its
+prices are known and exact, and rows need not lie on a line. A drafter's guess counts as accepted where its
+most probable tokens spell what was written; so at temperature 0 these are the rounds of `ngram-exact` that
+knows all n-grams, and above it few more would be accepted. Chances are learned from what became of earlier
+drafts of the same set, and a drafter that loses time is asked in every sixteenth round only. No earlier
+answers are copied from. `oracle`: every round proposes just what will be accepted, whoever guesses it; no
+policy can do better with these guesses.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.calibration import Calibration
 
 LONGEST = 8  # guesses of a draft
-TRIED, SELDOM = 24, 16  # drafts before it is decided whether drafting loses; rounds to the next one where it does
+# drafts before it is decided whether drafting loses; rounds to the next one where it does
+TRIED, SELDOM = 24, 16
 WAYS = ("copy", "drafter", "both", "oracle")
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """ms: `rows`, of a target pass of so many rows (between them, and beyond, on a line); `step`, of a drafter's token."""
+    """ms: `rows`, of a target pass of so many rows (between them, and beyond, on a line); `step`, of a
+    drafter's token."""
 
     rows: Mapping[int, float]
     step: float
@@ -100,8 +103,12 @@ class Simulation:
         return min(self._rows[1], sums.milliseconds / sums.tokens) if sums.tokens > 64 else self._rows[1]
 
     def _best(self, chances: Sequence[float]) -> tuple[int, float]:
-        """How many ids to propose, by the chances that each and all before it are accepted, and the ms that these save."""
-        gains = [total * self._worth - (price - self._rows[1]) for total, price in zip(accumulate(chances), self._rows[2:], strict=False)]
+        """How many ids to propose, by the chances that each and all before it are accepted, and the ms that
+        these save."""
+        gains = [
+            total * self._worth - (price - self._rows[1])
+            for total, price in zip(accumulate(chances), self._rows[2:], strict=False)
+        ]
         best = max(range(len(gains)), key=gains.__getitem__, default=-1)
         return (best + 1, gains[best]) if best >= 0 and gains[best] > 0 else (0, 0.0)
 
@@ -109,15 +116,28 @@ class Simulation:
         """(ids proposed, accepted, ms of drafting) of the round that begins at a token of the answer."""
         ids = guesses.answer.ids[at:]
         if self.way == "oracle":
-            right = _leading(token == wanted for token, wanted in zip(copied.ids if copied else (), ids, strict=False))
+            right = _leading(
+                token == wanted for token, wanted in zip(copied.ids if copied else (), ids, strict=False)
+            )
             guessed = min(LONGEST, _leading(guesses.right[at:]))
             count = guessed if guessed > right else right
             best = max(range(count + 1), key=lambda kept: kept * self._worth - self._rows[kept + 1])
-            return best, best, sum(guesses.lengths[at : at + best].tolist()) * self.prices.step if guessed > right else 0.0
+            return (
+                best,
+                best,
+                sum(guesses.lengths[at : at + best].tolist()) * self.prices.step if guessed > right else 0.0,
+            )
         count, saved = self._best(copied.chances) if copied else (0, 0.0)
         if self.way == "copy" or (count and saved > max(0.0, self._saved)):
             assert copied is not None or not count
-            return count, _leading(token == wanted for token, wanted in zip(copied.ids[:count] if copied else (), ids, strict=False)), 0.0
+            return (
+                count,
+                _leading(
+                    token == wanted
+                    for token, wanted in zip(copied.ids[:count] if copied else (), ids, strict=False)
+                ),
+                0.0,
+            )
         if self._drafts >= TRIED and self._saved < 0 and self.sums.rounds % SELDOM:
             return 0, 0, 0.0
         count, accepted, spent = self._drafted(guesses, at)
@@ -126,8 +146,12 @@ class Simulation:
         return count, accepted, spent
 
     def _drafted(self, guesses: Guesses, at: int) -> tuple[int, int, float]:
-        """Guess on while the next one may still save more than it costs; then propose the best number of them."""
-        least = min(after - before for before, after in zip(self._rows[1:], self._rows[2:], strict=False)) + self.prices.step
+        """Guess on while the next one may still save more than it costs; then propose the best number of
+        them."""
+        least = (
+            min(after - before for before, after in zip(self._rows[1:], self._rows[2:], strict=False))
+            + self.prices.step
+        )
         chances, chance, spent = list[float](), 1.0, 0.0
         for place in range(at, min(at + LONGEST, len(guesses.sure))):
             if chance * self._worth < least:
@@ -139,7 +163,8 @@ class Simulation:
         accepted = _leading(guesses.right[at : at + count])
         for place in range(at, min(at + accepted + 1, at + count)):
             self.acceptance.learn(float(guesses.sure[place]), float(guesses.right[place]))
-        if not count and len(chances):  # what was not proposed teaches too: else a class that seems bad once stays so
+        # what was not proposed teaches too: else a class that seems bad once stays so
+        if not count and len(chances):
             self.acceptance.learn(float(guesses.sure[at]), float(guesses.right[at]))
         return count, accepted, spent
 

@@ -17,7 +17,8 @@ from omnidemo.vocab.vocabulary import Vocabulary
 
 
 def tokenizer_of(model: str) -> tuple[Any, Vocabulary]:
-    """The tokenizer of a model by any of its names, without its weights; that of a folder may stand there alone."""
+    """The tokenizer of a model by any of its names, without its weights; that of a folder may stand there
+    alone."""
     folder = Path(model)
     if (folder / "tokenizer.json").exists() and not (folder / "config.json").exists():
         from transformers import AutoTokenizer
@@ -33,8 +34,11 @@ def vocabulary_of(model: str) -> Vocabulary:
     return tokenizer_of(model)[1]
 
 
-def chats(drafter_tokenizer: Path, targets: Mapping[str, str], shards: Path | None, prompts: Path | None) -> tuple[list[Chat], int]:
-    """Everything that is to be learned, and the drafter's padding id. `prompts`: with people's texts, in the first target's spelling."""
+def chats(
+    drafter_tokenizer: Path, targets: Mapping[str, str], shards: Path | None, prompts: Path | None
+) -> tuple[list[Chat], int]:
+    """Everything that is to be learned, and the drafter's padding id. `prompts`: with people's texts, in the
+    first target's spelling."""
     tokenizer, drafter = tokenizer_of(str(drafter_tokenizer))
     found: list[Chat] = []
     for number, (name, place) in enumerate(targets.items()):

@@ -8,7 +8,8 @@ from transformers import PreTrainedTokenizerFast
 
 from lab.bundled.tokenizers import train_byte_level
 
-# GPT-2's split behind one of digits. Words with their space and runs of spaces become tokens of most byte-level vocabularies.
+# GPT-2's split behind one of digits. Words with their space and runs of spaces become tokens of most
+# byte-level vocabularies.
 DIGITS = r"\p{N}"
 WORDS = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 

@@ -19,15 +19,25 @@ RATES = Rates(muon=0.02, adam=5e-3, warmup=40)
 
 
 def train_drafter(
-    rows: Path, tokenizer_folder: Path, shape_name: str, out: Path, start: Path | None, tokens: int, minutes: float | None, batch: int,
+    rows: Path, tokenizer_folder: Path, shape_name: str, out: Path, start: Path | None, tokens: int,
+    minutes: float | None, batch: int,
     workers: int, rates: Rates = RATES, compiled: bool = True,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train, and write the model to `out`/model; returns what is said of the run. `start`: a model to begin with."""
+    """Train, and write the model to `out`/model; returns what is said of the run. `start`: a model to begin
+    with."""
     tokenizer = cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(tokenizer_folder))
     shape = shape_named(shape_name, len(tokenizer))
     stats = json.loads((rows / "stats.json").read_text())
     length = int(stats["length"])
-    plan = Plan(min(tokens, stats["rows"] * length), minutes, batch=batch, short=length, long=length, long_share=0.0, micro=length)
+    plan = Plan(
+        min(tokens, stats["rows"] * length),
+        minutes,
+        batch=batch,
+        short=length,
+        long=length,
+        long_share=0.0,
+        micro=length,
+    )
     out.mkdir(parents=True, exist_ok=True)
     job = Job(shape, plan, rates, rows, out / "checkpoint.pt", out.name, compiled)
     if start is None:
@@ -38,9 +48,12 @@ def train_drafter(
     family.save("model", shape, final, tokenizer, out)
     last = clock.losses[-50:]
     facts = {
-        "shape": shape_name, "parameters": shape.numel(), "vocabulary": shape.vocab, "start": str(start) if start else "random weights",
-        "steps": clock.step, "tokens": clock.step * batch, "minutes": round(clock.seconds / 60, 1), "workers": workers,
-        "loss": round(sum(last) / max(1, len(last)), 4), "rates": [rates.muon, rates.adam], "data": stats, "losses": clock.losses[::10],
+        "shape": shape_name, "parameters": shape.numel(), "vocabulary": shape.vocab,
+        "start": str(start) if start else "random weights",
+        "steps": clock.step, "tokens": clock.step * batch, "minutes": round(clock.seconds / 60, 1),
+        "workers": workers,
+        "loss": round(sum(last) / max(1, len(last)), 4), "rates": [rates.muon, rates.adam], "data": stats,
+        "losses": clock.losses[::10],
     }  # fmt: skip
     (out / "facts.json").write_text(json.dumps(facts))
     return facts

@@ -1,4 +1,5 @@
-"""What a drafter would guess at each token of a recorded answer, where it has read all that was written before."""
+"""What a drafter would guess at each token of a recorded answer, where it has read all that was written
+before."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ from omnidemo.records import Trace
 
 @dataclass(slots=True)
 class Guesses:
-    """Of one answer, all [n] of its tokens: `lengths`, drafter tokens that spell it (0: no guess can be this token); `agreed`, Σ min(p, q)
-    at temperature 1; `same`, whether the drafter's most probable tokens spell the target's most probable one; `right`, whether they, after
-    the answer's repetition penalty, spell what was written; `sure`, the probability that the drafter gives to them."""
+    """Of one answer, all [n] of its tokens: `lengths`, drafter tokens that spell it (0: no guess can be this
+    token); `agreed`, Σ min(p, q) at temperature 1; `same`, whether the drafter's most probable tokens spell
+    the target's most probable one; `right`, whether they, after the answer's repetition penalty, spell what
+    was written; `sure`, the probability that the drafter gives to them."""
 
     answer: Recorded
     lengths: NDArray[np.int32]
@@ -31,8 +33,8 @@ class Guesses:
 
 
 def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
-    """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None for one that the drafter
-    cannot spell."""
+    """The trace that an answer would have left behind, and how many of its drafter ids are the prompt's; None
+    for one that the drafter cannot spell."""
     assert answer.top is not None and answer.logprobs is not None
     found = spelling.spell(answer.prompt, answer.ids)
     if not found.owners:
@@ -46,13 +48,16 @@ def trace_of(answer: Recorded, spelling: Spelling) -> tuple[Trace, int] | None:
     starts, lengths = np.zeros(n, np.int32), np.zeros(n, np.int32)
     starts[found.owners] = found.starts[:-1]
     lengths[found.owners] = np.diff(found.starts)
-    order = np.argsort(top < 0, axis=1, kind="stable")  # what has no direct map last: padding points at the first
+    # what has no direct map last: padding points at the first
+    order = np.argsort(top < 0, axis=1, kind="stable")
     own = np.where(answer.top == np.array(answer.ids)[:, None], probs, 0.0).sum(1)
     top, probs = np.take_along_axis(top, order, 1), np.take_along_axis(probs, order, 1)
     lengths[top[:, 0] < 0] *= lengths[top[:, 0] < 0] > 1
     trace = Trace(
-        drafter_ids=np.array(found.ids, np.int32), starts=starts, lengths=lengths, accepted=np.zeros(n, bool), p=own.astype(np.float32),
-        top_ids=top.astype(np.int32), top_p=np.where(top >= 0, probs, 0.0).astype(np.float32), temperature=answer.temperature,
+        drafter_ids=np.array(found.ids, np.int32), starts=starts, lengths=lengths, accepted=np.zeros(n, bool),
+        p=own.astype(np.float32),
+        top_ids=top.astype(np.int32), top_p=np.where(top >= 0, probs, 0.0).astype(np.float32),
+        temperature=answer.temperature,
     )  # fmt: skip
     return trace, found.first
 
@@ -88,11 +93,14 @@ def _penalised(logits: torch.Tensor, ids: NDArray[np.int32], first: int, penalty
         return logits
     seen = torch.zeros_like(logits)
     seen[torch.arange(first, len(ids)), torch.from_numpy(ids[first:].astype(np.int64))] = 1.0
-    return torch.where(seen.cumsum(0) > 0, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
+    return torch.where(
+        seen.cumsum(0) > 0, torch.where(logits > 0, logits / penalty, logits * penalty), logits
+    )
 
 
 def _chosen(logits: torch.Tensor, at: Positions) -> tuple[torch.Tensor, torch.Tensor]:
-    """([n] whether the most probable tokens spell a position's own, [n] their probability): of an n-gram that is left, of its first one."""
+    """([n] whether the most probable tokens spell a position's own, [n] their probability): of an n-gram that
+    is left, of its first one."""
     highest, chosen = logits.softmax(-1).max(-1)
     follows = chosen == at.ids
     log = highest.log()

@@ -1,6 +1,7 @@
 """The prompts that a drafter may learn from, and those that are kept to score it.
 
-A prompt that stands in a kept part, or has a paragraph in common with one (an article, a database schema), is no training prompt.
+A prompt that stands in a kept part, or has a paragraph in common with one (an article, a database schema), is
+no training prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of prompts as JSON lines, and which of its lines teach: those before `stop` (from the end where negative), or none."""
+    """A file of prompts as JSON lines, and which of its lines teach: those before `stop` (from the end where
+    negative), or none."""
 
     file: str
     stop: int | None
@@ -48,11 +50,15 @@ def read_lines(path: Path) -> list[Prompt]:
     """The prompts of a file. FileNotFoundError, ValueError or KeyError for one that is no such file."""
     with path.open(encoding="utf-8") as file:
         records = [json.loads(line) for line in file if line.strip()]
-    return [Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"]) for number, record in enumerate(records)]
+    return [
+        Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"])
+        for number, record in enumerate(records)
+    ]
 
 
 def marks(text: str) -> set[str]:
-    """What two prompts on the same thing have in common: their whole text, or a long paragraph; spaces and capitals do not count."""
+    """What two prompts on the same thing have in common: their whole text, or a long paragraph; spaces and
+    capitals do not count."""
     parts = [text, *(part for part in text.split("\n\n") if len(part) >= SHARED)]
     return {" ".join(part.split()).casefold() for part in parts}
 
@@ -74,7 +80,10 @@ def training(folder: Path) -> dict[str, list[Prompt]]:
     sets = {name: read_lines(folder / source.file)[: source.stop] for name, source in SOURCES.items()}
     sets["own"] = [prompt for name in OWN_TRAINING for prompt in read_lines(OWN / name)]
     sets["chat"] = read_lines(OWN / "chat.jsonl")[:OWN_CHATS]
-    return {name: [prompt for prompt in prompts if not scored & marks(prompt.text)] for name, prompts in sets.items()}
+    return {
+        name: [prompt for prompt in prompts if not scored & marks(prompt.text)]
+        for name, prompts in sets.items()
+    }
 
 
 def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
@@ -84,8 +93,12 @@ def some(prompts: Sequence[Prompt], most: int) -> list[Prompt]:
 
 
 def in_turns(sets: Mapping[str, Sequence[Prompt]], seed: int = 0) -> Iterator[tuple[str, Prompt]]:
-    """(set, prompt), one of each set after the other, each set in an order of its own, until the longest ends."""
-    orders = {name: random.Random(f"{seed} {name}").sample(list(prompts), len(prompts)) for name, prompts in sets.items()}
+    """(set, prompt), one of each set after the other, each set in an order of its own, until the longest
+    ends."""
+    orders = {
+        name: random.Random(f"{seed} {name}").sample(list(prompts), len(prompts))
+        for name, prompts in sets.items()
+    }
     for number in range(max(map(len, orders.values()), default=0)):
         for name, prompts in orders.items():
             if number < len(prompts):

@@ -1,4 +1,5 @@
-"""Rows of tokens to train a drafter on, several chats in each, in the files that `bundled/training_loop.py` reads."""
+"""Rows of tokens to train a drafter on, several chats in each, in the files that `bundled/training_loop.py`
+reads."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def chat_of(name: str, spelled: Spelled, whole: bool = False) -> Chat:
 
 
 def pack(chats: Sequence[Chat], length: int, pad: int, seed: int) -> Iterator[NDArray[np.uint16]]:
-    """Rows [CHANNELS, length] of all chats in a random order. One that is longer than a row is cut at its end."""
+    """Rows [CHANNELS, length] of all chats in a random order. One that is longer than a row is cut at its
+    end."""
     waiting = random.Random(seed).sample(list(chats), len(chats))
     waiting.reverse()
     while waiting:
@@ -60,7 +62,8 @@ def pack(chats: Sequence[Chat], length: int, pad: int, seed: int) -> Iterator[ND
 
 
 def write_rows(chats: Sequence[Chat], folder: Path, length: int, pad: int, epochs: int, seed: int = 0) -> int:
-    """Write so many epochs, and return how many rows there are. What does not fill a file is filled up from a further epoch."""
+    """Write so many epochs, and return how many rows there are. What does not fill a file is filled up from a
+    further epoch."""
     folder.mkdir(parents=True, exist_ok=True)
     each = SHARD_TOKENS // length
     stream = (row for epoch in itertools.count() for row in pack(chats, length, pad, seed + epoch))
@@ -72,7 +75,13 @@ def write_rows(chats: Sequence[Chat], folder: Path, length: int, pad: int, epoch
     counts, learned = Counter(chat.set for chat in chats), Counter[str]()
     for chat in chats:
         learned[chat.set] += int(chat.block[1].sum())
-    stats = {"chats": dict(counts), "learned_tokens": dict(learned), "rows": files * each, "length": length, "epochs": epochs}
+    stats = {
+        "chats": dict(counts),
+        "learned_tokens": dict(learned),
+        "rows": files * each,
+        "length": length,
+        "epochs": epochs,
+    }
     with replacing(folder / "stats.json") as partial:
         partial.write_text(json.dumps(stats))
     return files * each

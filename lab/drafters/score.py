@@ -1,4 +1,5 @@
-"""Scores of a drafter on recorded answers, as tables: agreement by set, and what it is worth at given prices."""
+"""Scores of a drafter on recorded answers, as tables: agreement by set, and what it is worth at given
+prices."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ FIXED = 4  # guesses of a draft of fixed length
 
 @dataclass(slots=True)
 class Score:
-    """Of one set: sums over the tokens of its answers, and the rounds that drafts of a fixed length would take at temperature 0."""
+    """Of one set: sums over the tokens of its answers, and the rounds that drafts of a fixed length would
+    take at temperature 0."""
 
     answers: int = 0
     tokens: int = 0
@@ -36,11 +38,17 @@ class Score:
 
     @property
     def cells(self) -> list[float]:
-        return [self.direct / self.tokens, self.agreed / self.tokens, self.same / self.tokens, self.greedy / max(1, self.rounds)]
+        return [
+            self.direct / self.tokens,
+            self.agreed / self.tokens,
+            self.same / self.tokens,
+            self.greedy / max(1, self.rounds),
+        ]
 
 
 def count_rounds(right: Sequence[bool], length: int) -> int:
-    """Rounds that it takes to write tokens with drafts of so many guesses, each right or not; the last draft ends with the answer."""
+    """Rounds that it takes to write tokens with drafts of so many guesses, each right or not; the last draft
+    ends with the answer."""
     rounds, at = 0, 0
     while at < len(right):
         left = length
@@ -62,7 +70,8 @@ def scores(found: Iterable[Guesses]) -> dict[str, Score]:
 def agreement_table(found: Sequence[Guesses]) -> str:
     heads = ["set", "answers", "tokens", "direct", "agreement", "same", f"tokens a round, {FIXED} guesses"]
     rows = [
-        [name, f"{one.answers}", f"{one.tokens}", *(f"{cell:.3f}" for cell in one.cells)] for name, one in sorted(scores(found).items())
+        [name, f"{one.answers}", f"{one.tokens}", *(f"{cell:.3f}" for cell in one.cells)]
+        for name, one in sorted(scores(found).items())
     ]
     total = Score()
     for guesses in found:
@@ -72,14 +81,22 @@ def agreement_table(found: Sequence[Guesses]) -> str:
 
 
 def speed_table(found: Sequence[Guesses], prices: Prices, ends: Sequence[int], drawn: bool) -> str:
-    """Tokens a round, and how many times as fast as plain decoding; of greedy answers, or of those that were drawn."""
+    """Tokens a round, and how many times as fast as plain decoding; of greedy answers, or of those that were
+    drawn."""
     plain, rows = prices.of_rows(1)[1], list[list[str]]()
-    every = sorted(simulate((one for one in found if (one.answer.temperature > 0) == drawn), prices, ends).items())
+    every = sorted(
+        simulate((one for one in found if (one.answer.temperature > 0) == drawn), prices, ends).items()
+    )
     for (name, _), ways in every:
-        rows.append([name, *(f"{ways[way].tokens_a_round:.2f}, {ways[way].speedup(plain):.2f} ×" for way in WAYS)])
+        rows.append(
+            [name, *(f"{ways[way].tokens_a_round:.2f}, {ways[way].speedup(plain):.2f} ×" for way in WAYS)]
+        )
     if every:
         middle = {
-            way: [median(pick(ways[way]) for _, ways in every) for pick in (lambda one: one.tokens_a_round, lambda one: one.speedup(plain))]
+            way: [
+                median(pick(ways[way]) for _, ways in every)
+                for pick in (lambda one: one.tokens_a_round, lambda one: one.speedup(plain))
+            ]
             for way in WAYS
         }
         rows.append(["median", *(f"{middle[way][0]:.2f}, {middle[way][1]:.2f} ×" for way in WAYS)])

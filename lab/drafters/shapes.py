@@ -31,8 +31,10 @@ def shape_named(name: str, vocabulary: int) -> Shape:
 def runner_of(shape: Shape) -> FusedLlama:
     """A runner with random weights, in the form in which drafters serve."""
     config = LlamaConfig(
-        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.inter, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, head_dim=shape.head_dim, max_position_embeddings=2048,
+        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.inter,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, head_dim=shape.head_dim,
+        max_position_embeddings=2048,
         tie_word_embeddings=True,
     )  # fmt: skip
     model: Any = LlamaForCausalLM(config).eval().requires_grad_(False)
@@ -42,7 +44,8 @@ def runner_of(shape: Shape) -> FusedLlama:
 
 
 def step_times(names: list[str], vocabulary: int, context: int, turns: int) -> dict[str, float]:
-    """The median time of a pass of one token behind `context` others, in ms. The shapes take turns, so that all see the same machine."""
+    """The median time of a pass of one token behind `context` others, in ms. The shapes take turns, so that
+    all see the same machine."""
     caches: dict[str, Any] = {}
     for name in names:
         caches[name] = runner_of(shape_named(name, vocabulary)).new_cache()

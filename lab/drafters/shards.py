@@ -38,7 +38,8 @@ def read_shards(folder: Path, target: str | None = None) -> Iterator[Recorded]:
             record = json.loads(line)
             end = at + len(record["answer"])
             yield Recorded(
-                record["set"], record["order"], record["target"], record["temperature"], record["reason"], record["prompt"],
+                record["set"], record["order"], record["target"], record["temperature"], record["reason"],
+                record["prompt"],
                 record["answer"], top[at:end], logprobs[at:end], record.get("penalty", 1.0),
             )  # fmt: skip
             at = end

@@ -1,4 +1,5 @@
-"""What a drafter reads and should say where a target has written: the target's ids in the drafter's own, with soft labels."""
+"""What a drafter reads and should say where a target has written: the target's ids in the drafter's own, with
+soft labels."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ class _NoCache:
 
 @dataclass(slots=True)
 class Spelled:
-    """Drafter ids of a prompt and its answer, the first `first` of the prompt. `owners` [n] and `starts` [n + 1] say which of the answer's
-    target tokens begins where. `label_ids` and `label_weights` [ids, LABELS] uint16: what should come in the place of each id; weights
-    sum to `WHOLE`."""
+    """Drafter ids of a prompt and its answer, the first `first` of the prompt. `owners` [n] and `starts` [n +
+    1] say which of the answer's target tokens begins where. `label_ids` and `label_weights` [ids, LABELS]
+    uint16: what should come in the place of each id; weights sum to `WHOLE`."""
 
     ids: list[int]
     first: int
@@ -46,9 +47,14 @@ class Spelling:
         self.map = VocabularyMap(target, drafter, target_rows or len(target), len(drafter))
 
     def spell(
-        self, prompt: Sequence[int], answer: Sequence[int], top: NDArray[Any] | None = None, logprobs: NDArray[Any] | None = None
+        self,
+        prompt: Sequence[int],
+        answer: Sequence[int],
+        top: NDArray[Any] | None = None,
+        logprobs: NDArray[Any] | None = None,
     ) -> Spelled:
-        """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has one label, what is there."""
+        """`top` and `logprobs` [answer, K]: the target's most probable tokens; without them each position has
+        one label, what is there."""
         cache: Any = _NoCache()
         context = DrafterContext(cache, self.map)
         context.start(prompt, 0)
@@ -69,16 +75,26 @@ class Spelling:
             probs = np.exp(logprobs.astype(np.float64))
             for place, begin in zip(owners, starts, strict=False):
                 self._label(
-                    context.ids, begin, ends[len(prompt) + place + 1], top[place].tolist(), probs[place].tolist(), label_ids, weights
+                    context.ids,
+                    begin,
+                    ends[len(prompt) + place + 1],
+                    top[place].tolist(),
+                    probs[place].tolist(),
+                    label_ids,
+                    weights,
                 )
         return Spelled(context.ids, first, owners, starts, label_ids, weights)
 
     def _label(
-        self, ids: list[int], begin: int, end: int, top: list[int], probs: list[float], label_ids: NDArray[np.uint16],
+        self, ids: list[int], begin: int, end: int, top: list[int], probs: list[float],
+        label_ids: NDArray[np.uint16],
         weights: NDArray[np.uint16],
     ) -> None:  # fmt: skip
-        """Labels of the ids that spell one target token: at each, what the target's probable tokens go on with that agree so far."""
-        spellings = [(spelled, p) for one, p in zip(top, probs, strict=True) if (spelled := self.map.spelling(one))]
+        """Labels of the ids that spell one target token: at each, what the target's probable tokens go on
+        with that agree so far."""
+        spellings = [
+            (spelled, p) for one, p in zip(top, probs, strict=True) if (spelled := self.map.spelling(one))
+        ]
         for place in range(begin, end):
             done = tuple(ids[begin:place])
             next_ids: dict[int, float] = {}

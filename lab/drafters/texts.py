@@ -1,4 +1,5 @@
-"""What people wrote: the training prompts with the answers of their data sets, as a target would read and write them."""
+"""What people wrote: the training prompts with the answers of their data sets, as a target would read and
+write them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from lab.drafters.shards import Recorded
 def human_texts(folder: Path) -> Iterator[tuple[str, str, str]]:
     """(set, prompt, answer or an empty text) of each training prompt, and of our own ones."""
     allowed = {name: {prompt.id for prompt in prompts} for name, prompts in training(folder).items()}
-    files = [(name, folder / source.file) for name, source in SOURCES.items()] + [("own", OWN / name) for name in OWN_TRAINING]
+    files = [(name, folder / source.file) for name, source in SOURCES.items()] + [
+        ("own", OWN / name) for name in OWN_TRAINING
+    ]
     for name, path in files:
         with path.open(encoding="utf-8") as file:
             for record in map(json.loads, file):

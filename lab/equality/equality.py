@@ -1,4 +1,5 @@
-"""Greedy answers, id for id, beside those of `transformers`' own `generate`: architectures × tokenizer families × methods × edge cases.
+"""Greedy answers, id for id, beside those of `transformers`' own `generate`: architectures × tokenizer
+families × methods × edge cases.
 
 Everything is made here: tiny models, taught a few sentences, in a temporary folder. float32 on the CPU.
 """
@@ -31,7 +32,8 @@ from omnidemo.records import Generation
 WINDOW = 48  # of the drafter; the targets read 600 tokens
 TEXT = "the small"
 NAMES = list(tiny.FAMILIES)
-OTHER = dict(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))  # a family whose tokenizer has another vocabulary
+# a family whose tokenizer has another vocabulary
+OTHER = dict(zip(NAMES, [*NAMES[1:], NAMES[0]], strict=True))
 NEAR = 1e-5  # two logits this close, relative to the largest, may change places with the order of a sum
 
 
@@ -51,7 +53,9 @@ class Case:
 
 CASES = {
     "text": Case(),
-    "end in a block": Case("the small duck swims in the pond and the other ducks swim with the small", draft_length=8),
+    "end in a block": Case(
+        "the small duck swims in the pond and the other ducks swim with the small", draft_length=8
+    ),
     "several ends": Case(several_ends=True),
     "one token": Case(max_new_tokens=1),
     "limit in a block": Case(max_new_tokens=6, draft_length=8),
@@ -68,9 +72,11 @@ CASES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One comparison. `equal` is None where the method cannot serve the pair; `note` says why, or where the answers part.
+    """One comparison. `equal` is None where the method cannot serve the pair; `note` says why, or where the
+    answers part.
 
-    `accepted` and `rejected` count proposed target tokens; `ended_by_draft` tells that the drafter proposed the end.
+    `accepted` and `rejected` count proposed target tokens; `ended_by_draft` tells that the drafter proposed
+    the end.
     """
 
     architecture: str
@@ -90,21 +96,30 @@ class Laboratory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.saved, self.target, self.drafter = cache(self._saved), cache(self._target), cache(self._drafter)
-        self.pair, self.reference, self.answer = cache(self._pair), cache(self._reference), cache(self._answer)
+        self.pair, self.reference, self.answer = (
+            cache(self._pair),
+            cache(self._reference),
+            cache(self._answer),
+        )
         self.row = cache(self.compare)
 
     def compare(self, architecture: str, family: str, method: str, name: str) -> Row:
         """One row of the matrix."""
         case = CASES[name]
         ends = case.several_ends
-        drafters = [family] if case.same_vocabulary else [OTHER[family], family]  # some methods need one vocabulary
+        # some methods need one vocabulary
+        drafters = [family] if case.same_vocabulary else [OTHER[family], family]
         pairs = [self.pair(architecture, family, drafter_family, ends) for drafter_family in drafters]
         pair = next((pair for pair in pairs if METHODS[method].refusal(pair.map) is None), None)
         if pair is None:
             return Row(architecture, family, method, name, None, METHODS[method].refusal(pairs[-1].map) or "")
         done = _generate(pair, case, method, self.prompt(architecture, family, name))
         wanted = self.answer(architecture, family, name)
-        note = "" if done.token_ids == wanted else self._difference(architecture, family, name, done.token_ids, wanted)
+        note = (
+            ""
+            if done.token_ids == wanted
+            else self._difference(architecture, family, name, done.token_ids, wanted)
+        )
         accepted = sum(r.accepted for r in done.rounds)
         rejected = sum(token.accept == 0.0 for r in done.rounds for token in r.discarded)
         by_draft = done.finish_reason == "end" and done.rounds[-1].tokens[-1].accept is not None
@@ -121,7 +136,9 @@ class Laboratory:
         return load_model(str(self.saved(architecture, family, ends)), device="cpu", dtype="float32")
 
     def _drafter(self, family: str) -> LanguageModel:
-        folder = tiny.save(self.folder / f"drafter-{family}", "llama", family, seed=1, steps=60, window=WINDOW)
+        folder = tiny.save(
+            self.folder / f"drafter-{family}", "llama", family, seed=1, steps=60, window=WINDOW
+        )
         return load_model(str(folder), device="cpu", dtype="float32")
 
     def _pair(self, architecture: str, family: str, drafter_family: str, ends: bool) -> Pair:
@@ -140,7 +157,9 @@ class Laboratory:
     def _reference(self, architecture: str, family: str, ends: bool) -> Any:
         with quietly():
             # Its settings for generating say where an answer ends.
-            return read_model(self.saved(architecture, family, ends), dtype=torch.float32, generation_config=None).eval()
+            return read_model(
+                self.saved(architecture, family, ends), dtype=torch.float32, generation_config=None
+            ).eval()
 
     def _answer(self, architecture: str, family: str, name: str) -> tuple[int, ...]:
         """What `generate` writes."""
@@ -158,7 +177,9 @@ class Laboratory:
         return tuple(written[0, len(prompt) :].tolist())
 
     @torch.no_grad()
-    def _difference(self, architecture: str, family: str, name: str, got: Sequence[int], wanted: Sequence[int]) -> str:
+    def _difference(
+        self, architecture: str, family: str, name: str, got: Sequence[int], wanted: Sequence[int]
+    ) -> str:
         """Where two answers part, and whether the target could hardly choose there."""
         place = common_prefix(got, wanted)
         if place == min(len(got), len(wanted)):
@@ -167,7 +188,9 @@ class Laboratory:
         prompt = self.prompt(architecture, family, name) or (model.config.bos_token_id,)
         logits = model(torch.tensor([[*prompt, *wanted[:place]]])).logits[0, -1]
         gap = float((logits[wanted[place]] - logits[got[place]]).abs() / logits.abs().max())
-        return f"id {got[place]} instead of {wanted[place]} at {place}" + (f", a near-tie ({gap:.0e})" if gap < NEAR else "")
+        return f"id {got[place]} instead of {wanted[place]} at {place}" + (
+            f", a near-tie ({gap:.0e})" if gap < NEAR else ""
+        )
 
 
 def equality_matrix(
@@ -178,13 +201,18 @@ def equality_matrix(
     *,
     pairwise: bool = False,
 ) -> Iterator[Row]:
-    """Compare all combinations, or with `pairwise` so few that every two values meet once. Rows come as they are made.
+    """Compare all combinations, or with `pairwise` so few that every two values meet once. Rows come as they
+    are made.
 
     It waits until passes are compiled, where they can be: those are what people's answers come from.
     KeyError for an unknown architecture, family or case.
     """
     compile_kernels.wait()
-    rows = all_pairs(architectures, families, methods, cases) if pairwise else itertools.product(architectures, families, methods, cases)
+    rows = (
+        all_pairs(architectures, families, methods, cases)
+        if pairwise
+        else itertools.product(architectures, families, methods, cases)
+    )
     with tempfile.TemporaryDirectory() as folder:
         laboratory = Laboratory(Path(folder))
         for row in rows:
@@ -192,10 +220,14 @@ def equality_matrix(
 
 
 def all_pairs(*factors: Sequence[str]) -> list[tuple[str, ...]]:
-    """Rows with one value of each factor, such that every two values of different factors meet in a row. Greedy, and always the same."""
+    """Rows with one value of each factor, such that every two values of different factors meet in a row.
+    Greedy, and always the same."""
     Value = tuple[int, str]
     open_pairs: set[frozenset[Value]] = {
-        frozenset(((i, a), (j, b))) for i, j in itertools.combinations(range(len(factors)), 2) for a in factors[i] for b in factors[j]
+        frozenset(((i, a), (j, b)))
+        for i, j in itertools.combinations(range(len(factors)), 2)
+        for a in factors[i]
+        for b in factors[j]
     }
     rows = []
     while open_pairs:
@@ -203,7 +235,10 @@ def all_pairs(*factors: Sequence[str]) -> list[tuple[str, ...]]:
         for index, values in enumerate(factors):
             if index not in row:
                 chosen = list(row.items())
-                row[index] = max(values, key=lambda v: sum(frozenset(((index, v), other)) in open_pairs for other in chosen))
+                row[index] = max(
+                    values,
+                    key=lambda v: sum(frozenset(((index, v), other)) in open_pairs for other in chosen),
+                )
         open_pairs -= {frozenset(two) for two in itertools.combinations(row.items(), 2)}
         rows.append(tuple(row[index] for index in range(len(factors))))
     return rows

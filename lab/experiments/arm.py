@@ -1,4 +1,5 @@
-"""One arm with one seed: the stream is answered by replay, the drafter learns from it, held-out prompts are read at checkpoints."""
+"""One arm with one seed: the stream is answered by replay, the drafter learns from it, held-out prompts are
+read at checkpoints."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ TAUGHT = 10  # requests of each domain from which the classifier learns by hand 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of results."""
+    """The part common to all arms. `traffic` and `held_out`: source → prompts; `out`: the folder of
+    results."""
 
     drafter: str
     settings: Settings
@@ -42,20 +44,28 @@ class World:
 
     def prompts(self, arm: Arm, seed: int) -> dict[str, list[str]]:
         """target → every prompt that the arm needs a recording of."""
-        needed = {target: [prompt for source in arm.sources for prompt in self.held_out[source]] for target in arm.targets}
+        needed = {
+            target: [prompt for source in arm.sources for prompt in self.held_out[source]]
+            for target in arm.targets
+        }
         for event in stream(arm, self.traffic, seed):
             needed[event.target].append(event.prompt)
         return needed
 
 
 def with_labels_of_the_paper(trace: Trace) -> Trace:
-    """The trace without the labels by first tokens: OmniDraft's loss holds the directly mapped tokens alone against each other."""
+    """The trace without the labels by first tokens: OmniDraft's loss holds the directly mapped tokens alone
+    against each other."""
     return replace(trace, first_ids=None, first_p=None)
 
 
 def options(reading: Reading) -> dict[str, Any]:
     """The reading as options of `Pair.stream`."""
-    found: dict[str, Any] = {"method": reading.method, "draft_length": reading.draft_length, "draft_policy": reading.policy}
+    found: dict[str, Any] = {
+        "method": reading.method,
+        "draft_length": reading.draft_length,
+        "draft_policy": reading.policy,
+    }
     names = {"head": "gamma", "confidence": "confidence"}
     return found | ({names[reading.policy]: reading.threshold} if reading.threshold is not None else {})
 
@@ -74,14 +84,19 @@ class Run:
         self.world, self.arm, self.seed = world, arm, seed
         self.settings = world.settings.model_copy(update=dict(arm.settings))
         fast = world.settings.backend != "reference"
-        self.drafter = load_model(world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast)
+        self.drafter = load_model(
+            world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast
+        )
         self.events = list(stream(arm, world.traffic, seed))
         self.readings = [reading for reading in arm.readings if not reading.only_timed]
-        self.caching: dict[Any, Reading] = {}  # of the readings that share an n-gram cache the first, which fills it
+        # of the readings that share an n-gram cache the first, which fills it
+        self.caching: dict[Any, Reading] = {}
         for reading in self.readings:
             self.caching.setdefault(reading.cache, reading)
         self.records = {target: world.recorded(target) for target in arm.targets}
-        self.replays = {(target, cache): self._replay(target, *cache) for cache in self.caching for target in arm.targets}
+        self.replays = {
+            (target, cache): self._replay(target, *cache) for cache in self.caching for target in arm.targets
+        }
         self.learners: Learners = {}
         self.lines: dict[str, Line] = {}
         self.published: dict[tuple[Any, ...], int] = {}  # (target, cache, domain) → version that drafts
@@ -104,19 +119,37 @@ class Run:
 
     def _serve(self, event: Event) -> None:
         """Answer one request with each n-gram cache, and learn from it once."""
-        domain = self._domain(event.target, event.source, event.prompt, teach=event.count < TAUGHT * len(self.arm.sources))
-        found = [self._answer(event.target, reading, domain, event.prompt, learn=True) for reading in self.caching.values()]
+        domain = self._domain(
+            event.target, event.source, event.prompt, teach=event.count < TAUGHT * len(self.arm.sources)
+        )
+        found = [
+            self._answer(event.target, reading, domain, event.prompt, learn=True)
+            for reading in self.caching.values()
+        ]
         self.tokens += len(found[0][0].token_ids)
         for reading, (made, _) in zip(self.caching.values(), found, strict=True):
-            self._row("traffic", reading, event.count, event.target, event.source, figures(made), line=domain, tokens=self.tokens)
+            self._row(
+                "traffic",
+                reading,
+                event.count,
+                event.target,
+                event.source,
+                figures(made),
+                line=domain,
+                tokens=self.tokens,
+            )
         if self.arm.train:
             self.line(domain).observe(with_labels_of_the_paper(found[0][1]))
 
     def _offline(self) -> None:
-        """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now and then."""
+        """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now
+        and then."""
         traces = []
         for event in self.events:
-            found = [self._answer(event.target, reading, "default", event.prompt, learn=True) for reading in self.caching.values()]
+            found = [
+                self._answer(event.target, reading, "default", event.prompt, learn=True)
+                for reading in self.caching.values()
+            ]
             traces.append(with_labels_of_the_paper(found[0][1]))
         for epoch in self.line("default").epochs(traces, self.arm.epochs):
             if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
@@ -132,7 +165,9 @@ class Run:
                         domain = self._domain(target, source, prompt, teach=False)
                         rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
                     means = {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
-                    self._row("held-out", reading, count, target, source, means, epoch=epoch, **self._learned())
+                    self._row(
+                        "held-out", reading, count, target, source, means, epoch=epoch, **self._learned()
+                    )
 
     def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
         """The line that answers a request, and learns from it."""
@@ -147,22 +182,35 @@ class Run:
 
     def line(self, domain: str) -> Line:
         if domain not in self.lines:
-            self.lines[domain] = Line(self.drafter.folder, self.settings, self.learners, self.seed, self.arm.only_ngrams)
+            self.lines[domain] = Line(
+                self.drafter.folder, self.settings, self.learners, self.seed, self.arm.only_ngrams
+            )
         return self.lines[domain]
 
-    def _answer(self, target: str, reading: Reading, domain: str, prompt: str, learn: bool) -> tuple[Generation, Trace]:
-        replay, line, place = self.replays[target, reading.cache], self.lines.get(domain), (target, reading.cache, domain)
+    def _answer(
+        self, target: str, reading: Reading, domain: str, prompt: str, learn: bool
+    ) -> tuple[Generation, Trace]:
+        replay, line, place = (
+            self.replays[target, reading.cache],
+            self.lines.get(domain),
+            (target, reading.cache, domain),
+        )
         if line is not None and line.version != self.published.get(place, 0):
             replay.pair.publish(line.version, line.weights(), line.head(), domain)
             self.published[place] = line.version
         return replay.answer(prompt, domain=domain, learn=learn, copying=False, **options(reading))
 
     def _replay(self, target: str, fraction: float | None, policy: str) -> Replay:
-        """The target's, with an n-gram cache that holds so much of what the traffic will leave (None: all)."""
-        replay = Replay(self.records[target], self.drafter, self.settings.model_copy(update={"cache_policy": policy}))
+        """The target's, with an n-gram cache that holds so much of what the traffic will leave (None:
+        all)."""
+        replay = Replay(
+            self.records[target], self.drafter, self.settings.model_copy(update={"cache_policy": policy})
+        )
         if fraction is not None:
             prompts = [event.prompt for event in self.events if event.target == target]
-            known = {token_id for prompt in prompts for token_id in self.records[target].load(prompt).answer_ids}
+            known = {
+                token_id for prompt in prompts for token_id in self.records[target].load(prompt).answer_ids
+            }
             full = sum(bool(replay.pair.map.ngram(token_id)) for token_id in known)
             replay.pair.ngrams.size = math.ceil(fraction * full)
         return replay
@@ -170,17 +218,29 @@ class Run:
     def _learned(self) -> dict[str, Any]:
         lines = list(self.lines.values())
         routed = fmean(self.routed) if self.routed else None
-        return {"steps": sum(line.steps for line in lines), "train_seconds": sum(line.seconds for line in lines), "routed_right": routed}
+        return {
+            "steps": sum(line.steps for line in lines),
+            "train_seconds": sum(line.seconds for line in lines),
+            "routed_right": routed,
+        }
 
     def _row(
-        self, kind: str, reading: Reading, count: int, target: str, source: str, found: Mapping[str, float | None], **more: Any
+        self,
+        kind: str,
+        reading: Reading,
+        count: int,
+        target: str,
+        source: str,
+        found: Mapping[str, float | None],
+        **more: Any,
     ) -> None:
         place = {"arm": self.arm.name, "reading": reading.name, "seed": self.seed, "kind": kind}
         self.rows.append(place | {"requests": count, "target": target, "source": source, **found, **more})
 
 
 def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
-    """Run one arm and write `path` (JSON), and beside it the final weights (safetensors) of an arm that will be timed.
+    """Run one arm and write `path` (JSON), and beside it the final weights (safetensors) of an arm that will
+    be timed.
 
     The JSON file comes last and at once: where it is, the arm is done.
     """
@@ -193,7 +253,10 @@ def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
         tensors |= {f"head.{name}": value.contiguous() for name, value in line.head().items()}
         with replacing(path.with_suffix(".safetensors")) as partial:
             save_file(tensors, partial)
-        caches = {repr(cache): [list(astuple(entry)) for entry in run.replays[target, cache].pair.ngrams] for cache in run.caching}
+        caches = {
+            repr(cache): [list(astuple(entry)) for entry in run.replays[target, cache].pair.ngrams]
+            for cache in run.caching
+        }
     pair = run.replays[target, run.readings[0].cache].pair
     calibration = pair.drafting(policy="head").calibration if line.head() else []
     with replacing(path) as partial:

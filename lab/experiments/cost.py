@@ -1,4 +1,5 @@
-"""What training costs a chat: the time to an answer while the drafter learns in the background, against the same with learning paused."""
+"""What training costs a chat: the time to an answer while the drafter learns in the background, against the
+same with learning paused."""
 
 from __future__ import annotations
 
@@ -23,16 +24,30 @@ from omnidemo.serving.pair_loading import build_measured_pair
 NAME = "training-cost"
 MODES = ("off", "idle")
 BLOCK = 8  # requests in a row with the same mode; the next block asks the same ones in the other mode
-STARTED = 16  # requests before the first block, after which the trainer is running and the drafter has versions
-UPDATE_SECONDS = 60.0  # most seconds to wait for an update that still runs when a block without training begins
-COLUMNS = ("experiment", "seed", "block", "training", "request", "seconds", "tokens", "adapter_version", "state")
+# requests before the first block, after which the trainer is running and the drafter has versions
+STARTED = 16
+# most seconds to wait for an update that still runs when a block without training begins
+UPDATE_SECONDS = 60.0
+COLUMNS = (
+    "experiment",
+    "seed",
+    "block",
+    "training",
+    "request",
+    "seconds",
+    "tokens",
+    "adapter_version",
+    "state",
+)
 
 
 def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]:
-    """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused, and write the report.
+    """Answer requests `pause` seconds apart with the real target, in blocks with training `idle` and paused,
+    and write the report.
 
-    Every prompt is answered in both modes; which of them comes first alternates from block to block. `cost_aware` is off, so that
-    there is always something to train. Only the first seed, target and topic are used.
+    Every prompt is answered in both modes; which of them comes first alternates from block to block.
+    `cost_aware` is off, so that there is always something to train. Only the first seed, target and topic are
+    used.
     """
     world.out.mkdir(parents=True, exist_ok=True)
     seed, target, source = order.seeds[0], order.targets[0], order.sources[0]
@@ -41,7 +56,8 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
     started = min(STARTED, len(prompts) // 2)
     blocks = [prompts[start : start + BLOCK] for start in range(started, len(prompts), BLOCK)]
     if len(blocks) > 1:
-        del blocks[len(blocks) // 2 * 2 :]  # as many with training first as without: the second time a prompt is asked it goes faster
+        # as many with training first as without: the second time a prompt is asked it goes faster
+        del blocks[len(blocks) // 2 * 2 :]
     parts = [(0, "idle", prompts[:started])]
     for block, asked in enumerate(blocks, 1):
         parts += [(block, mode, asked) for mode in (MODES[::-1] if block % 2 else MODES)]
@@ -52,7 +68,10 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
         csv_table(world.out / f"{NAME}.csv", COLUMNS) as append,
     ):
         line = lines.get("default")
-        options = {name: getattr(settings, name) for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")}
+        options = {
+            name: getattr(settings, name)
+            for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")
+        }
         for block, mode, asked in parts:
             if mode == "idle":
                 line.resume()
@@ -63,8 +82,22 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
                 began = time.perf_counter()
                 made = pair.generate(prompt, reuse=False, copying=False, **options)
                 seconds = time.perf_counter() - began
-                row = {"experiment": NAME, "seed": seed, "block": block, "training": mode, "request": len(rows), "seconds": seconds}
-                rows.append(row | {"tokens": len(made.token_ids), "adapter_version": made.adapter_version, "state": line.status().state})
+                row = {
+                    "experiment": NAME,
+                    "seed": seed,
+                    "block": block,
+                    "training": mode,
+                    "request": len(rows),
+                    "seconds": seconds,
+                }
+                rows.append(
+                    row
+                    | {
+                        "tokens": len(made.token_ids),
+                        "adapter_version": made.adapter_version,
+                        "state": line.status().state,
+                    }
+                )
                 append(rows[-1])
                 time.sleep(pause)
                 yield Stage("answers", len(rows), total)
@@ -79,13 +112,17 @@ def _settle(line: Distiller) -> None:
 
 
 def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """mode → seconds to an answer: median and 95th percentile; "ratio": idle over off, and the median ratio of the same request.
+    """mode → seconds to an answer: median and 95th percentile; "ratio": idle over off, and the median ratio
+    of the same request.
 
-    A request that is asked again is answered sooner, so that ratio is the geometric mean of those of both orders.
+    A request that is asked again is answered sooner, so that ratio is the geometric mean of those of both
+    orders.
     """
     frame = pd.DataFrame(rows)
     seconds = frame.groupby("training")["seconds"]
-    table = pd.DataFrame({"median": seconds.median(), "p95": seconds.quantile(0.95), "answers": seconds.count()})
+    table = pd.DataFrame(
+        {"median": seconds.median(), "p95": seconds.quantile(0.95), "answers": seconds.count()}
+    )
     frame["place"] = frame.groupby(["block", "training"]).cumcount()
     paired = frame.pivot(index=["block", "place"], columns="training", values="seconds").dropna()
     logs = np.log(paired["idle"] / paired["off"])
@@ -97,16 +134,27 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
 def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: float) -> None:
     found = summary(rows)
     each = [(mode, found[mode]) for mode in MODES]
-    lines = [[mode, f"{one['answers']:.0f}", f"{one['median']:.3f}", f"{one['p95']:.3f}"] for mode, one in each]
+    lines = [
+        [mode, f"{one['answers']:.0f}", f"{one['median']:.3f}", f"{one['p95']:.3f}"] for mode, one in each
+    ]
     table = markdown_table(["training", "answers", "median s", "p95 s"], lines)
     median, p95, paired = (found["ratio"][name] - 1 for name in ("median", "p95", "paired"))
-    said = f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request (median) {paired:+.1%}. "
+    said = (
+        f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request"
+        f" (median) {paired:+.1%}. "
+    )
     said += f"Requests {pause:g} s apart, seed {seed}, commit {commit()}."
     (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n{table}\n\n{said}\n", encoding="utf-8")
     experiment_report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
     series = []
     for mode in MODES:
         seconds = sorted(row["seconds"] for row in rows if row["training"] == mode)
-        series.append(charts.Series(f"training {mode}", seconds, [place / len(seconds) for place in range(1, len(seconds) + 1)]))
-    figure = charts.lines(series, xtitle="seconds to the whole answer", ytitle="fraction of answers", form=".0%")
+        series.append(
+            charts.Series(
+                f"training {mode}", seconds, [place / len(seconds) for place in range(1, len(seconds) + 1)]
+            )
+        )
+    figure = charts.lines(
+        series, xtitle="seconds to the whole answer", ytitle="fraction of answers", form=".0%"
+    )
     layout.page(world.out / f"{NAME}.html", {"time to an answer": figure})

@@ -21,15 +21,37 @@ from omnidemo.figures import charts, layout, marks
 from omnidemo.measuring.report_tables import Spread, csv_table, markdown_table
 
 Row = Mapping[str, Any]
-PLACE = ("experiment", "arm", "reading", "seed", "kind", "requests", "epoch", "target", "source", "line", "prompt")
-COLUMNS = (*PLACE, *METRICS, "tokens", "steps", "train_seconds", "routed_right", "tokens_per_second", "speedup")
+PLACE = (
+    "experiment",
+    "arm",
+    "reading",
+    "seed",
+    "kind",
+    "requests",
+    "epoch",
+    "target",
+    "source",
+    "line",
+    "prompt",
+)
+COLUMNS = (
+    *PLACE,
+    *METRICS,
+    "tokens",
+    "steps",
+    "train_seconds",
+    "routed_right",
+    "tokens_per_second",
+    "speedup",
+)
 SHOWN = {"acceptance_rate": "acceptance", "block_efficiency": "tokens/round", "ngram_hits": "n-grams/round"}
 SHOWN["drafted_per_round"] = "drafted/round"
 WINDOW = 16  # requests under the moving mean of a traffic curve
 
 
 def write_rows(path: Path, experiment: str, rows: Iterable[Row]) -> None:
-    """The long form: a row for each answer of the traffic, each reading of the held-out prompts, and each timed answer."""
+    """The long form: a row for each answer of the traffic, each reading of the held-out prompts, and each
+    timed answer."""
     with csv_table(path, COLUMNS) as append:
         for row in rows:
             append({"experiment": experiment, **row})
@@ -37,9 +59,15 @@ def write_rows(path: Path, experiment: str, rows: Iterable[Row]) -> None:
 
 def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> None:
     """What was run and where: arms, settings, the machine, versions, commit."""
-    settings = world.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "backup"})
+    settings = world.settings.model_dump(
+        mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "backup"}
+    )
     about = facts(torch.device("cpu")) | {"at": datetime.now(UTC).isoformat(timespec="seconds"), **more}
-    about |= {"drafter": world.drafter, "held_out": {name: len(texts) for name, texts in world.held_out.items()}, "settings": settings}
+    about |= {
+        "drafter": world.drafter,
+        "held_out": {name: len(texts) for name, texts in world.held_out.items()},
+        "settings": settings,
+    }
     about["arms"] = [asdict(arm) for arm in arms]
     path.write_text(json.dumps(about, indent=1, ensure_ascii=False, default=str), encoding="utf-8")
 
@@ -47,7 +75,9 @@ def write_facts(path: Path, world: World, arms: Sequence[Arm], **more: Any) -> N
 def framed(rows: Sequence[Row]) -> pd.DataFrame:
     """The rows under `COLUMNS`, those of an arm together, with a `label` of arm and reading."""
     frame = pd.DataFrame(rows, columns=list(COLUMNS)).fillna({"epoch": 0})
-    frame["label"] = [" · ".join(filter(None, names)) for names in zip(frame["arm"], frame["reading"], strict=True)]
+    frame["label"] = [
+        " · ".join(filter(None, names)) for names in zip(frame["arm"], frame["reading"], strict=True)
+    ]
     places = {arm: place for place, arm in enumerate(frame["arm"].unique())}
     return frame.sort_values("arm", key=lambda arms: arms.map(places), kind="stable")
 
@@ -61,7 +91,8 @@ def final(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def table(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the row above in acceptance and speedup."""
+    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the row above in
+    acceptance and speedup."""
     held, timed = final(rows), rows["kind"] == "timed"
     shown = rows[timed | rows.index.isin(held.index)].copy()
     shown.loc[timed, list(SHOWN)] = None  # of those the held-out prompts tell
@@ -75,8 +106,14 @@ def table(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
         for label, own in mine.groupby("label", sort=False):
             means = own.groupby("seed")[[*SHOWN, "speedup"]].mean()
             gains = None if above is None else means - above  # of each seed
-            cells = {name: Spread.of(means[column]).text(".3f") for column, name in {**SHOWN, "speedup": "speedup"}.items()}
-            cells |= {name: "" if gains is None else Spread.of(gains[column]).text("+.3f") for column, name in paired.items()}
+            cells = {
+                name: Spread.of(means[column]).text(".3f")
+                for column, name in {**SHOWN, "speedup": "speedup"}.items()
+            }
+            cells |= {
+                name: "" if gains is None else Spread.of(gains[column]).text("+.3f")
+                for column, name in paired.items()
+            }
             cells |= {"arm": label, "target": place[0], "topic": place[1], "seeds": str(seeds[label])}
             lines.append([cells[heading] for heading in headings])
             above = means
@@ -85,22 +122,43 @@ def table(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
 
 def gap_closed(rows: pd.DataFrame, fresh: str, online: str, offline: str) -> dict[int, float]:
     """seed → (online − fresh) / (best offline epoch − fresh), in held-out acceptance at the end."""
-    ends = final(rows).groupby(["seed", "label"])["acceptance_rate"].mean().unstack().reindex(columns=[fresh, online])
-    ends["best"] = rows[(rows["kind"] == "held-out") & (rows["label"] == offline)].groupby("seed")["acceptance_rate"].max()
+    ends = (
+        final(rows)
+        .groupby(["seed", "label"])["acceptance_rate"]
+        .mean()
+        .unstack()
+        .reindex(columns=[fresh, online])
+    )
+    ends["best"] = (
+        rows[(rows["kind"] == "held-out") & (rows["label"] == offline)]
+        .groupby("seed")["acceptance_rate"]
+        .max()
+    )
     ends = ends[ends["best"] > ends[fresh]]
     return dict(((ends[online] - ends[fresh]) / (ends["best"] - ends[fresh])).dropna())
 
 
 def markdown(title: str, experiment: Experiment, rows: pd.DataFrame, facts: str) -> str:
     headings, lines = table(rows)
-    note = "Held-out prompts after the last request. Mean ± standard deviation over seeds; Δ: paired by seed, to the line above."
-    closed = Spread.of(gap_closed(rows, "fresh · n-grams", "L_DM + λ L_NG · n-grams", "offline · n-grams").values())
+    note = (
+        "Held-out prompts after the last request. Mean ± standard deviation over seeds; Δ: paired by seed, to"
+        " the line above."
+    )
+    closed = Spread.of(
+        gap_closed(rows, "fresh · n-grams", "L_DM + λ L_NG · n-grams", "offline · n-grams").values()
+    )
     extra = "" if closed.mean is None else f"\n\nGap to the best offline epoch closed: {closed.text('.0%')}"
-    return f"## {title}\n\n{experiment.question} ({experiment.paper})\n\n{markdown_table(headings, lines)}\n\n{note} {facts}{extra}\n"
+    return (
+        f"## {title}\n\n{experiment.question}"
+        f" ({experiment.paper})\n\n{markdown_table(headings, lines)}\n\n{note} {facts}{extra}\n"
+    )
 
 
-def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: pd.DataFrame, results: Iterable[Row]) -> None:
-    """One HTML file with what this experiment's figure in the papers shows, and the head's calibration where one was trained."""
+def write_page(
+    path: Path, experiment: Experiment, arms: Sequence[Arm], rows: pd.DataFrame, results: Iterable[Row]
+) -> None:
+    """One HTML file with what this experiment's figure in the papers shows, and the head's calibration where
+    one was trained."""
     figures: dict[str, layout.Figure] = {}
     if experiment.plot == "bars":
         figures |= _bars(rows)
@@ -115,18 +173,24 @@ def write_page(path: Path, experiment: Experiment, arms: Sequence[Arm], rows: pd
 
 def _bars(rows: pd.DataFrame) -> dict[str, layout.Figure]:
     figures = {}
-    for kind, column, chosen in (("speedup", "speedup", rows[rows["kind"] == "timed"]), ("acceptance", "acceptance_rate", final(rows))):
+    for kind, column, chosen in (
+        ("speedup", "speedup", rows[rows["kind"] == "timed"]),
+        ("acceptance", "acceptance_rate", final(rows)),
+    ):
         by_seed = chosen.groupby(["label", "seed"], sort=False)[column].mean()
         found = by_seed.groupby("label", sort=False).agg(["mean", "std"])
         if len(found):
             base, spread = 1.0 if kind == "speedup" else None, found["std"].fillna(0).tolist()
-            bars = charts.bars(found.index.tolist(), found["mean"].tolist(), spread=spread, base=base, form=".2f", unit=kind)
+            bars = charts.bars(
+                found.index.tolist(), found["mean"].tolist(), spread=spread, base=base, form=".2f", unit=kind
+            )
             figures[f"{kind} on held-out prompts"] = bars
     return figures
 
 
 def _learning(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figure]:
-    """Held-out acceptance over the requests, for each target and topic. An offline arm is a dashed line at its end."""
+    """Held-out acceptance over the requests, for each target and topic. An offline arm is a dashed line at
+    its end."""
     held = rows[rows["kind"] == "held-out"]
     offline = {arm.name for arm in arms if arm.epochs}
     if len(arms) >= 6:  # one line each
@@ -140,35 +204,55 @@ def _learning(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figur
                 series.append(charts.Series(name, [0, int(mine["requests"].iloc[0])], [end] * 2, dashed=True))
                 continue
             found = mine.groupby("requests")["acceptance_rate"].agg(["mean", "std"])
-            series.append(charts.Series(name, found.index.tolist(), found["mean"].tolist(), found["std"].fillna(0).tolist()))
+            series.append(
+                charts.Series(
+                    name, found.index.tolist(), found["mean"].tolist(), found["std"].fillna(0).tolist()
+                )
+            )
         if any(len(one.xs) > 1 for one in series):
-            figures[f"held-out acceptance: {target}, {source}"] = charts.lines(series, xtitle="requests", ytitle="acceptance")
+            figures[f"held-out acceptance: {target}, {source}"] = charts.lines(
+                series, xtitle="requests", ytitle="acceptance"
+            )
     return figures
 
 
 def _traffic(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figure]:
-    """Acceptance on the traffic itself, smoothed over requests and averaged over seeds, with a mark where a phase begins."""
+    """Acceptance on the traffic itself, smoothed over requests and averaged over seeds, with a mark where a
+    phase begins."""
     longest = max(arms, key=lambda arm: arm.requests)
-    found = [marks.Mark(place, f"{place}", "topic") for place in accumulate(phase.requests for phase in longest.phases[:-1])]
+    found = [
+        marks.Mark(place, f"{place}", "topic")
+        for place in accumulate(phase.requests for phase in longest.phases[:-1])
+    ]
     return {"acceptance on the traffic": _over(rows, "acceptance_rate", "acceptance", found, smooth=True)}
 
 
-def _over(rows: pd.DataFrame, column: str, ytitle: str, found: Sequence[marks.Mark] = (), smooth: bool = False) -> layout.Figure:
+def _over(
+    rows: pd.DataFrame, column: str, ytitle: str, found: Sequence[marks.Mark] = (), smooth: bool = False
+) -> layout.Figure:
     """A column of the traffic's rows over the requests, averaged over seeds."""
     series = []
     for name, mine in rows[rows["kind"] == "traffic"].groupby("label", sort=False):
         over = mine.groupby("requests")[column].mean()
         values = over.rolling(WINDOW, min_periods=1).mean() if smooth else over
         series.append(charts.Series(name, over.index.tolist(), values.tolist()))
-    return charts.lines(series, xtitle="requests", ytitle=ytitle, form=".2f" if smooth else ",.0f", found=found)
+    return charts.lines(
+        series, xtitle="requests", ytitle=ytitle, form=".2f" if smooth else ",.0f", found=found
+    )
 
 
 def _calibrations(results: Iterable[Row]) -> dict[str, layout.Figure]:
     """The head's classes, pooled over seeds into tenths, for each arm that trained one."""
-    classes = [(result["rows"][0]["arm"], *one) for result in results for one in result["calibration"] if one[2]]
+    classes = [
+        (result["rows"][0]["arm"], *one) for result in results for one in result["calibration"] if one[2]
+    ]
     named: dict[str, list[tuple[float, float, float]]] = {}
-    for name, mine in pd.DataFrame(classes, columns=["arm", "predicted", "observed", "count"]).groupby("arm", sort=False):
+    for name, mine in pd.DataFrame(classes, columns=["arm", "predicted", "observed", "count"]).groupby(
+        "arm", sort=False
+    ):
         for _, tenth in mine.groupby((10 * mine["predicted"]).astype(int).clip(upper=9)):
             predicted, observed = np.average(tenth[["predicted", "observed"]], axis=0, weights=tenth["count"])
-            named.setdefault(name, []).append((float(predicted), float(observed), float(tenth["count"].sum())))
+            named.setdefault(name, []).append(
+                (float(predicted), float(observed), float(tenth["count"].sum()))
+            )
     return {"calibration of the acceptance head": charts.reliability(named)} if named else {}

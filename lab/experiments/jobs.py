@@ -35,10 +35,20 @@ Job = tuple[str, Callable[[], None]]  # its name, and a call that can be sent to
 
 
 def result_path(world: World, arm: Arm, seed: int) -> Path:
-    """Where an arm's result is kept: another one for any change of the plan, the settings, the models or the prompts."""
+    """Where an arm's result is kept: another one for any change of the plan, the settings, the models or the
+    prompts."""
     models = [world.recorded(target).key for target in arm.targets]
-    settings = world.settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share"})
-    known = (arm, seed, models, settings, {name: list(texts) for name, texts in world.traffic.items()}, dict(world.held_out))
+    settings = world.settings.model_dump(
+        mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share"}
+    )
+    known = (
+        arm,
+        seed,
+        models,
+        settings,
+        {name: list(texts) for name, texts in world.traffic.items()},
+        dict(world.held_out),
+    )
     key = hashlib.sha256(repr(known).encode()).hexdigest()[:12]
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", arm.name).strip("-")
     return world.out / "arms" / f"{readable}-s{seed}-{key}.json"
@@ -72,22 +82,33 @@ def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -
     for prompt in prompts:
         ids = pair.prompt_ids(prompt)
         traces.clear()
-        made = pair.generate(ids, method="autoregressive", max_new_tokens=settings.max_new_tokens, reuse=False)
+        made = pair.generate(
+            ids, method="autoregressive", max_new_tokens=settings.max_new_tokens, reuse=False
+        )
         if not traces:
-            raise RuntimeError(f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out")
+            raise RuntimeError(
+                f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out"
+            )
         records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
 
 
 def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
-    """The arms without a result; those of one seed follow each other, so that whole comparisons come early."""
+    """The arms without a result; those of one seed follow each other, so that whole comparisons come
+    early."""
     places = [(arm, seed, result_path(world, arm, seed)) for seed in seeds for arm in arms]
-    return [(f"{arm.name}, seed {seed}", partial(run_arm, world, arm, seed, path)) for arm, seed, path in places if not path.exists()]
+    return [
+        (f"{arm.name}, seed {seed}", partial(run_arm, world, arm, seed, path))
+        for arm, seed, path in places
+        if not path.exists()
+    ]
 
 
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
-    """Run the jobs, so many at a time (0: here, one after the other), and yield the name of each that is done.
+    """Run the jobs, so many at a time (0: here, one after the other), and yield the name of each that is
+    done.
 
-    RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller stops iterating.
+    RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller
+    stops iterating.
     """
     if workers == 0 or not jobs:
         for name, call in jobs:
@@ -102,7 +123,9 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
         for done in as_completed(names):
             if (error := done.exception()) is not None:
                 said = " ".join(str(error).split()) or type(error).__name__
-                raise RuntimeError(f"{names[done]} failed: {said}; start the command again to go on from here") from error
+                raise RuntimeError(
+                    f"{names[done]} failed: {said}; start the command again to go on from here"
+                ) from error
             yield names[done]
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
@@ -114,7 +137,8 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
 
 
 def _prepare_worker() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all processes of a terminal: this one just ends
+    # Ctrl-C reaches all processes of a terminal: this one just ends
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     warnings.simplefilter("ignore", FutureWarning)  # meant for the authors of libraries

@@ -1,4 +1,5 @@
-"""The experiments as data: an experiment is a list of arms, an arm a stream of requests and the ways to decode them."""
+"""The experiments as data: an experiment is a list of arms, an arm a stream of requests and the ways to
+decode them."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ GAMMAS = (0.3, 0.5, 0.7, 0.9)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A way to decode. Readings with the same cache settings share an n-gram cache, which grows with the traffic.
+    """A way to decode. Readings with the same cache settings share an n-gram cache, which grows with the
+    traffic.
 
-    `cache_share`: most entries, as a fraction of those that the whole traffic would leave (None: no limit). `only_timed`: not replayed,
-    for a policy that looks at the clock.
+    `cache_share`: most entries, as a fraction of those that the whole traffic would leave (None: no limit).
+    `only_timed`: not replayed, for a policy that looks at the clock.
     """
 
     name: str = ""
@@ -37,7 +39,8 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """So many requests to one target. The fraction of each source goes linearly from `mix` to `until` (None: it stays)."""
+    """So many requests to one target. The fraction of each source goes linearly from `mix` to `until` (None:
+    it stays)."""
 
     target: str
     mix: Mapping[str, float]
@@ -47,14 +50,19 @@ class Phase:
     def shares(self, place: float) -> dict[str, float]:
         """The fractions at `place`, from 0 (beginning) to 1 (end)."""
         end = self.until or self.mix
-        return {name: (1 - place) * self.mix.get(name, 0.0) + place * end.get(name, 0.0) for name in {**self.mix, **end}}
+        return {
+            name: (1 - place) * self.mix.get(name, 0.0) + place * end.get(name, 0.0)
+            for name in {**self.mix, **end}
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One drafter that learns. `settings` are changes to the defaults; `epochs` > 0: offline, so many passes over the traffic.
+    """One drafter that learns. `settings` are changes to the defaults; `epochs` > 0: offline, so many passes
+    over the traffic.
 
-    `lines`: one adapter for everything, one per target, one per domain by hand, or one per domain that a classifier chooses.
+    `lines`: one adapter for everything, one per target, one per domain by hand, or one per domain that a
+    classifier chooses.
     """
 
     name: str
@@ -74,7 +82,9 @@ class Arm:
 
     @property
     def sources(self) -> list[str]:
-        return list(dict.fromkeys(name for phase in self.phases for name in {**phase.mix, **(phase.until or {})}))
+        return list(
+            dict.fromkeys(name for phase in self.phases for name in {**phase.mix, **(phase.until or {})})
+        )
 
     @property
     def requests(self) -> int:
@@ -92,8 +102,8 @@ class Event:
 
 
 def stream(arm: Arm, prompts: Mapping[str, Sequence[str]], seed: int) -> Iterator[Event]:
-    """The requests of an arm. A source's prompts come in a seeded order, each again only after all others; the order does not
-    depend on the arm, so that arms of a seed can be paired."""
+    """The requests of an arm. A source's prompts come in a seeded order, each again only after all others;
+    the order does not depend on the arm, so that arms of a seed can be paired."""
     left: dict[str, list[str]] = {}
     shufflers = {name: random.Random(f"{seed} {name}") for name in arm.sources}
     chooser = random.Random(seed)
@@ -120,7 +130,8 @@ def checkpoints(arm: Arm) -> list[int]:
     return sorted(found)
 
 
-# The experiments. Each takes the targets and sources of the command line (the first one or more are used) and requests per phase. ----
+# The experiments. Each takes the targets and sources of the command line (the first one or more are used) and
+# requests per phase. ----
 
 Plan = Callable[[Sequence[str], Sequence[str], int], list[Arm]]
 DIRECT, MERGED = Reading("direct map", "token-intersection"), Reading("n-grams")
@@ -146,7 +157,13 @@ def losses(targets: Sequence[str], sources: Sequence[str], requests: int) -> lis
     pairs += [("reverse", "nll"), ("reverse", "kl"), ("jsd", "nll"), ("tv", "nll"), ("acceptance", "nll")]
     arms = [Arm("L_NG nll alone", phases, only_ngrams=True, settings={"ngram_weight": 1.0})]
     for direct, ngram in pairs:
-        arms.append(Arm(f"L_DM {direct} + λ L_NG {ngram}", phases, settings={"divergence": direct, "ngram_loss": ngram}))
+        arms.append(
+            Arm(
+                f"L_DM {direct} + λ L_NG {ngram}",
+                phases,
+                settings={"divergence": direct, "ngram_loss": ngram},
+            )
+        )
     return arms
 
 
@@ -174,8 +191,15 @@ def draft_length(targets: Sequence[str], sources: Sequence[str], requests: int) 
 
 def cache(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     phases = (Phase(targets[0], {sources[0]: 1.0}, requests),)
-    bounded: list[tuple[str, float, Literal["lfu", "lru"]]] = [("¼", 0.25, "lru"), ("¼", 0.25, "lfu"), ("½", 0.5, "lru"), ("½", 0.5, "lfu")]
-    small = (Reading(f"{name} {policy}", cache_share=share, cache_policy=policy) for name, share, policy in bounded)
+    bounded: list[tuple[str, float, Literal["lfu", "lru"]]] = [
+        ("¼", 0.25, "lru"),
+        ("¼", 0.25, "lfu"),
+        ("½", 0.5, "lru"),
+        ("½", 0.5, "lfu"),
+    ]
+    small = (
+        Reading(f"{name} {policy}", cache_share=share, cache_policy=policy) for name, share, policy in bounded
+    )
     return [Arm("L_DM + λ L_NG", phases, (Reading("none", cache_share=0.0), *small, Reading("full")))]
 
 
@@ -194,24 +218,37 @@ def topic_shift(targets: Sequence[str], sources: Sequence[str], requests: int) -
 def target_shift(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     first, second = _several(targets, 2, "targets", "--target")
     phases = tuple(Phase(target, {sources[0]: 1.0}, requests) for target in (first, second, first))
-    return [Arm("one line", phases, timed=False), Arm("a line per target", phases, lines="target", timed=False)]
+    return [
+        Arm("one line", phases, timed=False),
+        Arm("a line per target", phases, lines="target", timed=False),
+    ]
 
 
 def routing(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     three = _several(sources, 3, "topics", "--domain")
     phases = (Phase(targets[0], dict.fromkeys(three, 1 / 3), 3 * requests),)
-    kinds: list[tuple[str, LineLayout]] = [("one adapter", "one"), ("routed by a classifier", "router"), ("routed by hand", "domain")]
+    kinds: list[tuple[str, LineLayout]] = [
+        ("one adapter", "one"),
+        ("routed by a classifier", "router"),
+        ("routed by hand", "domain"),
+    ]
     return [Arm(name, phases, lines=lines, timed=False) for name, lines in kinds]
 
 
 def one_for_all(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
-    phases = tuple(Phase(target, {sources[0]: 1.0}, requests) for target in _several(targets, 3, "targets", "--target"))
-    return [Arm("one line", phases, timed=False), Arm("a line per target", phases, lines="target", timed=False)]
+    phases = tuple(
+        Phase(target, {sources[0]: 1.0}, requests) for target in _several(targets, 3, "targets", "--target")
+    )
+    return [
+        Arm("one line", phases, timed=False),
+        Arm("a line per target", phases, lines="target", timed=False),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """`question`: what it asks, in one line; `paper`: where the figures to compare with are; `plot`: a kind of `report`."""
+    """`question`: what it asks, in one line; `paper`: where the figures to compare with are; `plot`: a kind
+    of `report`."""
 
     plan: Plan
     question: str
@@ -221,15 +258,38 @@ class Experiment:
 
 
 EXPERIMENTS = {
-    "methods": Experiment(methods, "What do n-gram merging, distillation and the n-gram loss add?", "OmniDraft, tables 1 and 5", "curve"),
+    "methods": Experiment(
+        methods,
+        "What do n-gram merging, distillation and the n-gram loss add?",
+        "OmniDraft, tables 1 and 5",
+        "curve",
+    ),
     "losses": Experiment(losses, "Which loss teaches the drafter fastest?", "OmniDraft, table 6", "bars"),
     "rank": Experiment(rank, "How much rank does the adapter need?", "OmniDraft, table 12", "bars"),
-    "draft-length": Experiment(draft_length, "How long should a draft be, and does the head know?", "OmniDraft, table 2", "bars"),
-    "cache": Experiment(cache, "How large must the n-gram cache be, and what should leave it?", "OmniDraft, table 14, figure 9", "bars"),
-    "topic-shift": Experiment(topic_shift, "How fast does it recover from a topic shift?", "OmniDraft, figure 5; OSD, A.6, A.8", "traffic"),
-    "target-shift": Experiment(target_shift, "Does it realign when the target changes?", "OmniDraft, figure 6", "traffic", 0.5),
-    "routing": Experiment(routing, "Is an adapter for each topic better than one for all?", "OSD, figure 6", "curve", 0.5),
-    "one-for-all": Experiment(one_for_all, "Can one drafter serve three targets in turn?", "OmniDraft, section 4", "curve", 0.5),
+    "draft-length": Experiment(
+        draft_length, "How long should a draft be, and does the head know?", "OmniDraft, table 2", "bars"
+    ),
+    "cache": Experiment(
+        cache,
+        "How large must the n-gram cache be, and what should leave it?",
+        "OmniDraft, table 14, figure 9",
+        "bars",
+    ),
+    "topic-shift": Experiment(
+        topic_shift,
+        "How fast does it recover from a topic shift?",
+        "OmniDraft, figure 5; OSD, A.6, A.8",
+        "traffic",
+    ),
+    "target-shift": Experiment(
+        target_shift, "Does it realign when the target changes?", "OmniDraft, figure 6", "traffic", 0.5
+    ),
+    "routing": Experiment(
+        routing, "Is an adapter for each topic better than one for all?", "OSD, figure 6", "curve", 0.5
+    ),
+    "one-for-all": Experiment(
+        one_for_all, "Can one drafter serve three targets in turn?", "OmniDraft, section 4", "curve", 0.5
+    ),
 }
 
 

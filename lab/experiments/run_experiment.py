@@ -1,4 +1,5 @@
-"""An experiment from beginning to end: record, run the arms, time the final drafters, report. Each stage goes on where it was."""
+"""An experiment from beginning to end: record, run the arms, time the final drafters, report. Each stage goes
+on where it was."""
 
 from __future__ import annotations
 
@@ -34,19 +35,25 @@ class ExperimentRequest:
     def arms(self) -> list[Arm]:
         """ValueError for an unknown experiment, or one that needs more targets or topics."""
         if self.name not in EXPERIMENTS:
-            raise ValueError(f"there is no experiment {self.name}; choose one of {', '.join([*EXPERIMENTS, 'training-cost'])}")
+            raise ValueError(
+                f"there is no experiment {self.name}; choose one of"
+                f" {', '.join([*EXPERIMENTS, 'training-cost'])}"
+            )
         experiment = EXPERIMENTS[self.name]
         return experiment.plan(self.targets, self.sources, max(1, round(experiment.share * self.requests)))
 
 
 def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
-    """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of the world.
+    """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of
+    the world.
 
     ValueError or ModelError, before anything runs, for what cannot be run. RuntimeError where an arm fails.
     """
     arms = order.arms()
     if empty := [name for name, prompts in world.traffic.items() if not prompts]:
-        raise ValueError(f"{empty[0]} has no prompts left for the traffic; give more of them or a smaller --limit")
+        raise ValueError(
+            f"{empty[0]} has no prompts left for the traffic; give more of them or a smaller --limit"
+        )
     for target in {target for arm in arms for target in arm.targets}:
         world.recorded(target)
     logging.disable_progress_bar()  # of every drafter that learns, in the middle of the run's own
@@ -62,8 +69,12 @@ def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
 
 
 def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Stage]:
-    seeds = [seed for seed in order.seeds if not timing.timed_path(world, arms, seed, order.timed_prompts).exists()]
-    each = sum(len(arm.readings) for arm in arms) * min(order.timed_prompts, len(world.held_out[arms[0].sources[0]]))
+    seeds = [
+        seed for seed in order.seeds if not timing.timed_path(world, arms, seed, order.timed_prompts).exists()
+    ]
+    each = sum(len(arm.readings) for arm in arms) * min(
+        order.timed_prompts, len(world.held_out[arms[0].sources[0]])
+    )
     yield Stage("timed answers", 0, each * len(seeds))
     for place, seed in enumerate(seeds):
         for count in timing.measure(world, arms, seed, order.timed_prompts):
@@ -72,11 +83,21 @@ def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterat
 
 def write(world: World, order: ExperimentRequest, arms: Sequence[Arm], timed: Sequence[Arm]) -> None:
     """The report on what is there so far."""
-    experiment, found, path = EXPERIMENTS[order.name], results(world, arms, order.seeds), world.out / order.name
-    rows = [row for result in found for row in result["rows"]] + timing.read_rows(world, timed, order.seeds, order.timed_prompts)
+    experiment, found, path = (
+        EXPERIMENTS[order.name],
+        results(world, arms, order.seeds),
+        world.out / order.name,
+    )
+    rows = [row for result in found for row in result["rows"]] + timing.read_rows(
+        world, timed, order.seeds, order.timed_prompts
+    )
     frame = experiment_report.framed(rows)
     facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {commit()}."
-    experiment_report.write_facts(path.with_suffix(".json"), world, arms, seeds=list(order.seeds), requests=order.requests)
+    experiment_report.write_facts(
+        path.with_suffix(".json"), world, arms, seeds=list(order.seeds), requests=order.requests
+    )
     experiment_report.write_rows(path.with_suffix(".csv"), order.name, rows)
-    path.with_suffix(".md").write_text(experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8")
+    path.with_suffix(".md").write_text(
+        experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8"
+    )
     experiment_report.write_page(path.with_suffix(".html"), experiment, arms, frame, found)

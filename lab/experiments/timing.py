@@ -1,4 +1,5 @@
-"""Measured speedups: the final drafters of all arms decode with the real target, interleaved, in one quiet process."""
+"""Measured speedups: the final drafters of all arms decode with the real target, interleaved, in one quiet
+process."""
 
 from __future__ import annotations
 
@@ -32,18 +33,21 @@ def timed_path(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Pa
 def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Iterator[int]:
     """Time one seed's arms on the first held-out prompts, and write the rows; yields the answers so far.
 
-    Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others rotates. RuntimeError where
-    ids differ from plain decoding's.
+    Plain decoding comes first and last on every prompt, and its mean time counts; the order of the others
+    rotates. RuntimeError where ids differ from plain decoding's.
     """
 
     def decode(pair: Pair, text: str, how: Mapping[str, Any]) -> Generation:
-        return pair.generate(text, max_new_tokens=world.settings.max_new_tokens, learn=False, copying=False, reuse=False, **how)
+        return pair.generate(
+            text, max_new_tokens=world.settings.max_new_tokens, learn=False, copying=False, reuse=False, **how
+        )
 
     contenders = _contenders(world, arms, seed)
     first, plainly = contenders[0][2], {"method": BASELINE}
     texts = world.held_out[arms[0].sources[0]][:prompts]
     rows: list[dict[str, Any]] = []
-    for _, reading, pair in contenders:  # untimed, so that every drafter has been read and every weight swapped in
+    # untimed, so that every drafter has been read and every weight swapped in
+    for _, reading, pair in contenders:
         decode(pair, texts[0], options(reading))
     for number, text in enumerate(texts):
         before, made = decode(first, text, plainly), list[tuple[Arm, Reading, Generation]]()
@@ -53,11 +57,31 @@ def measure(world: World, arms: Sequence[Arm], seed: int, prompts: int) -> Itera
         seconds = fmean(one.metrics["seconds"] or 0.0 for one in (before, decode(first, text, plainly)))
         for arm, reading, one in made:
             if one.token_ids != before.token_ids:
-                raise RuntimeError(f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…")
+                raise RuntimeError(
+                    f"{arm.name} {reading.name} wrote other ids than plain decoding to {text[:40]!r}…"
+                )
             took = one.metrics["seconds"]
-            speed = {"tokens_per_second": one.metrics["tokens_per_second"], "speedup": seconds / took if took else None}
-            place = {"arm": arm.name, "reading": reading.name, "seed": seed, "kind": "timed", "requests": arm.requests}
-            rows.append({**place, "target": arm.targets[0], "source": arm.sources[0], **figures(one), **speed, "prompt": number})
+            speed = {
+                "tokens_per_second": one.metrics["tokens_per_second"],
+                "speedup": seconds / took if took else None,
+            }
+            place = {
+                "arm": arm.name,
+                "reading": reading.name,
+                "seed": seed,
+                "kind": "timed",
+                "requests": arm.requests,
+            }
+            rows.append(
+                {
+                    **place,
+                    "target": arm.targets[0],
+                    "source": arm.sources[0],
+                    **figures(one),
+                    **speed,
+                    "prompt": number,
+                }
+            )
     with replacing(timed_path(world, arms, seed, prompts)) as partial:
         partial.write_text(json.dumps(rows), encoding="utf-8")
 
@@ -70,11 +94,18 @@ def _contenders(world: World, arms: Sequence[Arm], seed: int) -> list[Contender]
         path = result_path(world, arm, seed)
         kept = json.loads(path.read_text(encoding="utf-8"))
         tensors = load_file(path.with_suffix(".safetensors"))
-        weights = {name.removeprefix("weight."): one for name, one in tensors.items() if name.startswith("weight.")}
+        weights = {
+            name.removeprefix("weight."): one for name, one in tensors.items() if name.startswith("weight.")
+        }
         head = {name.removeprefix("head."): one for name, one in tensors.items() if name.startswith("head.")}
         for reading in arm.readings:
             entries = kept["caches"][repr(reading.cache)]
-            pair = Pair(models.target, models.drafter, cache_size=max(len(entries), 1), cache_policy=reading.cache_policy)
+            pair = Pair(
+                models.target,
+                models.drafter,
+                cache_size=max(len(entries), 1),
+                cache_policy=reading.cache_policy,
+            )
             pair.ngrams.load(NgramEntry(int(one[0]), tuple(one[1]), *one[2:]) for one in entries)
             if weights:
                 pair.publish(1, weights, head)

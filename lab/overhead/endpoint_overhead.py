@@ -1,4 +1,5 @@
-"""What the endpoint costs: the same answers by a call of the Python API and as a stream from the app in another process, in turns."""
+"""What the endpoint costs: the same answers by a call of the Python API and as a stream from the app in
+another process, in turns."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ LONGEST_WAIT = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """One prompt, answered both ways. Tokens per second: of the whole call, of the whole request as its client sees it, and by the
-    server's engine. `events`: of the stream, one for each round."""
+    """One prompt, answered both ways. Tokens per second: of the whole call, of the whole request as its
+    client sees it, and by the server's engine. `events`: of the stream, one for each round."""
 
     prompt: str
     tokens: int
@@ -44,9 +45,9 @@ class Paired:
 
 
 def run(settings: Settings, prompts: Sequence[str], passes: int, tokens: int) -> Iterator[Paired]:
-    """Start the app with a storage folder that is dropped at the end, and yield one `Paired` for each prompt of each pass, the order of the
-    two alternating. Drafts have a fixed length, so that both make the same rounds, and nothing is learned. RuntimeError where the app does
-    not answer."""
+    """Start the app with a storage folder that is dropped at the end, and yield one `Paired` for each prompt
+    of each pass, the order of the two alternating. Drafts have a fixed length, so that both make the same
+    rounds, and nothing is learned. RuntimeError where the app does not answer."""
     settings = settings.model_copy(update={"training": "off", "draft_policy": "fixed"})
     if settings.backend != "reference":
         compile_kernels.wait()
@@ -65,14 +66,26 @@ def run(settings: Settings, prompts: Sequence[str], passes: int, tokens: int) ->
             own = _python(pair, settings, prompt, tokens) if turn % 2 else None
             text, written, events, engine, waited = _stream(client, settings, prompt, tokens)
             made, took = own or _python(pair, settings, prompt, tokens)
-            yield Paired(prompt, written, events, len(made.token_ids) / took, written / waited, engine, text == made.text)
+            yield Paired(
+                prompt,
+                written,
+                events,
+                len(made.token_ids) / took,
+                written / waited,
+                engine,
+                text == made.text,
+            )
 
 
 def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[float, float]]:
-    """How many answers have so many tokens and the same text; median and quartiles of their ratios. ValueError for fewer than two."""
+    """How many answers have so many tokens and the same text; median and quartiles of their ratios.
+    ValueError for fewer than two."""
     ratios = [one.ratio for one in pairs if one.same and one.tokens == tokens]
     if len(ratios) < 2:
-        raise ValueError(f"{len(ratios)} of {len(pairs)} answers were the same and had {tokens} tokens; take fewer tokens, or more prompts")
+        raise ValueError(
+            f"{len(ratios)} of {len(pairs)} answers were the same and had {tokens} tokens; take fewer tokens,"
+            " or more prompts"
+        )
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return len(ratios), middle, (low, high)
 
@@ -80,16 +93,28 @@ def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[flo
 def _python(pair: Pair, settings: Settings, prompt: str, tokens: int) -> tuple[Generation, float]:
     began = time.perf_counter()
     made = pair.generate(
-        [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens, **GREEDY.options, seed=0, learn=False,
+        [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens,
+        **GREEDY.options, seed=0, learn=False,
         draft_policy="fixed", draft_length=settings.draft_length, probe_every=PROBE_EVERY,
     )  # fmt: skip
     return made, time.perf_counter() - began
 
 
-def _stream(client: httpx.Client, settings: Settings, prompt: str, tokens: int) -> tuple[str, int, int, float | None, float]:
+def _stream(
+    client: httpx.Client, settings: Settings, prompt: str, tokens: int
+) -> tuple[str, int, int, float | None, float]:
     """Text, tokens, events, the engine's tokens per second, and seconds until the mark at the end."""
-    body: dict[str, Any] = {"messages": [{"role": "user", "content": prompt}], "max_tokens": tokens, "seed": 0, **GREEDY.options}
-    body |= {"stream": True, "stream_options": {"include_usage": True}, "omnidemo": {"learn": False, "method": settings.method}}
+    body: dict[str, Any] = {
+        "messages": [{"role": "user", "content": prompt}],
+        "max_tokens": tokens,
+        "seed": 0,
+        **GREEDY.options,
+    }
+    body |= {
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "omnidemo": {"learn": False, "method": settings.method},
+    }
     began = time.perf_counter()
     with client.stream("POST", "/v1/chat/completions", json=body) as answer:
         lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line]
@@ -98,4 +123,10 @@ def _stream(client: httpx.Client, settings: Settings, prompt: str, tokens: int) 
         raise RuntimeError(f"the app did not answer: {' '.join(lines)[:300]}")
     *rounds, last, usage = (json.loads(line) for line in lines[:-1])
     text = "".join(one["choices"][0]["delta"].get("content", "") for one in [*rounds, last])
-    return text, usage["usage"]["completion_tokens"], len(rounds), last["omnidemo"]["tokens_per_second"], waited
+    return (
+        text,
+        usage["usage"]["completion_tokens"],
+        len(rounds),
+        last["omnidemo"]["tokens_per_second"],
+        waited,
+    )

@@ -1,4 +1,5 @@
-"""Memory over many requests: of this process, which learns meanwhile, or of the running app, to which ever new browsers come."""
+"""Memory over many requests: of this process, which learns meanwhile, or of the running app, to which ever
+new browsers come."""
 
 from __future__ import annotations
 
@@ -29,7 +30,18 @@ from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
 S = TypeVar("S")
-HEADINGS = ("requests", "RAM MB", "tensors", "their MB", "adapter", "kept", "their MB", "optimiser tensors", "their MB", "n-grams")
+HEADINGS = (
+    "requests",
+    "RAM MB",
+    "tensors",
+    "their MB",
+    "adapter",
+    "kept",
+    "their MB",
+    "optimiser tensors",
+    "their MB",
+    "n-grams",
+)
 APP_HEADINGS = ("requests", "seconds", "RAM MB", "its processes MB")
 SETTLED = 500  # requests to the app after which its memory should not grow any more
 FLAT = 0.1  # relative growth that is allowed at any time from then on
@@ -41,8 +53,8 @@ OPEN |= dict.fromkeys(("visitor_requests", "visitor_tokens", "public_requests", 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """This process after so many requests. tensors: all that Python holds; optimiser: the moments and weights that the next update starts
-    from; adapters: versions on disk."""
+    """This process after so many requests. tensors: all that Python holds; optimiser: the moments and weights
+    that the next update starts from; adapters: versions on disk."""
 
     requests: int
     seconds: float
@@ -60,13 +72,20 @@ class Sample:
     def cells(self) -> list[str]:
         """The figures as text, under `HEADINGS`."""
         sizes = f"{self.rss_mb:.0f}", f"{self.tensors:,}", f"{self.tensor_mb:.1f}"
-        learned = str(self.version), str(self.adapters), f"{self.adapters_mb:.1f}", str(self.optimiser_tensors), f"{self.optimiser_mb:.1f}"
+        learned = (
+            str(self.version),
+            str(self.adapters),
+            f"{self.adapters_mb:.1f}",
+            str(self.optimiser_tensors),
+            f"{self.optimiser_mb:.1f}",
+        )
         return [f"{self.requests:,}", *sizes, *learned, f"{self.ngrams:,}"]
 
 
 @dataclass(frozen=True, slots=True)
 class AppSample:
-    """The app after so many requests. rss_mb: of its own process; children_mb: of those that it started, the trainer among them."""
+    """The app after so many requests. rss_mb: of its own process; children_mb: of those that it started, the
+    trainer among them."""
 
     requests: int
     seconds: float
@@ -78,10 +97,12 @@ class AppSample:
         return [f"{self.requests:,}", f"{self.seconds:.0f}", f"{self.rss_mb:.0f}", f"{self.children_mb:.0f}"]
 
 
-def while_learning(settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, seed: int) -> Iterator[Sample | Stage]:
-    """Answer the prompts again and again, learning in this process, in a storage folder that is dropped at the end. Yield a sample
-    before the first request and after each `every`; it is in the CSV `out` by then. ValueError or ModelError before anything runs;
-    RuntimeError where the drafter could not be trained."""
+def while_learning(
+    settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, seed: int
+) -> Iterator[Sample | Stage]:
+    """Answer the prompts again and again, learning in this process, in a storage folder that is dropped at
+    the end. Yield a sample before the first request and after each `every`; it is in the CSV `out` by then.
+    ValueError or ModelError before anything runs; RuntimeError where the drafter could not be trained."""
     check_writable(out)
     pair = build_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, prompts)
@@ -95,21 +116,36 @@ def while_learning(settings: Settings, prompts: Sequence[str], requests: int, ev
                 raise RuntimeError(f"the drafter could not be trained: {error}")
 
         distiller = lines.get()
-        yield from _sampled(prompts, requests, every, out, Sample, serve, lambda count, seconds: _sample(pair, distiller, count, seconds))
+        yield from _sampled(
+            prompts,
+            requests,
+            every,
+            out,
+            Sample,
+            serve,
+            lambda count, seconds: _sample(pair, distiller, count, seconds),
+        )
 
 
 def over_browsers(
     settings: Settings, prompts: Sequence[str], requests: int, every: int, out: Path, public: bool
 ) -> Iterator[AppSample | Stage]:
-    """The same of the app, on a free port of this machine, to which each request comes from a new browser that never comes back. `public`:
-    each is a visitor of a public app. RuntimeError where the app does not start or answer."""
+    """The same of the app, on a free port of this machine, to which each request comes from a new browser
+    that never comes back. `public`: each is a visitor of a public app. RuntimeError where the app does not
+    start or answer."""
     check_writable(out)
     own = {name: str(getattr(settings, name)) for name in settings.model_fields_set}
     given = {name.upper(): value for name, value in {**own, **OPEN, "public": str(public).lower()}.items()}
     with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder, served(Path(folder), given) as server:
 
         def serve(count: int, prompt: str) -> None:
-            visit(server.port, prompt, settings.target, drafter_of(settings.target, settings), settings.max_new_tokens)
+            visit(
+                server.port,
+                prompt,
+                settings.target,
+                drafter_of(settings.target, settings),
+                settings.max_new_tokens,
+            )
 
         def sample(count: int, seconds: float) -> AppSample:
             return AppSample(count, seconds, *(size / 1e6 for size in server.memory()))
@@ -126,7 +162,8 @@ def _sampled(
     serve: Callable[[int, str], None],
     sample: Callable[[int, float], S],
 ) -> Iterator[S | Stage]:
-    """`serve` is called with the number of a request and its prompt, `sample` with how many there were, and the seconds."""
+    """`serve` is called with the number of a request and its prompt, `sample` with how many there were, and
+    the seconds."""
     with csv_table(out, columns) as append:
         began = perf_counter()
         for count, prompt in enumerate(["", *islice(cycle(prompts), requests)]):
@@ -151,7 +188,8 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
         tensor_mb=held / 1e6,
         version=distiller.versions.current.version,
         adapters=len(version_folders.versions(distiller.line_folder)),
-        adapters_mb=sum(path.stat().st_size for path in distiller.line_folder.rglob("*") if path.is_file()) / 1e6,
+        adapters_mb=sum(path.stat().st_size for path in distiller.line_folder.rglob("*") if path.is_file())
+        / 1e6,
         optimiser_tensors=len(moments),
         optimiser_mb=sum(one.nbytes for one in moments) / 1e6,
         ngrams=len(pair.ngrams),
@@ -160,16 +198,21 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
 
 
 def growth(samples: Sequence[Sample]) -> dict[str, float] | None:
-    """Growth of the second half, by a straight line: MB of RAM, and tensors, per 1,000 requests. None with fewer than three samples."""
+    """Growth of the second half, by a straight line: MB of RAM, and tensors, per 1,000 requests. None with
+    fewer than three samples."""
     later = [sample for sample in samples if sample.requests >= samples[-1].requests / 2]
     if len(later) < 3:
         return None
     xs = [sample.requests / 1000 for sample in later]
-    return {name: float(np.polyfit(xs, [getattr(sample, name) for sample in later], 1)[0]) for name in ("rss_mb", "tensors", "tensor_mb")}
+    return {
+        name: float(np.polyfit(xs, [getattr(sample, name) for sample in later], 1)[0])
+        for name in ("rss_mb", "tensors", "tensor_mb")
+    }
 
 
 def flat(samples: Sequence[AppSample]) -> float | None:
-    """How far the app's memory went above what it was after SETTLED requests, relative to that; None where there is nothing to compare."""
+    """How far the app's memory went above what it was after SETTLED requests, relative to that; None where
+    there is nothing to compare."""
     later = [sample for sample in samples if sample.requests >= SETTLED]
     if len(later) < 2:
         return None
@@ -177,7 +220,8 @@ def flat(samples: Sequence[AppSample]) -> float | None:
 
 
 def visit(port: int, prompt: str, target: str, drafter: str, tokens: int) -> None:
-    """Come as a new browser, open the page, ask one question and read the answer. RuntimeError where there is none."""
+    """Come as a new browser, open the page, ask one question and read the answer. RuntimeError where there is
+    none."""
     browser = Client(port, token_hex(8), timeout=ANSWER_SECONDS)
     browser.request("GET", "/")
     browser.arrive()

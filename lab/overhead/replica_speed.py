@@ -1,4 +1,5 @@
-"""What replicas write in all, and what their answers cost the app's process: messages, bytes and processor time."""
+"""What replicas write in all, and what their answers cost the app's process: messages, bytes and processor
+time."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ HEADINGS = ("who answers", "answers", "tokens/s in all", "messages/s", "the app'
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Answers to the same prompts. `seconds`: of all of them together; `app_seconds`: of the app's processor within them."""
+    """Answers to the same prompts. `seconds`: of all of them together; `app_seconds`: of the app's processor
+    within them."""
 
     layout: str
     answers: int
@@ -52,7 +54,10 @@ class Sizes:
     trace_per_token: float
 
     def __str__(self) -> str:
-        return f"Pickled: a call {self.call:,.0f} bytes, a round {self.round:,.0f}, a trace {self.trace_per_token:,.0f} a token."
+        return (
+            f"Pickled: a call {self.call:,.0f} bytes, a round {self.round:,.0f}, a trace"
+            f" {self.trace_per_token:,.0f} a token."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +72,11 @@ class Task:
 
 
 def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
-    """Each pass of this process alone, one answer after another, then of each number of replicas; at the end the `Sizes`.
+    """Each pass of this process alone, one answer after another, then of each number of replicas; at the end
+    the `Sizes`.
 
-    Each number has a node of Ray of its own, whose replicas share the machine's cores. Drafts have a fixed length and nothing is learned,
-    so that all make the same rounds. ValueError, one sentence, without Ray.
+    Each number has a node of Ray of its own, whose replicas share the machine's cores. Drafts have a fixed
+    length and nothing is learned, so that all make the same rounds. ValueError, one sentence, without Ray.
     """
     settings = known_settings(task.settings)
     if min(layouts, default=0) < 1:
@@ -97,7 +103,8 @@ def run(task: Task, layouts: Sequence[int]) -> Iterator[Served | Sizes]:
 
 @contextmanager
 def _listening(pair: Pair) -> Iterator[tuple[list[Call], list[Sequence[Any]]]]:
-    """The calls to a pair's replicas within the block and the batches that they send; none where the pair has no replicas."""
+    """The calls to a pair's replicas within the block and the batches that they send; none where the pair has
+    no replicas."""
     calls: list[Call] = []
     sent: list[Sequence[Any]] = []
     if not isinstance(pair, ReplicatedPair):
@@ -140,7 +147,9 @@ def sizes(pair: ReplicatedPair, task: Task) -> Sizes:
         pair.learners.remove(traces.append)
     rounds = [[one for one in batch if isinstance(one, Round)] for batch in sent]
     return Sizes(
-        _bytes(calls) / len(made), _bytes(filter(None, rounds)) / max(1, sum(map(len, rounds))), _bytes(traces) / max(1, _tokens(made))
+        _bytes(calls) / len(made),
+        _bytes(filter(None, rounds)) / max(1, sum(map(len, rounds))),
+        _bytes(traces) / max(1, _tokens(made)),
     )
 
 
@@ -157,7 +166,8 @@ def _answers(pair: Pair, task: Task, clients: int, learn: bool = False) -> list[
 
     def answer(prompt: str) -> Generation:
         return pair.generate(
-            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens, **GREEDY.options, seed=0,
+            [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=task.tokens,
+            **GREEDY.options, seed=0,
             learn=learn, draft_policy="fixed", draft_length=settings.draft_length,
         )  # fmt: skip
 

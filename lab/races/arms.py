@@ -1,4 +1,5 @@
-"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of others in `assisted` and `llama_cpp`."""
+"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of others in
+`assisted` and `llama_cpp`."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ FRESH, ADAPTED = "fresh", "adapted"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt and how to answer it. `reuse`: ours may go on from the kept conversation. `details`: the stages on a device that works by
-    itself, and our bare passes, are timed too, which takes further runs."""
+    """A prompt and how to answer it. `reuse`: ours may go on from the kept conversation. `details`: the
+    stages on a device that works by itself, and our bare passes, are timed too, which takes further runs."""
 
     ids: Sequence[int]
     max_new_tokens: int
@@ -36,11 +37,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer. ids: without the prompt. seconds: the whole call; first: until its first token, if known. rounds: (proposed, accepted)
-    target tokens of each target pass that wrote tokens; reads_prompt: the first of them also read the prompt, so that its time is no
-    round's. drafted: drafter tokens drawn. split: seconds of all rounds by stage, {} where they are not known. passes: all forward
-    passes, the prompt's included, each with 0 for the target or 1 for the drafter. bare: seconds of the rounds' passes with nothing
-    around them."""
+    """One answer. ids: without the prompt. seconds: the whole call; first: until its first token, if known.
+    rounds: (proposed, accepted) target tokens of each target pass that wrote tokens; reads_prompt: the first
+    of them also read the prompt, so that its time is no round's. drafted: drafter tokens drawn. split:
+    seconds of all rounds by stage, {} where they are not known. passes: all forward passes, the prompt's
+    included, each with 0 for the target or 1 for the drafter. bare: seconds of the rounds' passes with
+    nothing around them."""
 
     ids: Sequence[int]
     seconds: float
@@ -70,12 +72,15 @@ class Answer:
         return fmean(rates) if rates else None
 
     def columns(self, plain: Answer | str, own: Answer | str, greedy: bool) -> dict[str, Any]:
-        """The columns of a row that an answer itself has, beside the answers of `transformers`' plain generation and of our plain decoding
-        (or a peer's own) on the same prompt; a text stands for an answer that failed."""
+        """The columns of a row that an answer itself has, beside the answers of `transformers`' plain
+        generation and of our plain decoding (or a peer's own) on the same prompt; a text stands for an answer
+        that failed."""
         parts: dict[str, Any] = {}
         if self.timed_rounds and self.split:
             whole, scale = sum(self.split.values()), 1e3 / self.timed_rounds
-            parts = {"round_ms": whole * scale} | {f"{name}_ms": seconds * scale for name, seconds in self.split.items()}
+            parts = {"round_ms": whole * scale} | {
+                f"{name}_ms": seconds * scale for name, seconds in self.split.items()
+            }
             if self.bare is not None and whole:
                 parts |= {"bare_ms": self.bare * scale, "overhead": 1 - self.bare / whole}
         return parts | {
@@ -99,8 +104,8 @@ class Answer:
 
 @dataclass
 class Arm:
-    """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"; `rule` the draft policy of ours, where
-    there is a draft."""
+    """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"; `rule` the
+    draft policy of ours, where there is a draft."""
 
     side: ClassVar[str]
     method: str
@@ -165,8 +170,14 @@ class OurArm(Arm):
             drafted=sum(one.drafted for one in made.rounds),
             passes=[(which, one.shape) for which, mine in enumerate(reads) for one in mine],
             reads_prompt=False,
-            split={name: (split.metrics[f"{name}_seconds"] or 0.0) * count / len(split.rounds) for name in STAGES},
-            bare=bare(device, *zip(map(unwatched_cache, models), reads, strict=True)) if request.details else None,
+            split={
+                name: (split.metrics[f"{name}_seconds"] or 0.0) * count / len(split.rounds) for name in STAGES
+            },
+            bare=(
+                bare(device, *zip(map(unwatched_cache, models), reads, strict=True))
+                if request.details
+                else None
+            ),
         )
 
     def take_threads(self, count: int) -> None:
@@ -180,6 +191,8 @@ class OurArm(Arm):
 
     def _generate(self, request: Request) -> Generation:
         return self.pair.generate(
-            request.ids, method=self.method, max_new_tokens=request.max_new_tokens, temperature=request.temperature, seed=request.seed,
-            draft_policy=self.rule or "fixed", draft_length=self.draft_length, learn=False, reuse=request.reuse,
+            request.ids, method=self.method, max_new_tokens=request.max_new_tokens,
+            temperature=request.temperature, seed=request.seed,
+            draft_policy=self.rule or "fixed", draft_length=self.draft_length, learn=False,
+            reuse=request.reuse,
         )  # fmt: skip

@@ -1,4 +1,5 @@
-"""The generation of `transformers` itself as arms of a benchmark: plain and assisted, on the same weights, watched pass by pass."""
+"""The generation of `transformers` itself as arms of a benchmark: plain and assisted, on the same weights,
+watched pass by pass."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)
 
 @dataclass(slots=True)
 class PeerPass:
-    """A forward pass of the peer: by which model, the positions in its cache before, the ids that it read, and when it ran. Where a device
-    works by itself, the seconds are those of the launch."""
+    """A forward pass of the peer: by which model, the positions in its cache before, the ids that it read,
+    and when it ran. Where a device works by itself, the seconds are those of the launch."""
 
     drafter: bool
     start: int
@@ -46,13 +47,19 @@ class PeerPass:
 class Peer:
     """`transformers`' generation on the pair's weights, which are loaded again as plain modules."""
 
-    def __init__(self, pair: Pair, draft_length: int, target: Any = None, weights: Mapping[str, Tensor] | None = None) -> None:
-        """`target`: the module of another peer of the same pair, to be shared. `weights`: the drafter's; default: those that draft now."""
+    def __init__(
+        self, pair: Pair, draft_length: int, target: Any = None, weights: Mapping[str, Tensor] | None = None
+    ) -> None:
+        """`target`: the module of another peer of the same pair, to be shared. `weights`: the drafter's;
+        default: those that draft now."""
         self.draft_length = draft_length
         self.target = target if target is not None else _module(pair.target, pair.target.runner.weights())
         ends = list(pair.target.vocabulary.roles.get("end", ())) or None
-        self.target.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=ends[0] if ends else 0)
-        # Sampling across vocabularies rewrites the drafter's head in place and remembers that by the tokenizers: it gets its own.
+        self.target.generation_config = GenerationConfig(
+            eos_token_id=ends, pad_token_id=ends[0] if ends else 0
+        )
+        # Sampling across vocabularies rewrites the drafter's head in place and remembers that by the
+        # tokenizers: it gets its own.
         weights = pair.drafting_weights() if weights is None else weights
         self.drafters = {sampled: _module(pair.drafter, weights) for sampled in (False, True)}
         self.tokenizers: dict[str, Any] = {}
@@ -65,7 +72,11 @@ class Peer:
         device, known, sampled = self.target.device, len(request.ids), request.temperature > 0
         torch.manual_seed(request.seed)
         prompt = torch.tensor([list(request.ids)], device=device)
-        options = {"do_sample": sampled, "max_new_tokens": request.max_new_tokens, "attention_mask": torch.ones_like(prompt)}
+        options = {
+            "do_sample": sampled,
+            "max_new_tokens": request.max_new_tokens,
+            "attention_mask": torch.ones_like(prompt),
+        }
         options |= {"temperature": request.temperature, "top_k": 0, "top_p": 1.0} if sampled else {}
         options |= self._assistance(method, sampled)
         with self._watching(sampled) as passes:
@@ -103,7 +114,8 @@ class Peer:
         if method == LOOKUP:
             return {"prompt_lookup_num_tokens": self.draft_length}
         drafter = self.drafters[sampled]
-        drafter.generation_config = config = GenerationConfig()  # its defaults: up to 20 tokens, until one is improbable
+        # its defaults: up to 20 tokens, until one is improbable
+        drafter.generation_config = config = GenerationConfig()
         if method == ASSISTED:
             config.num_assistant_tokens, config.num_assistant_tokens_schedule = self.draft_length, "constant"
             config.assistant_confidence_threshold = 0.0
@@ -153,7 +165,10 @@ def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
     if model.folder.is_file():
         module = GgufModel(model.folder).weights("cpu", None, model.dtype, None)
         ends = list(model.vocabulary.roles.get("end", ()))
-        module.generation_config.eos_token_id, module.generation_config.pad_token_id = ends, ends[0] if ends else None
+        module.generation_config.eos_token_id, module.generation_config.pad_token_id = (
+            ends,
+            ends[0] if ends else None,
+        )
     else:
         module = read_model(model.folder, dtype=model.dtype, generation_config=None)
     module = module.to(model.device).eval()
@@ -162,8 +177,8 @@ def _module(model: LanguageModel, weights: Mapping[str, Tensor]) -> Any:
 
 
 def _judged(prompt: int, written: Sequence[int], before: int, read: Tensor) -> tuple[int, int]:
-    """(proposed, accepted) of a target pass that read ids [1, T] behind `before` positions: the first reads the prompt and a
-    proposal, each later one the newest token and a proposal."""
+    """(proposed, accepted) of a target pass that read ids [1, T] behind `before` positions: the first reads
+    the prompt and a proposal, each later one the newest token and a proposal."""
     known = max(before + 1, prompt)
     proposal = read[0, known - before :].tolist()
     return len(proposal), common_prefix(proposal, written[known - prompt :])
@@ -171,5 +186,8 @@ def _judged(prompt: int, written: Sequence[int], before: int, read: Tensor) -> t
 
 def _split(passes: Sequence[PeerPass], first: float, end: float) -> dict[str, float]:
     """Seconds by stage between the first token and the end."""
-    draft, verify = (sum(one.seconds for one in passes if one.began >= first and one.drafter is which) for which in (True, False))
+    draft, verify = (
+        sum(one.seconds for one in passes if one.began >= first and one.drafter is which)
+        for which in (True, False)
+    )
     return {"draft": draft, "verify": verify, "settle": 0.0, "other": end - first - draft - verify}

@@ -1,4 +1,5 @@
-"""The benchmark: every arm answers every prompt, one arm after another, each side with its own best number of threads."""
+"""The benchmark: every arm answers every prompt, one arm after another, each side with its own best number of
+threads."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ POLICIES: tuple[Policy, ...] = ("fixed", "cost")
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What to measure. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no adapted drafter); a line in
-    the folder `adapters` is preferred (None: there is none). methods: ours ([]: all that fit the pair)."""
+    """What to measure. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no
+    adapted drafter); a line in the folder `adapters` is preferred (None: there is none). methods: ours ([]:
+    all that fit the pair)."""
 
     targets: Sequence[str]
     traffic: Mapping[str, Sequence[str]]
@@ -66,7 +68,13 @@ class Contest:
 
     details = True  # of each request, see `Request`
 
-    def __init__(self, target: str, order: BenchRequest, learned: Mapping[str, Mapping[str, Tensor]], settings: Settings) -> None:
+    def __init__(
+        self,
+        target: str,
+        order: BenchRequest,
+        learned: Mapping[str, Mapping[str, Tensor]],
+        settings: Settings,
+    ) -> None:
         """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
         self.name, self.order, self.learned, self.settings = target, order, learned, settings
         pair = build_measured_pair(target, settings.drafter, settings)
@@ -76,9 +84,16 @@ class Contest:
         for prompts in order.held_out.values():
             check_prompts(self.pair, prompts)
         wanted = order.methods or fitting(self.pair.map)
-        self.methods = [name for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted) if name != BASELINE]
+        self.methods = [
+            name
+            for name in dict.fromkeys(make_method(one, self.pair.map).name for one in wanted)
+            if name != BASELINE
+        ]
         # Of the passes of others, and of our own.
-        self.shapes = {compact: [Shape.of(model, compact) for model in (pair.target, pair.drafter)] for compact in (False, True)}
+        self.shapes = {
+            compact: [Shape.of(model, compact) for model in (pair.target, pair.drafter)]
+            for compact in (False, True)
+        }
         self.probe = Probe(pair.target.device, pair.target.dtype)
         self.no_llama = llama_cpp.refusal(pair.target)
         sides = ["transformers", "omnidemo", *([] if self.no_llama else [llama_cpp.LLAMA])]
@@ -100,12 +115,20 @@ class Contest:
                 gc_pauses.settle()
                 for temperature in order.temperatures:
                     for arm in arms:
-                        self._attempt(arm, Request(ids[0], min(WARM_UP, order.max_new_tokens), temperature, order.seed, False))
+                        self._attempt(
+                            arm,
+                            Request(
+                                ids[0], min(WARM_UP, order.max_new_tokens), temperature, order.seed, False
+                            ),
+                        )
                     for index in range(len(prompts)):
-                        request = Request(ids[index], order.max_new_tokens, temperature, order.seed + index, self.details)
+                        request = Request(
+                            ids[index], order.max_new_tokens, temperature, order.seed + index, self.details
+                        )
                         yield from self._prompt(arms, request, topic, index)
 
-    # arms ----------------------------------------------------------------------------------------------------------------
+    # arms
+    # --------------------------------------------------------------------------------------------------------
 
     @cached_property
     def others(self) -> tuple[list[Arm], Sequence[Arm]]:
@@ -113,7 +136,8 @@ class Contest:
         theirs: list[Arm] = [TheirArm(name, self.peer) for name in (PLAIN, LOOKUP)]
         # Others join in two bytes as well where that changes no weight.
         two_bytes = self.target.device.type == "cpu" and all(
-            torch.equal(weight, weight.bfloat16().to(weight.dtype)) for weight in self.target.runner.weights().values()
+            torch.equal(weight, weight.bfloat16().to(weight.dtype))
+            for weight in self.target.runner.weights().values()
         )
         if two_bytes:
             half = copy(self.peer)
@@ -121,9 +145,15 @@ class Contest:
             theirs.append(TheirArm(PLAIN_BF16, half))
         if self.no_llama:
             return theirs, []
-        longest = max(len(self.pair.prompt_ids(prompt)) for prompts in self.order.held_out.values() for prompt in prompts)
+        longest = max(
+            len(self.pair.prompt_ids(prompt))
+            for prompts in self.order.held_out.values()
+            for prompt in prompts
+        )
         positions = longest + self.order.max_new_tokens
-        return theirs, llama_cpp.arms(self.target, self.settings.storage / "bench", positions, self.order.draft_length, two_bytes)
+        return theirs, llama_cpp.arms(
+            self.target, self.settings.storage / "bench", positions, self.order.draft_length, two_bytes
+        )
 
     def _arms(self, topic: str) -> list[Arm]:
         """The arms of a topic."""
@@ -134,26 +164,41 @@ class Contest:
             peers[ADAPTED] = Peer(self.pair, self.order.draft_length, self.peer.target, weights)
             drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
             drafters[ADAPTED].runner.overwrite(learned)
-        arms = [*theirs, *(TheirArm(name, peer, drafter=state) for state, peer in peers.items() for name in (ASSISTED, DEFAULTS)), *llama]
+        arms = [
+            *theirs,
+            *(
+                TheirArm(name, peer, drafter=state)
+                for state, peer in peers.items()
+                for name in (ASSISTED, DEFAULTS)
+            ),
+            *llama,
+        ]
         for state, drafter in drafters.items():
             for method in self.methods:
                 arms += [self._our(method, drafter, state, policy) for policy in POLICIES]
         return [*arms, self._our(BASELINE, self.drafter)]
 
-    def _our(self, method: str, drafter: LanguageModel, state: str = "", policy: Policy | Literal[""] = "") -> OurArm:
-        """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map and the weights."""
+    def _our(
+        self, method: str, drafter: LanguageModel, state: str = "", policy: Policy | Literal[""] = ""
+    ) -> OurArm:
+        """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map
+        and the weights."""
         pair = Pair(self.target, drafter, cache_size=self.settings.cache_size)
         pair.map = self.pair.map
         pair.fill_cache()
         return OurArm(method, pair, self.order.draft_length, drafter=state, rule=policy)
 
     def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
-        """Each side's number of threads: the one with which its plain decoding and its first drafting arm answer soonest. More are
-        tried only while that helps."""
+        """Each side's number of threads: the one with which its plain decoding and its first drafting arm
+        answer soonest. More are tried only while that helps."""
         if self.target.device.type != "cpu" or self.settings.threads:
             return
         request = Request(ids, min(TRIAL, self.order.max_new_tokens), 0.0, self.order.seed, details=False)
-        wanted = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1]), llama_cpp.LLAMA: (llama_cpp.LLAMA,)}
+        wanted = {
+            "transformers": (PLAIN, ASSISTED),
+            "omnidemo": (BASELINE, *self.methods[:1]),
+            llama_cpp.LLAMA: (llama_cpp.LLAMA,),
+        }
         for side in dict.fromkeys(arm.side for arm in arms):
             chosen = [next(arm for arm in arms if arm.method == method) for method in wanted[side]]
             times: dict[int, float] = {}
@@ -169,15 +214,19 @@ class Contest:
         made = self._attempt(arm, request)
         return float("inf") if isinstance(made, str) else made.seconds
 
-    # measuring -----------------------------------------------------------------------------------------------------------
+    # measuring
+    # --------------------------------------------------------------------------------------------------------
 
     def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
         """One prompt by every arm."""
         side = ""
         made: dict[str, tuple[Answer | str, Peak]] = {}
         for arm in in_turn(arms, index):
-            if arm.side != side:  # whoever comes after other libraries finds the caches full of their weights, and threads awake
-                self._attempt(arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), details=False))
+            # whoever comes after other libraries finds the caches full of their weights, and threads awake
+            if arm.side != side:
+                self._attempt(
+                    arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), details=False)
+                )
                 side = arm.side
             with Peak(self.target.device) as peak:
                 took = self._attempt(arm, request)
@@ -189,7 +238,9 @@ class Contest:
             if isinstance(took, str):
                 rows.append(row | {"error": took})
             else:
-                figures = took.columns(made[PLAIN][0], made[self._own(arm)][0], greedy=not request.temperature)
+                figures = took.columns(
+                    made[PLAIN][0], made[self._own(arm)][0], greedy=not request.temperature
+                )
                 rows.append(row | figures | self._costs(arm, took, peak))
         return rows
 
@@ -212,7 +263,8 @@ class Contest:
         }
 
     def _attempt(self, arm: Arm, request: Request) -> Answer | str:
-        """The answer; or in one line why a library other than ours has none, for its limits are part of the comparison."""
+        """The answer; or in one line why a library other than ours has none, for its limits are part of the
+        comparison."""
         if self.target.device.type == "cpu":
             arm.take_threads(self.threads[arm.side])
         try:
@@ -232,7 +284,9 @@ class Contest:
         shapes = self.shapes[isinstance(arm, OurArm)]
         if arm.method in (PLAIN_BF16, llama_cpp.LLAMA_BF16):
             shapes = [replace(shapes[0], weights=shapes[0].weights // 2, head=shapes[0].head // 2)]
-        moved, done, least = floor([(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side])
+        moved, done, least = floor(
+            [(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side]
+        )
         return {
             "drafted_per_round": None if arm.method in PLAIN_METHODS else took.drafted / len(took.rounds),
             "floor_bytes": moved,

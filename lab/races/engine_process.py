@@ -1,4 +1,5 @@
-"""A process that holds one engine of a race, so that the threads and the memory of one library never slow another one down."""
+"""A process that holds one engine of a race, so that the threads and the memory of one library never slow
+another one down."""
 
 from __future__ import annotations
 
@@ -31,15 +32,20 @@ class EngineProcess:
         command = [sys.executable, "-c", f"from lab.races.engine_process import main; main({os.getpid()})"]
         environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "TQDM_DISABLE": "1"}
         self._name = kind
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+        )
         try:
             self.facts: Facts = self._ask(kind, given)
         except BaseException:
             self.close()
             raise
 
-    def passes(self, behind: Sequence[int], widths: Mapping[int, Sequence[int]], count: int) -> dict[int, list[float]]:
-        """Seconds of `count` passes of each width (rows → their ids) behind these ids, with logits for every row."""
+    def passes(
+        self, behind: Sequence[int], widths: Mapping[int, Sequence[int]], count: int
+    ) -> dict[int, list[float]]:
+        """Seconds of `count` passes of each width (rows → their ids) behind these ids, with logits for every
+        row."""
         found: dict[int, list[float]] = self._ask("passes", behind, widths, count)
         return found
 
@@ -48,7 +54,8 @@ class EngineProcess:
         return float(self._ask("prompt", ids))
 
     def decode(self, ids: Sequence[int], count: int) -> tuple[list[int], float]:
-        """The greedy answer of `count` tokens to a prompt, and the seconds that it took, the prompt included."""
+        """The greedy answer of `count` tokens to a prompt, and the seconds that it took, the prompt
+        included."""
         found: tuple[list[int], float] = self._ask("decode", ids, count)
         return found
 
@@ -65,7 +72,9 @@ class EngineProcess:
             self._process.stdin.flush()
             answer = pickle.load(self._process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError) as error:
-            raise EngineFailed(f"{self._name} ended unexpectedly (exit status {self._process.wait()})") from error
+            raise EngineFailed(
+                f"{self._name} ended unexpectedly (exit status {self._process.wait()})"
+            ) from error
         if isinstance(answer, EngineFailed):
             raise answer
         return answer
@@ -99,7 +108,9 @@ class Timed:
         self.engine = engine
         self._behind: list[int] = []  # what it has read, while that is known
 
-    def passes(self, behind: Sequence[int], widths: Mapping[int, Sequence[int]], count: int) -> dict[int, list[float]]:
+    def passes(
+        self, behind: Sequence[int], widths: Mapping[int, Sequence[int]], count: int
+    ) -> dict[int, list[float]]:
         found: dict[int, list[float]] = {}
         if self._behind != list(behind):
             self.engine.trim(0)

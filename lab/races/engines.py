@@ -1,4 +1,5 @@
-"""Engines that read the same tokens: ours, llama.cpp and `transformers`, each in a process of its own (`engine_process.py`).
+"""Engines that read the same tokens: ours, llama.cpp and `transformers`, each in a process of its own
+(`engine_process.py`).
 
 What an engine does not need is not imported, so that no library's threads are there beside another's.
 """
@@ -17,8 +18,9 @@ CONTEXT = 2048  # positions of its context
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an engine says of itself once it is loaded. `weights`: their form and bytes in words; `vocabulary`: width of a row of logits;
-    `window`: positions; `prompt`: ids of the text that is to be answered, by the engine that has the tokenizer."""
+    """What an engine says of itself once it is loaded. `weights`: their form and bytes in words;
+    `vocabulary`: width of a row of logits; `window`: positions; `prompt`: ids of the text that is to be
+    answered, by the engine that has the tokenizer."""
 
     version: str
     weights: str
@@ -53,14 +55,19 @@ class OurEngine:
         from omnidemo.serving.pair_loading import build_measured_pair
 
         chosen = Settings.model_validate_json(settings)
-        self._pair = build_measured_pair(target, chosen.drafter, chosen.model_copy(update={"threads": threads}))
+        self._pair = build_measured_pair(
+            target, chosen.drafter, chosen.model_copy(update={"threads": threads})
+        )
         self._pair.warm_up()
         model, self._synchronise = self._pair.target, synchronise
         self._cache = model.runner.new_cache()
-        self._temperature = 1.0 if model.device.type == "cpu" else None  # then rows come with what accepting needs of them
+        # then rows come with what accepting needs of them
+        self._temperature = 1.0 if model.device.type == "cpu" else None
         said = bf16_weights.described(target=model.runner)
         weights = (
-            f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB" if said else str(model.dtype).removeprefix("torch.")
+            f"{said['target_form']}, {int(said['target_form_bytes']) / 1e6:.0f} MB"
+            if said
+            else str(model.dtype).removeprefix("torch.")
         )
         self.facts = Facts(commit(), weights, model.runner.rows, model.context, self._pair.prompt_ids(text))
 
@@ -73,12 +80,15 @@ class OurEngine:
         self._cache.trim(length)
 
     def decode(self, ids: Sequence[int], count: int) -> list[int]:
-        made = self._pair.generate(ids, method="autoregressive", max_new_tokens=count, temperature=0.0, learn=False, reuse=False)
+        made = self._pair.generate(
+            ids, method="autoregressive", max_new_tokens=count, temperature=0.0, learn=False, reuse=False
+        )
         return list(made.token_ids)
 
 
 class TransformersEngine:
-    """The same weights by `transformers`' own forward, a GGUF file's dequantized, in the dtype in which ours computes."""
+    """The same weights by `transformers`' own forward, a GGUF file's dequantized, in the dtype in which ours
+    computes."""
 
     def __init__(self, target: str, threads: int, settings: str) -> None:
         from importlib.metadata import version
@@ -116,18 +126,26 @@ class TransformersEngine:
 
 
 class LlamaCppEngine:
-    """llama.cpp on a GGUF file, by the functions of its library, with its own defaults for all but the threads."""
+    """llama.cpp on a GGUF file, by the functions of its library, with its own defaults for all but the
+    threads."""
 
     def __init__(self, path: str, threads: int) -> None:
         import llama_cpp
 
         self._library, self._length = llama_cpp, 0
         self._llama = llama_cpp.Llama(
-            model_path=path, n_ctx=CONTEXT, n_batch=PIECE, n_threads=threads, n_threads_batch=threads, verbose=False
+            model_path=path,
+            n_ctx=CONTEXT,
+            n_batch=PIECE,
+            n_threads=threads,
+            n_threads_batch=threads,
+            verbose=False,
         )
         self._batch = llama_cpp.llama_batch_init(PIECE, 0, 1)
         weights = f"its file, {Path(path).stat().st_size / 1e6:.0f} MB"
-        self.facts = Facts(f"llama-cpp-python {llama_cpp.__version__}", weights, self._llama.n_vocab(), CONTEXT)
+        self.facts = Facts(
+            f"llama-cpp-python {llama_cpp.__version__}", weights, self._llama.n_vocab(), CONTEXT
+        )
 
     def read(self, ids: Sequence[int], rows: int) -> Any:
         import numpy as np
@@ -141,12 +159,16 @@ class LlamaCppEngine:
                 batch.n_seq_id[place], batch.seq_id[place][0] = 1, 0
                 batch.logits[place] = begin + place >= len(ids) - rows
             if (status := self._library.llama_decode(context, batch)) != 0:
-                raise RuntimeError(f"llama.cpp could not read {len(piece)} tokens behind {self._length} (status {status})")
+                raise RuntimeError(
+                    f"llama.cpp could not read {len(piece)} tokens behind {self._length} (status {status})"
+                )
             self._length += len(piece)
         return np.ctypeslib.as_array(self._library.llama_get_logits(context), (rows, self.facts.vocabulary))
 
     def trim(self, length: int) -> None:
-        if not self._library.llama_memory_seq_rm(self._library.llama_get_memory(self._llama.ctx), -1, length, -1):
+        if not self._library.llama_memory_seq_rm(
+            self._library.llama_get_memory(self._llama.ctx), -1, length, -1
+        ):
             raise RuntimeError(f"llama.cpp cannot forget what it read behind {length} tokens of this model")
         self._length = length
 

@@ -23,9 +23,9 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a pass of a model costs. Bytes: `weights` without the tables of embeddings, `head` of the output layer, `position` of the
-    keys and values of one position. Multiplications: `matrices` and `outputs` for a token, `attention` for a token and a position
-    that it looks at."""
+    """What a pass of a model costs. Bytes: `weights` without the tables of embeddings, `head` of the output
+    layer, `position` of the keys and values of one position. Multiplications: `matrices` and `outputs` for a
+    token, `attention` for a token and a position that it looks at."""
 
     weights: int
     head: int
@@ -42,9 +42,11 @@ class Shape:
 
     @classmethod
     def counted(cls, runner: Runner, config: Any, compact: bool = True) -> Shape:
-        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from a form of fewer bytes."""
+        """Of a runner whose model has this configuration. `compact`: its passes may read float32 weights from
+        a form of fewer bytes."""
         unique = list({one.data_ptr(): one for one in runner.weights().values()}.values())
-        tables = [one for one in unique if one.dim() == 2 and len(one) == runner.rows]  # one of them is the output layer
+        # one of them is the output layer
+        tables = [one for one in unique if one.dim() == 2 and len(one) == runner.rows]
         others = [one for one in unique if all(one is not table for table in tables)]
         passes = getattr(runner, "passes", None)
         share = 1.0
@@ -74,8 +76,9 @@ class Shape:
 
 
 def floor(passes: Sequence[tuple[Shape, Pass]], probe: Probe, threads: int) -> tuple[int, int, float]:
-    """(bytes, operations, seconds) of passes of one or two models, which alternate: the bandwidth is that of a working set that holds all
-    of them. A pass takes at least the longer of its reading and its multiplying."""
+    """(bytes, operations, seconds) of passes of one or two models, which alternate: the bandwidth is that of
+    a working set that holds all of them. A pass takes at least the longer of its reading and its
+    multiplying."""
     largest: dict[Shape, int] = {}
     for shape, one in passes:
         largest[shape] = max(largest.get(shape, 0), shape.bytes_of(one))

@@ -1,5 +1,5 @@
-"""llama.cpp through its Python package, an optional arm of the benchmark: the target's own GGUF file; or the same weights written as
-one, in float32 and in bfloat16.
+"""llama.cpp through its Python package, an optional arm of the benchmark: the target's own GGUF file; or the
+same weights written as one, in float32 and in bfloat16.
 
 Imports of `llama_cpp` and `gguf` stay inside functions: neither is among the requirements.
 """
@@ -33,7 +33,10 @@ def refusal(model: LanguageModel) -> str:
     if any(find_spec(name) is None for name in ("llama_cpp", "gguf")):
         return "not installed; `pip install llama-cpp-python gguf` adds it to the comparison"
     if model.device.type != "cpu" or model.dtype != torch.float32:
-        return f"compared in float32 on a CPU only, and {model.name} runs in {str(model.dtype)[6:]} on {model.device}"
+        return (
+            f"compared in float32 on a CPU only, and {model.name} runs in {str(model.dtype)[6:]} on"
+            f" {model.device}"
+        )
     config = _config(model)
     if config.model_type not in TYPES or not FusedLlama.fits(config):
         return f"{model.name} is a {config.model_type}, which is not converted; Llama and Qwen2 are"
@@ -44,12 +47,13 @@ def _config(model: LanguageModel) -> Any:
     return model.config.get_text_config(decoder=True)
 
 
-# the file --------------------------------------------------------------------------------------------------------------------
+# the file
+# ------------------------------------------------------------------------------------------------------------
 
 
 def write(model: LanguageModel, path: Path, two_bytes: bool = False) -> None:
-    """Write a Llama or Qwen2 model as a GGUF file in float32, the matrices in bfloat16 if `two_bytes`. Without a tokenizer: ids go in and
-    out. OSError."""
+    """Write a Llama or Qwen2 model as a GGUF file in float32, the matrices in bfloat16 if `two_bytes`.
+    Without a tokenizer: ids go in and out. OSError."""
     import gguf
 
     config = _config(model)
@@ -91,18 +95,21 @@ def write(model: LanguageModel, path: Path, two_bytes: bool = False) -> None:
 
 
 def interleaved(weight: Tensor, heads: int) -> Tensor:
-    """Rows [heads · D, …] of a query or key projection in the order of llama.cpp's Llama: its rotary embedding turns neighbouring
-    rows of a head, 2i and 2i + 1, where `transformers` turns i and D/2 + i. Qwen2's turns the same rows in both."""
+    """Rows [heads · D, …] of a query or key projection in the order of llama.cpp's Llama: its rotary
+    embedding turns neighbouring rows of a head, 2i and 2i + 1, where `transformers` turns i and D/2 + i.
+    Qwen2's turns the same rows in both."""
     halves = weight.view(heads, 2, -1, *weight.shape[1:])
     return halves.transpose(1, 2).reshape(weight.shape)
 
 
-# the arms --------------------------------------------------------------------------------------------------------------------
+# the arms
+# ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class LlamaArm(Arm):
-    """Plain generation by llama.cpp, or with its prompt lookup. Takes as many threads as torch has. It tells no stages."""
+    """Plain generation by llama.cpp, or with its prompt lookup. Takes as many threads as torch has. It tells
+    no stages."""
 
     side = LLAMA
     llama: Any
@@ -121,12 +128,15 @@ class LlamaArm(Arm):
     def answer(self, request: Request) -> Answer:
         llama, ids = self.llama, list[int]()
         self.read.clear()
-        llama._ctx.set_n_threads(*[torch.get_num_threads()] * 2)  # one number for decoding, one for reading prompts
+        # one number for decoding, one for reading prompts
+        llama._ctx.set_n_threads(*[torch.get_num_threads()] * 2)
         llama.set_seed(request.seed)
         first = 0.0
         began = perf_counter()
         llama.reset()  # every prompt is read afresh
-        for token in llama.generate(list(request.ids), top_k=0, top_p=1.0, min_p=0.0, temp=request.temperature):
+        for token in llama.generate(
+            list(request.ids), top_k=0, top_p=1.0, min_p=0.0, temp=request.temperature
+        ):
             first = first or perf_counter() - began
             ids.append(int(token))
             if ids[-1] in self.end_ids or len(ids) == request.max_new_tokens:
@@ -142,25 +152,37 @@ class LlamaArm(Arm):
         )
 
 
-def arms(model: LanguageModel, folder: Path, positions: int, draft_length: int, two_bytes: bool) -> list[LlamaArm]:
-    """The arms of a target that is not refused; `folder` has its files while they are loaded. positions: the longest prompt with its
-    answer. draft_length: of prompt lookup, as for the peer's. `two_bytes`: one in bfloat16 too."""
+def arms(
+    model: LanguageModel, folder: Path, positions: int, draft_length: int, two_bytes: bool
+) -> list[LlamaArm]:
+    """The arms of a target that is not refused; `folder` has its files while they are loaded. positions: the
+    longest prompt with its answer. draft_length: of prompt lookup, as for the peer's. `two_bytes`: one in
+    bfloat16 too."""
     import llama_cpp
     from llama_cpp.llama_speculative import LlamaPromptLookupDecoding
 
     end_ids = frozenset(model.vocabulary.roles.get("end", ()))
-    options: dict[str, Any] = {"n_ctx": positions + draft_length + 1, "type_k": FLOAT32, "type_v": FLOAT32, "verbose": False}
+    options: dict[str, Any] = {
+        "n_ctx": positions + draft_length + 1,
+        "type_k": FLOAT32,
+        "type_v": FLOAT32,
+        "verbose": False,
+    }
     lookup = LlamaPromptLookupDecoding(num_pred_tokens=draft_length)
     wanted: list[tuple[str, bool, Any]] = [(LLAMA, False, None), (LLAMA_LOOKUP, False, lookup)]
     wanted += [(LLAMA_BF16, True, None)] if two_bytes else []
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:  # what is mapped stays when its file is gone
+    # what is mapped stays when its file is gone
+    with TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as made:
         own = model.folder if model.folder.is_file() else None
         paths = {half: own or Path(made) / f"{name}.gguf" for name, half, _ in wanted}
         for half, path in paths.items():
             if own is None:
                 write(model, path, half)
-        return [LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids) for name, half, draft in wanted]
+        return [
+            LlamaArm(name, llama_cpp.Llama(str(paths[half]), draft_model=draft, **options), end_ids)
+            for name, half, draft in wanted
+        ]
 
 
 def about() -> str:

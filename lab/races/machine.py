@@ -1,4 +1,5 @@
-"""The machine that figures come from: what it is, how fast it moves bytes and multiplies, and how much memory a process takes."""
+"""The machine that figures come from: what it is, how fast it moves bytes and multiplies, and how much memory
+a process takes."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ def cores() -> int:
 
 def _cpu() -> str:
     with suppress(OSError):
-        if found := re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")):
+        if found := re.search(
+            r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+        ):
             return found[1].strip()
     return platform.processor() or "unknown"
 
@@ -56,7 +59,9 @@ def commit() -> str:
     """The checkout's commit, with a + where files differ from it; "unknown" without git."""
     command = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
     try:
-        return subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+        return subprocess.run(
+            command, cwd=Path(__file__).parent, capture_output=True, text=True, check=True, timeout=10
+        ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"
 
@@ -67,42 +72,54 @@ def synchronise(device: torch.device) -> None:
         torch.accelerator.synchronize(device)
 
 
-# probes ----------------------------------------------------------------------------------------------------------------------
+# probes
+# ------------------------------------------------------------------------------------------------------------
 
 
 class Probe:
     """Bandwidth and rate of a device, each measured once for a size and number of threads."""
 
     def __init__(self, device: torch.device, dtype: torch.dtype, largest: int | None = None) -> None:
-        """`largest`: bytes of a working set at most, where caches are smaller than that and more would not fit the memory."""
+        """`largest`: bytes of a working set at most, where caches are smaller than that and more would not
+        fit the memory."""
         self.device, self.dtype, self.largest = device, dtype, largest
         self._bandwidth: dict[tuple[int, int], float] = {}
         self._rate: dict[int, float] = {}
 
     def bandwidth(self, size: int, threads: int) -> float:
-        """Bytes a second at which a matrix-vector product, or a sum, reads a working set of `size` bytes again and again."""
+        """Bytes a second at which a matrix-vector product, or a sum, reads a working set of `size` bytes
+        again and again."""
         size = _rounded(min(size, self.largest or size))
         if (size, threads) not in self._bandwidth:
             columns = 512
             rows = max(1, size // (columns * self.dtype.itemsize))
             matrix = torch.rand(rows, columns, device=self.device).to(self.dtype)
             vector = torch.rand(columns, device=self.device).to(self.dtype)
-            seconds = min(self._best(threads, lambda: torch.mv(matrix, vector)), self._best(threads, matrix.sum))
+            seconds = min(
+                self._best(threads, lambda: torch.mv(matrix, vector)), self._best(threads, matrix.sum)
+            )
             self._bandwidth[size, threads] = matrix.nbytes / seconds
         return self._bandwidth[size, threads]
 
     def rate(self, threads: int) -> float:
         """Operations a second (a multiplication and an addition are two) of the best square product."""
         if threads not in self._rate:
-            matrices = (torch.rand(size, size, device=self.device).to(self.dtype) for size in SQUARES[self.device.type == "cpu"])
-            self._rate[threads] = max(2 * len(one) ** 3 / self._best(threads, partial(torch.mm, one, one)) for one in matrices)
+            matrices = (
+                torch.rand(size, size, device=self.device).to(self.dtype)
+                for size in SQUARES[self.device.type == "cpu"]
+            )
+            self._rate[threads] = max(
+                2 * len(one) ** 3 / self._best(threads, partial(torch.mm, one, one)) for one in matrices
+            )
         return self._rate[threads]
 
     def table(self, threads: int) -> dict[str, float]:
         """GB/s for the sizes of `SIZES` and all that were asked for."""
         for size in SIZES:
             self.bandwidth(size, threads)
-        measured = sorted((size, speed) for (size, count), speed in self._bandwidth.items() if count == threads)
+        measured = sorted(
+            (size, speed) for (size, count), speed in self._bandwidth.items() if count == threads
+        )
         return {f"{size / 1e6:.3g} MB": round(speed / 1e9, 1) for size, speed in measured}
 
     def _best(self, threads: int, call: Callable[[], Any]) -> float:
@@ -122,7 +139,8 @@ def _rounded(size: int) -> int:
     return max(1 << 12, -(-size // step) * step)
 
 
-# memory ----------------------------------------------------------------------------------------------------------------------
+# memory
+# ------------------------------------------------------------------------------------------------------------
 
 
 def resident() -> int:
@@ -131,7 +149,8 @@ def resident() -> int:
 
 
 class Peak:
-    """Most memory within the block: `rss_growth` bytes over what there was before, and `cuda` bytes allocated (None without CUDA).
+    """Most memory within the block: `rss_growth` bytes over what there was before, and `cuda` bytes allocated
+    (None without CUDA).
 
     Linux can forget its high-water mark; elsewhere only what is still there at the end is seen.
     """
@@ -162,5 +181,9 @@ def live_tensors() -> tuple[int, int]:
     """(count, bytes) of all tensors that Python still holds; storages that are shared count once."""
     gc.collect()
     tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)]
-    storages = {one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors if one.layout == torch.strided}
+    storages = {
+        one.untyped_storage().data_ptr(): one.untyped_storage().nbytes()
+        for one in tensors
+        if one.layout == torch.strided
+    }
     return len(tensors), sum(storages.values())

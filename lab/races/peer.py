@@ -1,4 +1,5 @@
-"""Our methods beside `transformers`' assisted generation: the same weights, prompts and dtype, interleaved; and what all of them sample."""
+"""Our methods beside `transformers`' assisted generation: the same weights, prompts and dtype, interleaved;
+and what all of them sample."""
 
 from __future__ import annotations
 
@@ -20,15 +21,18 @@ from omnidemo.measuring.report_tables import Spread, Stage, group_by, recorded
 from omnidemo.models.names import known_settings
 from omnidemo.serving.comparison import BASELINE
 
-# Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of the answer.
+# Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of
+# the answer.
 GREEDY, SAMPLED, LAWS = "greedy", "sampled", ("first token", "second token")
 LAW_PROMPTS = 2
 TELL_DRAWS = 20  # between two notices of how far a test is
 EXPECTED = 5.0  # fewest expected samples of a χ² cell; rarer tokens are pooled into one
 HEADINGS = ("decoding", "exact", "acceptance", "tokens/pass", "tokens/s", "× transformers", "× own plain")
 COLUMNS = (  # of the CSV
-    "kind", "prompt_index", "method", "tokens", "seconds", "tokens_per_second", "speedup", "own_speedup", "identical", "target_passes",
-    "block_efficiency_tokens_per_pass", "acceptance_rate", "proposed", "accepted", "drafted", "samples", "chi_square",
+    "kind", "prompt_index", "method", "tokens", "seconds", "tokens_per_second", "speedup", "own_speedup",
+    "identical", "target_passes",
+    "block_efficiency_tokens_per_pass", "acceptance_rate", "proposed", "accepted", "drafted", "samples",
+    "chi_square",
     "degrees_of_freedom", "p_value", "error", "prompt", "answer",
 )  # fmt: skip
 
@@ -37,26 +41,36 @@ def price(samples: int, prompts: int, methods: int) -> str:
     """A sentence: what the χ² tests take, with so many methods of ours beside plain decoding."""
     tested, arms = min(LAW_PROMPTS, prompts), len(PEER) + 1 + methods
     return (
-        f"The law test draws two tokens {samples:,} times by each of {arms} ways to decode, behind {tested} "
-        f"prompt{'s' if tested > 1 else ''}: {samples * arms * tested:,} short answers after the {2 * arms * prompts:,} measured ones."
+        f"The law test draws two tokens {samples:,} times by each of {arms} ways to decode, behind {tested}"
+        f" prompt{'s' if tested > 1 else ''}: {samples * arms * tested:,} short answers after the"
+        f" {2 * arms * prompts:,} measured ones."
     )
 
 
 def summary(rows: Sequence[Row]) -> list[list[str]]:
     """A table: method, then the cells under `HEADINGS`; first greedy decoding, then sampling."""
     return [
-        [method, *_cells(kind, mine)] for kind in (GREEDY, SAMPLED) for method, mine in group_by(rows, lambda row: row["method"]).items()
+        [method, *_cells(kind, mine)]
+        for kind in (GREEDY, SAMPLED)
+        for method, mine in group_by(rows, lambda row: row["method"]).items()
     ]
 
 
 def compare_with_peer(
-    settings: Settings, prompts: Sequence[str], methods: Sequence[str], out: Path, samples: int = 0, seed: int = 0
+    settings: Settings,
+    prompts: Sequence[str],
+    methods: Sequence[str],
+    out: Path,
+    samples: int = 0,
+    seed: int = 0,
 ) -> Iterator[Row | Stage]:
-    """Answer every prompt by our methods and the peer's, greedily and at temperature 1, and test what they sample.
+    """Answer every prompt by our methods and the peer's, greedily and at temperature 1, and test what they
+    sample.
 
-    settings: models, device, threads, longest answer and draft length; the dtype is float32. methods: ours; plain decoding always runs.
-    out: a CSV that has each row as soon as it is measured. samples: calls for each χ² test (0: none), which go on from the two prompts, and
-    the places in their greedy answers, where the target is least certain. ModelError or ValueError before anything is measured.
+    settings: models, device, threads, longest answer and draft length; the dtype is float32. methods: ours;
+    plain decoding always runs. out: a CSV that has each row as soon as it is measured. samples: calls for
+    each χ² test (0: none), which go on from the two prompts, and the places in their greedy answers, where
+    the target is least certain. ModelError or ValueError before anything is measured.
     """
     settings = known_settings(settings.model_copy(update={"dtype": "float32"}))
     order = BenchRequest(
@@ -100,18 +114,27 @@ class PeerContest(Contest):
                     yield from self._tests(index, context, arm, samples, law)
 
     def _unsure(self) -> list[tuple[int, list[int]]]:
-        """(prompt's index, its ids and a beginning of its greedy answer) of the few prompts, each at the place, where the target
-        is least certain: the first token of an answer is often sure, and any method gets such a token right."""
+        """(prompt's index, its ids and a beginning of its greedy answer) of the few prompts, each at the
+        place, where the target is least certain: the first token of an answer is often sure, and any method
+        gets such a token right."""
         found = []
         for index, prompt in enumerate(self.order.held_out[""]):
             ids = self.pair.prompt_ids(prompt)
-            whole = [*ids, *self.peer.generate(PLAIN, Request(ids, self.order.max_new_tokens, 0.0, self.order.seed)).ids[:-1]]
+            whole = [
+                *ids,
+                *self.peer.generate(PLAIN, Request(ids, self.order.max_new_tokens, 0.0, self.order.seed)).ids[
+                    :-1
+                ],
+            ]
             entropies = torch.special.entr(self.peer.laws(whole)[len(ids) - 1 :]).sum(-1)
             found.append((float(entropies.max()), index, whole[: len(ids) + int(entropies.argmax())]))
         return sorted((index, context) for _, index, context in sorted(found, reverse=True)[:LAW_PROMPTS])
 
-    def _tests(self, index: int, ids: Sequence[int], arm: Arm, samples: int, law: Tensor) -> Iterator[Row | Stage]:
-        """χ² of the first token, and of the second where the first is the likeliest one. Two tokens, so that one can be drafted."""
+    def _tests(
+        self, index: int, ids: Sequence[int], arm: Arm, samples: int, law: Tensor
+    ) -> Iterator[Row | Stage]:
+        """χ² of the first token, and of the second where the first is the likeliest one. Two tokens, so that
+        one can be drafted."""
         likeliest = int(law.argmax())
         drawn: tuple[list[int], list[int]] = ([], [])
         rows = [self._place(arm, "", index, 1.0) | {"kind": kind} for kind in LAWS]
@@ -126,7 +149,9 @@ class PeerContest(Contest):
                 drawn[1].append(answer.ids[1])
             if (number + 1) % TELL_DRAWS == 0 or number + 1 == samples:
                 yield Stage(f"draws, prompt {index}, {arm.name}", number + 1, samples)
-        for row, tokens, expected in zip(rows, drawn, (law, self.peer.laws([*ids, likeliest])[-1]), strict=True):
+        for row, tokens, expected in zip(
+            rows, drawn, (law, self.peer.laws([*ids, likeliest])[-1]), strict=True
+        ):
             chi, freedom = chi_square(tokens, expected)
             row["samples"] = len(tokens)
             if freedom:
@@ -134,11 +159,13 @@ class PeerContest(Contest):
         yield from rows
 
 
-# --- figures -------------------------------------------------------------------------------------------------------------
+# --- figures
+# ------------------------------------------------------------------------------------------------------------
 
 
 def chi_square(tokens: Sequence[int], law: Tensor) -> tuple[float, int]:
-    """(χ², degrees of freedom) of drawn ids against their law [V]; (0, 0) where too few were drawn to tell any two tokens apart."""
+    """(χ², degrees of freedom) of drawn ids against their law [V]; (0, 0) where too few were drawn to tell
+    any two tokens apart."""
     counts = torch.bincount(torch.tensor(tokens, dtype=torch.long), minlength=len(law)).double()
     expected = law.double() * len(tokens)
     common = expected >= EXPECTED
@@ -155,7 +182,11 @@ def chi_square(tokens: Sequence[int], law: Tensor) -> tuple[float, int]:
 
 def upper_tail(chi: float, freedom: int) -> float:
     """The probability of a χ² at least this large."""
-    return float(torch.special.gammaincc(torch.tensor(freedom / 2, dtype=torch.float64), torch.tensor(chi / 2, dtype=torch.float64)))
+    return float(
+        torch.special.gammaincc(
+            torch.tensor(freedom / 2, dtype=torch.float64), torch.tensor(chi / 2, dtype=torch.float64)
+        )
+    )
 
 
 def _cells(kind: str, rows: Sequence[Row]) -> list[str]:
@@ -163,7 +194,11 @@ def _cells(kind: str, rows: Sequence[Row]) -> list[str]:
     failed = next((row["error"] for row in mine if row["error"]), "")
     exact = f"{sum(row['identical'] or False for row in mine)}/{len(mine)}" if kind == GREEDY else _fits(rows)
     names = ("acceptance_rate", "tokens_per_pass", "tokens_per_second", "speedup", "own_speedup")
-    return [kind, f"failed: {failed[:60]}" if failed else exact, *(str(Spread.of(row[name] for row in mine)) for name in names)]
+    return [
+        kind,
+        f"failed: {failed[:60]}" if failed else exact,
+        *(str(Spread.of(row[name] for row in mine)) for name in names),
+    ]
 
 
 def _fits(rows: Sequence[Row]) -> str:

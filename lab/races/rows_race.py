@@ -1,4 +1,5 @@
-"""What a pass of several rows costs, engine beside engine on the same weights: it decides what drafting can gain.
+"""What a pass of several rows costs, engine beside engine on the same weights: it decides what drafting can
+gain.
 
 Each engine has a process of its own; they take turns, and the others rest meanwhile. Medians over all turns.
 """
@@ -35,18 +36,26 @@ TEXT = "Write a short story about a lighthouse keeper and a lost whale."
 PEERS = (LLAMA_CPP, TRANSFORMERS)
 TURNS, ANSWERS = 5, 3  # that each engine has of passes and prompts, and of answers
 REST = 0.3  # seconds before a turn, in which the threads of the one before fall asleep
-HEADINGS = ("engine", "weights", "behind", *(f"{rows} rows" if rows > 1 else "1 row" for rows in ROWS), f"prompt of {PROMPT}", "tokens/s")
+HEADINGS = (
+    "engine",
+    "weights",
+    "behind",
+    *(f"{rows} rows" if rows > 1 else "1 row" for rows in ROWS),
+    f"prompt of {PROMPT}",
+    "tokens/s",
+)
 HEADINGS += ("same ids",)
 NOTE = (
-    "ms of one pass behind so many tokens by its rows, with logits for every row; of a prompt; tokens/s of a plain greedy answer, the"
-    " prompt included. Medians, engines in turns, each in a process of its own with as many threads. Below: ours over each."
+    "ms of one pass behind so many tokens by its rows, with logits for every row; of a prompt; tokens/s of a"
+    " plain greedy answer, the prompt included. Medians, engines in turns, each in a process of its own with"
+    " as many threads. Below: ours over each."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class RaceRequest:
-    """A target and what it races: `peers` of PEERS; llama.cpp reads the target's own GGUF file, and each of `peer_files` of the same model.
-    passes: timed ones of each width, at least; tokens: of an answer."""
+    """A target and what it races: `peers` of PEERS; llama.cpp reads the target's own GGUF file, and each of
+    `peer_files` of the same model. passes: timed ones of each width, at least; tokens: of an answer."""
 
     target: str
     out: Path
@@ -59,8 +68,8 @@ class RaceRequest:
 
 @dataclass(slots=True)
 class Raced:
-    """An engine's seconds. `passes`: positions before → rows → seconds of each pass; `same`: how many ids its answer begins with that ours
-    does."""
+    """An engine's seconds. `passes`: positions before → rows → seconds of each pass; `same`: how many ids its
+    answer begins with that ours does."""
 
     engine: str
     weights: str
@@ -84,9 +93,18 @@ class Raced:
 
     def figures(self) -> dict[str, Any]:
         """For JSON: medians, and all times that they are of."""
-        medians = {str(behind): {str(rows): _ms(times) for rows, times in found.items()} for behind, found in self.passes.items()}
+        medians = {
+            str(behind): {str(rows): _ms(times) for rows, times in found.items()}
+            for behind, found in self.passes.items()
+        }
         said = {"pass_ms": medians, "prompt_ms": self.prompt_ms, "tokens_per_second": self.tokens_per_second}
-        return {"engine": self.engine, "weights": self.weights, "version": self.version, **said, "seconds": asdict(self)}
+        return {
+            "engine": self.engine,
+            "weights": self.weights,
+            "version": self.version,
+            **said,
+            "seconds": asdict(self),
+        }
 
 
 def _ms(times: Sequence[float]) -> float | None:
@@ -94,8 +112,8 @@ def _ms(times: Sequence[float]) -> float | None:
 
 
 class Race:
-    """The engines of a target, loaded. ModelError or ValueError for a wrong request; EngineFailed where ours cannot be loaded. `left_out`:
-    who does not take part, a sentence each."""
+    """The engines of a target, loaded. ModelError or ValueError for a wrong request; EngineFailed where ours
+    cannot be loaded. `left_out`: who does not take part, a sentence each."""
 
     def __init__(self, order: RaceRequest, settings: Settings) -> None:
         self.order, self.left_out, self.found = order, list[str](), list[Raced]()
@@ -121,9 +139,15 @@ class Race:
             elif not on_cpu:
                 self.left_out.append("llama.cpp is raced on a CPU only; set OMNIDEMO_DEVICE=cpu")
             elif not paths:
-                self.left_out.append(f"llama.cpp needs a GGUF file, and {target} is none; name one of the same model with --peer-file")
+                self.left_out.append(
+                    f"llama.cpp needs a GGUF file, and {target} is none; name one of the same model with"
+                    " --peer-file"
+                )
             else:
-                entries += [(f"{LLAMA_CPP}, {path.stem}", LLAMA_CPP, {"path": str(path), "threads": self.threads}) for path in paths]
+                entries += [
+                    (f"{LLAMA_CPP}, {path.stem}", LLAMA_CPP, {"path": str(path), "threads": self.threads})
+                    for path in paths
+                ]
         if TRANSFORMERS in order.peers:
             entries.append((TRANSFORMERS, TRANSFORMERS, common))
         return entries
@@ -145,7 +169,8 @@ class Race:
                 if self._processes and process.facts.vocabulary != self._processes[0].facts.vocabulary:
                     own = self._processes[0].facts.vocabulary
                     raise ValueError(
-                        f"{name} has {process.facts.vocabulary:,} tokens where {target} has {own:,}; name a file of the same model"
+                        f"{name} has {process.facts.vocabulary:,} tokens where {target} has {own:,}; name a"
+                        " file of the same model"
                     )
                 self._processes.append(process)
                 self.found.append(Raced(name, process.facts.weights, process.facts.version))
@@ -160,7 +185,8 @@ class Race:
             stage = f"{target}: turns of engines"
             yield Stage(stage, 0, total)
             for what, behind, turn in turns:
-                for which in _in_turn(len(self._processes), 0 if what == "answers" else turn):  # whose answer is ours comes first
+                # whose answer is ours comes first
+                for which in _in_turn(len(self._processes), 0 if what == "answers" else turn):
                     time.sleep(REST)
                     self._take(which, what, behind, ours.vocabulary, ours.prompt)
                     done += 1
@@ -184,19 +210,33 @@ class Race:
 
 
 def run(order: RaceRequest, settings: Settings) -> Iterator[Stage | Race]:
-    """Yield how far it is, at last the race, when `rows.json` and `rows.md` are in the folder `out`. Errors as those of `Race`."""
+    """Yield how far it is, at last the race, when `rows.json` and `rows.md` are in the folder `out`. Errors
+    as those of `Race`."""
     check_writable(order.out / "rows.json")
     if unknown := sorted(set(order.peers) - set(PEERS)):
         raise ValueError(f"there is no peer {unknown[0]!r}; choose from {', '.join(PEERS)}, or none")
     race = Race(order, settings)
     yield from race.run()
     place, spread = pick_device(settings.device)
-    about = {"command": order.command, **facts(torch.device("cuda" if spread else place)), "threads": race.threads}
-    said = {"target": order.target, **about, "left out": race.left_out, "engines": [one.figures() for one in race.found]}
-    (order.out / "rows.json").write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    about = {
+        "command": order.command,
+        **facts(torch.device("cuda" if spread else place)),
+        "threads": race.threads,
+    }
+    said = {
+        "target": order.target,
+        **about,
+        "left out": race.left_out,
+        "engines": [one.figures() for one in race.found],
+    }
+    (order.out / "rows.json").write_text(
+        json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
     versions = {one.engine: one.version for one in race.found}
     parts = [markdown_table(HEADINGS, table(race.found)), markdown_list(race.left_out)]
-    (order.out / "rows.md").write_text(report(f"Rows of {order.target}", NOTE, about | {"versions": versions}, parts), encoding="utf-8")
+    (order.out / "rows.md").write_text(
+        report(f"Rows of {order.target}", NOTE, about | {"versions": versions}, parts), encoding="utf-8"
+    )
     yield race
 
 
@@ -206,13 +246,22 @@ def table(found: Sequence[Raced]) -> list[list[str]]:
     for other in found[1:]:
         for number, behind in enumerate(other.passes):
             ratios = [_ratio(found[0].pass_ms(behind, rows), other.pass_ms(behind, rows)) for rows in ROWS]
-            rest = [_ratio(found[0].prompt_ms, other.prompt_ms), _ratio(found[0].tokens_per_second, other.tokens_per_second)]
-            lines.append([f"ours ÷ {other.engine}", "", str(behind), *ratios, *(rest if not number else ["", ""]), ""])
+            rest = [
+                _ratio(found[0].prompt_ms, other.prompt_ms),
+                _ratio(found[0].tokens_per_second, other.tokens_per_second),
+            ]
+            lines.append(
+                [f"ours ÷ {other.engine}", "", str(behind), *ratios, *(rest if not number else ["", ""]), ""]
+            )
     return lines
 
 
 def _lines(one: Raced, ours: Raced) -> Iterator[list[str]]:
-    whole = [_cell(one.prompt_ms, ".0f"), _cell(one.tokens_per_second, ".1f"), "" if one is ours else f"{one.same}/{ours.tokens}"]
+    whole = [
+        _cell(one.prompt_ms, ".0f"),
+        _cell(one.tokens_per_second, ".1f"),
+        "" if one is ours else f"{one.same}/{ours.tokens}",
+    ]
     for number, behind in enumerate(one.passes or (0,)):
         cells = [_cell(one.pass_ms(behind, rows), ".1f") for rows in ROWS]
         yield [one.engine, one.weights, str(behind), *cells, *(whole if not number else [""] * len(whole))]
@@ -241,5 +290,7 @@ def _file(name: str, settings: Settings) -> Path:
     where = resolve(name, settings).where
     path = gguf_file(where, hub=settings.trust_hub)
     if path is None:
-        raise ValueError(f"{name} is no GGUF file, and llama.cpp reads no others; name a .gguf file of the same model")
+        raise ValueError(
+            f"{name} is no GGUF file, and llama.cpp reads no others; name a .gguf file of the same model"
+        )
     return path

@@ -30,12 +30,16 @@ from omnidemo.probes.replayed_target import TargetRecords
 
 
 def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
-    """Yield how far it is, and each row when it is in `speed.csv`; `speed.json` and `speed.md` follow at the end of each target.
+    """Yield how far it is, and each row when it is in `speed.csv`; `speed.json` and `speed.md` follow at the
+    end of each target.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
     """
     if 0 < order.requests < settings.update_interval:
-        raise ValueError(f"a drafter learns every {settings.update_interval} answers; give at least so many requests, or 0 for none")
+        raise ValueError(
+            f"a drafter learns every {settings.update_interval} answers; give at least so many requests, or 0"
+            " for none"
+        )
     check_writable(order.out / "speed.csv")
     rows: list[Row] = []
     about: dict[str, Any] = {"command": order.command} if order.command else {}
@@ -47,7 +51,9 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
                 found = stored(order.adapters, own, target, topic) if order.adapters else None
                 prompts = list(order.traffic.get(topic, ()))[: order.requests]
                 if found is None and prompts:
-                    found = yield from distilled(own, target, prompts, order.seed, f"{target}: learning {topic}")
+                    found = yield from distilled(
+                        own, target, prompts, order.seed, f"{target}: learning {topic}"
+                    )
                 if found is not None:
                     learned[topic] = found
             contest = Contest(target, order, {topic: one.weights for topic, one in learned.items()}, own)
@@ -63,9 +69,17 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
 
 def _about(contest: Contest, learned: Mapping[str, Learned]) -> dict[str, Any]:
     """What has to be known about one target's figures."""
-    rates = {f"{count} threads": f"{contest.probe.rate(count) / 1e9:.0f} Gop/s" for count in sorted(set(contest.threads.values()))}
-    bandwidths = {f"{count} threads": contest.probe.table(count) for count in sorted(set(contest.threads.values()))}
-    tried = {side: {str(count): round(seconds, 4) for count, seconds in times.items()} for side, times in contest.tried.items()}
+    rates = {
+        f"{count} threads": f"{contest.probe.rate(count) / 1e9:.0f} Gop/s"
+        for count in sorted(set(contest.threads.values()))
+    }
+    bandwidths = {
+        f"{count} threads": contest.probe.table(count) for count in sorted(set(contest.threads.values()))
+    }
+    tried = {
+        side: {str(count): round(seconds, 4) for count, seconds in times.items()}
+        for side, times in contest.tried.items()
+    }
     return {
         "drafter": contest.drafter.name,
         "weights": contest.forms,
@@ -85,7 +99,8 @@ def _write(out: Path, rows: Sequence[Row], about: Mapping[str, Any]) -> None:
     (out / "speed.md").write_text(speed_report.markdown(rows, about), encoding="utf-8")
 
 
-# adapted drafters ----------------------------------------------------------------------------------------------------------
+# adapted drafters
+# ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +112,8 @@ class Learned:
 
 
 def stored(storage: Path, settings: Settings, target: str, topic: str) -> Learned | None:
-    """The active version of the topic's line in a storage folder, else of the default line; None where there is none."""
+    """The active version of the topic's line in a storage folder, else of the default line; None where there
+    is none."""
     for domain in (topic, "default"):
         line = version_folders.line_folder(storage, settings.drafter, target, domain)
         noted, found = version_folders.read_note(line, "active"), version_folders.versions(line)
@@ -106,17 +122,24 @@ def stored(storage: Path, settings: Settings, target: str, topic: str) -> Learne
             kept = version_folders.load_version(version_folders.version_folder(line, version))
             base = version_folders.BaseWeights(model_files.find(settings.drafter, hub=settings.trust_hub))
             seen = kept.info.requests_seen
-            return Learned(dict(version_folders.merged_weights(base, kept.adapter)), f"line {domain}, version {version}, {seen} requests")
+            return Learned(
+                dict(version_folders.merged_weights(base, kept.adapter)),
+                f"line {domain}, version {version}, {seen} requests",
+            )
     return None
 
 
-def distilled(settings: Settings, target: str, prompts: Sequence[str], seed: int, stage: str) -> Generator[Stage, None, Learned]:
-    """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app, and tell of each answer in a
-    `stage`. The settings' storage keeps recordings and result, so the next time it is returned at once. ModelError where a model is not
-    there."""
+def distilled(
+    settings: Settings, target: str, prompts: Sequence[str], seed: int, stage: str
+) -> Generator[Stage, None, Learned]:
+    """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app,
+    and tell of each answer in a `stage`. The settings' storage keeps recordings and result, so the next time
+    it is returned at once. ModelError where a model is not there."""
     settings = at_its_pace(settings, settings.drafter).model_copy(update={"head": "off"})
     records = TargetRecords(settings.storage / "records", target, settings.drafter, settings)
-    rules = settings.model_dump(mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"})
+    rules = settings.model_dump(
+        mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"}
+    )
     key = hashlib.sha256(repr((records.key, rules, list(prompts), seed)).encode()).hexdigest()[:16]
     path = settings.storage / "bench" / "adapters" / f"{key}.safetensors"
     if not path.exists():
@@ -128,8 +151,15 @@ def distilled(settings: Settings, target: str, prompts: Sequence[str], seed: int
             yield Stage(stage, count, len(prompts))
         made = {"requests": len(prompts), "steps": line.steps, "seconds": round(line.seconds, 1)}
         with replacing(path) as partial:
-            save_file({name: one.contiguous() for name, one in line.weights().items()}, partial, {"facts": json.dumps(made)})
+            save_file(
+                {name: one.contiguous() for name, one in line.weights().items()},
+                partial,
+                {"facts": json.dumps(made)},
+            )
     with safe_open(path, "pt") as opened:
         facts = json.loads(opened.metadata()["facts"])
-    origin = f"distilled from {facts['requests']} recorded answers in {facts['steps']} steps ({facts['seconds']:.0f} s)"
+    origin = (
+        f"distilled from {facts['requests']} recorded answers in {facts['steps']} steps"
+        f" ({facts['seconds']:.0f} s)"
+    )
     return Learned(load_file(path), origin)

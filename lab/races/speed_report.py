@@ -1,4 +1,5 @@
-"""Rows of the benchmark as tables: medians with the range from the 10th to the 90th of a hundred, and what they say together."""
+"""Rows of the benchmark as tables: medians with the range from the 10th to the 90th of a hundred, and what
+they say together."""
 
 from __future__ import annotations
 
@@ -10,7 +11,15 @@ import pandas as pd
 from lab.races.arms import FRESH
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from lab.races.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
-from omnidemo.measuring.report_tables import PARTS, Percentiles, group_by, markdown_list, markdown_table, percentile_cells, report
+from omnidemo.measuring.report_tables import (
+    PARTS,
+    Percentiles,
+    group_by,
+    markdown_list,
+    markdown_table,
+    percentile_cells,
+    report,
+)
 from omnidemo.serving.comparison import BASELINE
 
 SPEEDS = {
@@ -31,24 +40,29 @@ STAGES = {
 }
 HEADINGS = ["arm", *SPEEDS, "same ids"]
 NOTE = (
-    "Median over prompts (10th to 90th of a hundred). tokens/s: of the whole call. × transformers: against its plain `generate` on the "
-    "same prompt; × own plain: against `autoregressive`. Stages: milliseconds per round, reading the prompt not included. overhead: share "
-    "of a round that bare forward passes of the same shapes do not take. × floor: time of the call over the time that its bytes or its "
-    "operations need at the measured bandwidth and rate."
+    "Median over prompts (10th to 90th of a hundred). tokens/s: of the whole call. × transformers: against"
+    " its plain `generate` on the same prompt; × own plain: against `autoregressive`. Stages: milliseconds"
+    " per round, reading the prompt not included. overhead: share of a round that bare forward passes of the"
+    " same shapes do not take. × floor: time of the call over the time that its bytes or its operations need"
+    " at the measured bandwidth and rate."
 )
 
 
 Row = dict[str, Any]
-# A row is one answer: what is asked for, then `Answer.columns`, then what it cost this machine. Those of speed.csv are:
-# seconds: the whole call, the prompt included; tokens_per_second from it. speedup, own_speedup: its ratios to `transformers`' plain
-# generation and to our plain decoding, on the same prompt. The stages are milliseconds per round; of `transformers` after the first
-# token, on a CPU only. bare_ms: forward passes of the same shapes with nothing around them, per round; overhead: share of the round
-# that is not theirs. floor_seconds: see `floor`; over_floor: seconds over it. identical: the ids of `transformers`' plain generation,
-# at temperature 0. error: why another library could not answer.
+# A row is one answer: what is asked for, then `Answer.columns`, then what it cost this machine. Those of
+# speed.csv are: seconds: the whole call, the prompt included; tokens_per_second from it. speedup,
+# own_speedup: its ratios to `transformers`' plain generation and to our plain decoding, on the same prompt.
+# The stages are milliseconds per round; of `transformers` after the first token, on a CPU only. bare_ms:
+# forward passes of the same shapes with nothing around them, per round; overhead: share of the round that is
+# not theirs. floor_seconds: see `floor`; over_floor: seconds over it. identical: the ids of `transformers`'
+# plain generation, at temperature 0. error: why another library could not answer.
 COLUMNS = (
-    "target", "topic", "temperature", "prompt_index", "arm", "method", "drafter", "policy", "threads", "prompt_tokens", "tokens", "seconds",
-    "tokens_per_second", "speedup", "own_speedup", "first_token_ms", "rounds", "round_ms", "draft_ms", "verify_ms", "settle_ms", "other_ms",
-    "bare_ms", "overhead", "tokens_per_pass", "acceptance_rate", "drafted_per_round", "floor_bytes", "floor_operations", "floor_seconds",
+    "target", "topic", "temperature", "prompt_index", "arm", "method", "drafter", "policy", "threads",
+    "prompt_tokens", "tokens", "seconds",
+    "tokens_per_second", "speedup", "own_speedup", "first_token_ms", "rounds", "round_ms", "draft_ms",
+    "verify_ms", "settle_ms", "other_ms",
+    "bare_ms", "overhead", "tokens_per_pass", "acceptance_rate", "drafted_per_round", "floor_bytes",
+    "floor_operations", "floor_seconds",
     "over_floor", "rss_growth_mb", "cuda_peak_mb", "identical", "error", "prompt",
 )  # fmt: skip
 
@@ -69,7 +83,8 @@ def _same_ids(rows: Sequence[Row]) -> str:
 
 
 def verdicts(rows: Sequence[Row]) -> list[str]:
-    """What the rows of one target and temperature say about the goals, a sentence each; medians of ratios on the same prompt."""
+    """What the rows of one target and temperature say about the goals, a sentence each; medians of ratios on
+    the same prompt."""
     answered = pd.DataFrame([row for row in rows if row["tokens_per_second"]], columns=COLUMNS)
     rates = answered.pivot_table("tokens_per_second", ["topic", "prompt_index"], "arm", aggfunc="last")
 
@@ -85,29 +100,49 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     if ours := list(answered[(answered["drafter"] != "") & ~assisted]["arm"].unique()):
         best = max(ours, key=lambda arm: ratio(arm, PLAIN))
         own = ratio(best, BASELINE)
-        said.append(f"Our best, `{best}`: {ratio(best, PLAIN):.2f} × plain `transformers`, {own:.2f} × our plain decoding.")
+        said.append(
+            f"Our best, `{best}`: {ratio(best, PLAIN):.2f} × plain `transformers`, {own:.2f} × our plain"
+            " decoding."
+        )
         theirs = {"Their best assisted mode": answered[assisted]["arm"].unique()}
-        theirs["The best of llama.cpp"] = answered[answered["method"].isin((LLAMA, LLAMA_LOOKUP, LLAMA_BF16))]["arm"].unique()
+        theirs["The best of llama.cpp"] = answered[
+            answered["method"].isin((LLAMA, LLAMA_LOOKUP, LLAMA_BF16))
+        ]["arm"].unique()
         for what, arms in theirs.items():
             if len(arms):
                 rival = max(arms, key=lambda arm: ratio(arm, PLAIN))
-                said.append(f"{what}, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ratio(best, rival):.2f} × as fast.")
+                said.append(
+                    f"{what}, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ratio(best, rival):.2f}"
+                    " × as fast."
+                )
     fresh = answered[(answered["drafter"] == FRESH) & (answered["policy"] == "cost")]
     fresh = fresh.groupby(["arm", "topic"])["own_speedup"].median().dropna()
     if len(fresh):
         value, (arm, topic) = fresh.min(), fresh.idxmin()
-        said.append(f"Fresh drafter with draft length by cost, its worst case: {value:.2f} × our plain decoding (`{arm}` on {topic}).")
+        said.append(
+            f"Fresh drafter with draft length by cost, its worst case: {value:.2f} × our plain decoding"
+            f" (`{arm}` on {topic})."
+        )
     return said
 
 
 def markdown(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
     """The whole report."""
     parts = []
-    for (target, temperature), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
+    for (target, temperature), mine in group_by(
+        rows, lambda row: (row["target"], row["temperature"])
+    ).items():
         prompts = len({(row["topic"], row["prompt_index"]) for row in mine})
-        parts += [f"## {target}, temperature {temperature:g}, {prompts} prompts", markdown_list(verdicts(mine))]
+        parts += [
+            f"## {target}, temperature {temperature:g}, {prompts} prompts",
+            markdown_list(verdicts(mine)),
+        ]
         stages = [[arm, *percentile_cells(some, STAGES)] for arm, some in by_arm(mine).items()]
-        parts += [markdown_table(HEADINGS, speeds(mine)), "Where the time of a round goes:", markdown_table(["arm", *STAGES], stages)]
+        parts += [
+            markdown_table(HEADINGS, speeds(mine)),
+            "Where the time of a round goes:",
+            markdown_table(["arm", *STAGES], stages),
+        ]
         parts += ["× own plain, by topic:", markdown_table(*by_topic(mine))]
     return report("Benchmark", NOTE, about, parts)
 
@@ -116,5 +151,9 @@ def by_topic(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """(headings, lines): medians of × own plain for each arm and topic."""
     topics = list(dict.fromkeys(row["topic"] for row in rows))
     found = group_by(rows, lambda row: (row["arm"], row["topic"]))
-    ratios = {place: Percentiles.of(row["own_speedup"] for row in mine).text() for place, mine in found.items()}
-    return ["arm", *topics], [[arm, *(ratios.get((arm, topic), "–") for topic in topics)] for arm in by_arm(rows)]
+    ratios = {
+        place: Percentiles.of(row["own_speedup"] for row in mine).text() for place, mine in found.items()
+    }
+    return ["arm", *topics], [
+        [arm, *(ratios.get((arm, topic), "–") for topic in topics)] for arm in by_arm(rows)
+    ]

@@ -87,8 +87,8 @@ class WrappedRunner:
 
 
 class Watched(WrappedRunner):
-    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what was drawn and read after
-    that. A note costs well under a microsecond."""
+    """A runner that notes what is read through it: positions before, ids, rows, a number that grows, and what
+    was drawn and read after that. A note costs well under a microsecond."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner, self._watch)
@@ -122,7 +122,9 @@ class WatchedFusedCache(FusedCache):
         self.notes.append((self.length, ids, last, next(_order), ()))
         return super().forward(ids, last, stats_at)
 
-    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
+    def roll_out(
+        self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+    ) -> Rollout | None:
         before, noted = self.length, len(self.notes)
         found = super().roll_out(order, ids, row, state)
         if found is not None:
@@ -131,7 +133,13 @@ class WatchedFusedCache(FusedCache):
         return found
 
     def make_rounds(
-        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
+        self,
+        drafter: FusedCache,
+        wanted: RoundsRequest,
+        unread: Sequence[int],
+        given: Sequence[int],
+        row: Logits | None,
+        state: Any,
     ) -> list[MadeRound] | None:
         """Of both models."""
         rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
@@ -144,8 +152,20 @@ class WatchedFusedCache(FusedCache):
                 drafter.notes.append((begun, made.given, 1, next(_order), drafted))
             if made.proposal is not None:
                 read, rows = [*newest, *made.proposal], len(made.proposal) + 1
-                self.notes.append((before + made.key.target_len - start.target_len - len(newest), read, rows, next(_order), ()))
-                newest = [made.result.next_token] if made.result is not None and made.result.next_token is not None else []
+                self.notes.append(
+                    (
+                        before + made.key.target_len - start.target_len - len(newest),
+                        read,
+                        rows,
+                        next(_order),
+                        (),
+                    )
+                )
+                newest = (
+                    [made.result.next_token]
+                    if made.result is not None and made.result.next_token is not None
+                    else []
+                )
         return rounds
 
 
@@ -161,7 +181,10 @@ def take_reads(model: LanguageModel) -> list[Read]:
     reads: list[Read] = []
     for start, ids, rows, order, drawn in model.runner.notes:
         reads += [Read(start, ids, rows, (order, 0))] if ids else []
-        reads += [Read(start + len(ids) + place, [token], 1, (order, place + 1)) for place, token in enumerate(drawn)]
+        reads += [
+            Read(start + len(ids) + place, [token], 1, (order, place + 1))
+            for place, token in enumerate(drawn)
+        ]
     model.runner.notes.clear()
     return reads
 
@@ -178,10 +201,13 @@ def unwatched_cache(model: LanguageModel) -> KVCache:
 
 @torch.inference_mode()
 def bare(device: torch.device, *made: tuple[KVCache, Sequence[Read]]) -> float:
-    """Seconds of these passes alone, in the order in which they were made, each waited for. What a cache lacks before a pass is read
-    first, untimed, and what only reads a prompt takes no time here: it is no part of a round."""
+    """Seconds of these passes alone, in the order in which they were made, each waited for. What a cache
+    lacks before a pass is read first, untimed, and what only reads a prompt takes no time here: it is no part
+    of a round."""
     seconds = 0.0
-    for read, cache in sorted(((read, cache) for cache, reads in made for read in reads), key=lambda one: one[0].order):
+    for read, cache in sorted(
+        ((read, cache) for cache, reads in made for read in reads), key=lambda one: one[0].order
+    ):
         cache.trim(read.start)
         if cache.length < read.start:
             cache.forward([0] * (read.start - cache.length), 0)
@@ -195,8 +221,8 @@ def bare(device: torch.device, *made: tuple[KVCache, Sequence[Read]]) -> float:
 
 @contextmanager
 def waiting_clock(pair: Pair) -> Iterator[None]:
-    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows rounds down by a
-    little, so speeds are not measured within."""
+    """Have the pair's clock wait for its device, so that each stage of a round is told its own time. It slows
+    rounds down by a little, so speeds are not measured within."""
 
     def clock() -> float:
         synchronise(pair.target.device)

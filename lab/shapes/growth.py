@@ -40,9 +40,9 @@ QUICK = Sizes((16, 32), (8, 16), (600, 1_000), (0, 50), answer=12, repeats=1)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Milliseconds of a round at one size: the median with the 10th and the 90th of a hundred, and medians of its parts. host: what is
-    neither the drafter's nor the target's stage, the pair's own work between two rounds included. The first round of an answer, which
-    reads the drafter's prompt, does not count."""
+    """Milliseconds of a round at one size: the median with the 10th and the 90th of a hundred, and medians of
+    its parts. host: what is neither the drafter's nor the target's stage, the pair's own work between two
+    rounds included. The first round of an answer, which reads the drafter's prompt, does not count."""
 
     question: str
     size: int
@@ -56,14 +56,17 @@ class Point:
     host_ms: float | None
 
 
-Timed = tuple[float, float, float, float]  # milliseconds from one round to the next: all, its draft, the target's pass, the others
+# milliseconds from one round to the next: all, its draft, the target's pass, the others
+Timed = tuple[float, float, float, float]
 
 
 def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
-    """Measure, and yield each point, and how far it is. `growth.csv` has each point at once, `growth.html` the plots at the end.
+    """Measure, and yield each point, and how far it is. `growth.csv` has each point at once, `growth.html`
+    the plots at the end.
 
-    Prompts and answers are tried on the settings' pair, as long as its window allows, the others on invented pairs. All answers are
-    scripted, so that as many drafted tokens are accepted at any size. ModelError or ValueError before anything is measured.
+    Prompts and answers are tried on the settings' pair, as long as its window allows, the others on invented
+    pairs. All answers are scripted, so that as many drafted tokens are accepted at any size. ModelError or
+    ValueError before anything is measured.
     """
     check_writable(out / "growth.csv")
     pair = build_measured_pair(settings.target, settings.drafter, settings)
@@ -81,7 +84,9 @@ def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
 
 def _points(pair: Pair, sizes: Sizes, prompts: Sequence[int], answers: Sequence[int]) -> Iterator[Point]:
     made, ids = one_word(pair)
-    yield from _question("prompt", {size: (made, _prompt(ids, size), sizes.answer) for size in prompts}, sizes)
+    yield from _question(
+        "prompt", {size: (made, _prompt(ids, size), sizes.answer) for size in prompts}, sizes
+    )
     yield from _question("answer", {size: (made, _prompt(ids, PROMPT), size) for size in answers}, sizes)
     for size in sizes.vocabularies:  # one at a time: the largest take memory
         made, ids = one_word(invented(size, min(DRAFTER, size // 2)))
@@ -91,7 +96,9 @@ def _points(pair: Pair, sizes: Sizes, prompts: Sequence[int], answers: Sequence[
     made = compounds_only(invented(tokens + largest + 1, tokens, width=32, cache_size=largest))
     for size in sizes.ngrams:
         fill(made, size)
-        yield from _question("ngrams", {size: (made, _prompt(range(256, 300), PROMPT), sizes.answer)}, sizes, (METHOD,))
+        yield from _question(
+            "ngrams", {size: (made, _prompt(range(256, 300), PROMPT), sizes.answer)}, sizes, (METHOD,)
+        )
 
 
 def _prompt(ids: Sequence[int], size: int) -> list[int]:
@@ -101,13 +108,17 @@ def _prompt(ids: Sequence[int], size: int) -> list[int]:
 Try = tuple[Pair, Sequence[int], int]  # (pair, prompt, longest answer)
 
 
-def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Sequence[str] = (BASELINE, METHOD)) -> Iterator[Point]:
+def _question(
+    question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Sequence[str] = (BASELINE, METHOD)
+) -> Iterator[Point]:
     """Every size and method, one after another, several times over, after a warm-up."""
     found: dict[tuple[int, str], list[Timed]] = {(size, method): [] for size in tries for method in methods}
     for repeat in range(sizes.repeats + 1):
         for (size, method), timed in found.items():
             pair, prompt, answer = tries[size]
-            rounds = _answer(pair, prompt, answer if repeat else min(answer, PROMPT), method, sizes.draft_length)
+            rounds = _answer(
+                pair, prompt, answer if repeat else min(answer, PROMPT), method, sizes.draft_length
+            )
             timed += rounds if repeat else []
     for (size, method), timed in found.items():
         whole, draft, verify, host = (Percentiles.of(one[place] for one in timed) for place in range(4))
@@ -117,11 +128,17 @@ def _question(question: str, tries: Mapping[int, Try], sizes: Sizes, methods: Se
 
 def _answer(pair: Pair, prompt: Sequence[int], count: int, method: str, draft_length: int) -> list[Timed]:
     timed: list[Timed] = []
-    stream = pair.stream(prompt, method=method, max_new_tokens=count, draft_length=draft_length, learn=False, reuse=False)
+    stream = pair.stream(
+        prompt, method=method, max_new_tokens=count, draft_length=draft_length, learn=False, reuse=False
+    )
     began = perf_counter()
     for done in stream:
         ended = perf_counter()
-        whole, draft, verify = 1e3 * (ended - began), 1e3 * done.seconds["draft"], 1e3 * done.seconds["verify"]
+        whole, draft, verify = (
+            1e3 * (ended - began),
+            1e3 * done.seconds["draft"],
+            1e3 * done.seconds["verify"],
+        )
         timed.append((whole, draft, verify, whole - draft - verify))
         began = ended
     return timed[1:]
@@ -139,10 +156,20 @@ def plot(points: Sequence[Point], path: Path) -> None:
         for method, mine in _by_method(points, question).items():
             xs = [point.size for point in mine]
             series.append(charts.Series(f"{method}: round", xs, [point.round_ms for point in mine]))
-            parts = {"draft": [p.draft_ms for p in mine], "target's pass": [p.verify_ms for p in mine], "host": [p.host_ms for p in mine]}
-            series += [charts.Series(f"{method}: {name}", xs, values, dashed=True) for name, values in parts.items() if any(values)]
+            parts = {
+                "draft": [p.draft_ms for p in mine],
+                "target's pass": [p.verify_ms for p in mine],
+                "host": [p.host_ms for p in mine],
+            }
+            series += [
+                charts.Series(f"{method}: {name}", xs, values, dashed=True)
+                for name, values in parts.items()
+                if any(values)
+            ]
         if series:
-            figures[f"Milliseconds per round over the {title}"] = charts.lines(series, xtitle=title, ytitle="ms per round", base=0.0)
+            figures[f"Milliseconds per round over the {title}"] = charts.lines(
+                series, xtitle=title, ytitle="ms per round", base=0.0
+            )
     layout.page(path, figures)
 
 

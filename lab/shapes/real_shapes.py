@@ -1,4 +1,5 @@
-"""Pairs of real shapes with random weights, made where they run: what they cost is real, what they say is scripted."""
+"""Pairs of real shapes with random weights, made where they run: what they cost is real, what they say is
+scripted."""
 
 from __future__ import annotations
 
@@ -19,18 +20,29 @@ from omnidemo.models.transformers_runner import TransformersRunner
 from omnidemo.pair.pair import Pair
 
 Kind = Literal["fast", "general"]
-KINDS: tuple[Kind, ...] = ("fast", "general")  # the runner that a loaded model of the shape gets, and `transformers`' own modules
+# the runner that a loaded model of the shape gets, and `transformers`' own modules
+KINDS: tuple[Kind, ...] = ("fast", "general")
 
 
 Form = LlamaConfig | Qwen2Config
 
 
 def _form(
-    kind: type[Form], layers: int, hidden: int, inner: int, heads: int, groups: int, vocabulary: int, tied: bool, window: int
+    kind: type[Form],
+    layers: int,
+    hidden: int,
+    inner: int,
+    heads: int,
+    groups: int,
+    vocabulary: int,
+    tied: bool,
+    window: int,
 ) -> Form:
     return kind(
-        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads, num_key_value_heads=groups,
-        vocab_size=vocabulary, tie_word_embeddings=tied, max_position_embeddings=window, bos_token_id=None, eos_token_id=None,
+        num_hidden_layers=layers, hidden_size=hidden, intermediate_size=inner, num_attention_heads=heads,
+        num_key_value_heads=groups,
+        vocab_size=vocabulary, tie_word_embeddings=tied, max_position_embeddings=window, bos_token_id=None,
+        eos_token_id=None,
     )  # fmt: skip
 
 
@@ -55,7 +67,8 @@ def form(name: str) -> Form:
 
 
 def random_weights(name: str, device: torch.device | str, dtype: torch.dtype, seed: int = 0) -> Any:
-    """A model of the shape with the weights that `transformers` starts a training from, made on the device in its dtype."""
+    """A model of the shape with the weights that `transformers` starts a training from, made on the device in
+    its dtype."""
     torch.manual_seed(seed)
     auto: Any = AutoModelForCausalLM
     with torch.inference_mode(False), torch.device(device):
@@ -69,7 +82,8 @@ def parameters(name: str) -> int:
 
 def check_memory(names: list[str], device: torch.device, dtype: torch.dtype) -> None:
     """ModelError where models of these shapes do not fit the device together."""
-    need = sum(map(parameters, names)) * dtype.itemsize * model_files.MARGIN  # copies are made only where memory allows
+    # copies are made only where memory allows
+    need = sum(map(parameters, names)) * dtype.itemsize * model_files.MARGIN
     model_files.check_memory(" with ".join(names), need, model_files.free_memory(str(device)), str(device))
 
 
@@ -83,19 +97,23 @@ class Made:
 
 
 def make(name: str, device: torch.device, dtype: torch.dtype, seed: int = 0) -> Made:
-    """Build the model of a shape, with weights that bfloat16 holds, as most published ones are. ValueError for an unknown one; memory is
-    `check_memory`'s business."""
+    """Build the model of a shape, with weights that bfloat16 holds, as most published ones are. ValueError
+    for an unknown one; memory is `check_memory`'s business."""
     module = random_weights(name, device, dtype, seed)
-    # The general runner comes second: `FusedLlama` makes the module's weights views of its own, so that both use the same memory.
+    # The general runner comes second: `FusedLlama` makes the module's weights views of its own, so that both
+    # use the same memory.
     fast = FusedLlama(module)
     fast.compact(True, rounding=True)
     runners: dict[Kind, Runner] = {"fast": fast, "general": TransformersRunner(module)}
-    return Made(name, runners, {kind: Shape.counted(runner, module.config) for kind, runner in runners.items()})
+    return Made(
+        name, runners, {kind: Shape.counted(runner, module.config) for kind, runner in runners.items()}
+    )
 
 
 def scripted_pairs(target: Made, drafter: Made, cache_size: int) -> tuple[dict[Kind, Pair], list[int]]:
-    """A watched pair for each kind of runner, and ids to make prompts of. The target writes one word again and again, and the drafter
-    is wrong at every ninth position (`scripted.one_word`); the n-gram cache is full of compounds."""
+    """A watched pair for each kind of runner, and ids to make prompts of. The target writes one word again
+    and again, and the drafter is wrong at every ninth position (`scripted.one_word`); the n-gram cache is
+    full of compounds."""
     words = vocabularies(target.runners["fast"].rows, drafter.runners["fast"].rows)
     compounds = max(0, len(words[0]) - len(words[1]))
     pairs: dict[Kind, Pair] = {}

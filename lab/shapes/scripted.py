@@ -1,4 +1,5 @@
-"""Pairs whose passes cost what they cost and whose words are scripted: the time of a round then depends on nothing that was learned."""
+"""Pairs whose passes cost what they cost and whose words are scripted: the time of a round then depends on
+nothing that was learned."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from omnidemo.pair.pair import Pair
 from omnidemo.vocab.vocabulary import Vocabulary
 
 SURE = 1e4  # added to the scripted token's logit: the others' probabilities vanish
-WRONG = 9  # the drafter is wrong at every ninth position: of four drafted tokens a round, seven in eight are accepted
+# the drafter is wrong at every ninth position: of four drafted tokens a round, seven in eight are accepted
+WRONG = 9
 Script = Callable[[int, int], int]  # (id read last, position of the next one) → the next id
 
 
@@ -43,7 +45,9 @@ def scripted(pair: Pair, target: Script, drafter: Script, cache_size: int = 0) -
     """The pair's models, saying other things. An n-gram cache of its own."""
 
     def say(model: LanguageModel, script: Script) -> LanguageModel:
-        return replace(model, runner=WrappedRunner(model.runner, lambda inner: ScriptedCache(inner.new_cache(), script)))
+        return replace(
+            model, runner=WrappedRunner(model.runner, lambda inner: ScriptedCache(inner.new_cache(), script))
+        )
 
     large, small = say(pair.target, target), say(pair.drafter, drafter)
     made = Pair(large, small, cache_size=cache_size)
@@ -56,18 +60,26 @@ def one_word(pair: Pair) -> tuple[Pair, list[int]]:
     shared = [int(one) for one in pair.map.mapped_targets if pair.target.vocabulary.writes(int(one))]
     word, other = shared[-1], shared[-2]
     mine, wrong = pair.map.drafters[word], pair.map.drafters[other]
-    made = scripted(pair, lambda last, position: word, lambda last, position: wrong if position % WRONG == 0 else mine)
+    made = scripted(
+        pair, lambda last, position: word, lambda last, position: wrong if position % WRONG == 0 else mine
+    )
     return made, shared
 
 
-# vocabularies of any size -----------------------------------------------------------------------------------------------------
+# vocabularies of any size
+# -----------------------------------------------------------------------------------------------------
 
 
 def vocabularies(target_tokens: int, drafter_tokens: int) -> tuple[Vocabulary, Vocabulary]:
-    """(the target's, the drafter's): both have the bytes and words, and what is left of the larger one are compounds of two words."""
+    """(the target's, the drafter's): both have the bytes and words, and what is left of the larger one are
+    compounds of two words."""
     singles = [bytes([byte]) for byte in range(256)]
     words = [f" {number:x}".encode() for number in range(min(target_tokens, drafter_tokens) - len(singles))]
-    pairs = (first + words[(place + step) % len(words)] for step in range(1, len(words)) for place, first in enumerate(words))
+    pairs = (
+        first + words[(place + step) % len(words)]
+        for step in range(1, len(words))
+        for place, first in enumerate(words)
+    )
     whole = [*singles, *words, *islice(pairs, abs(target_tokens - drafter_tokens))]
     return _vocabulary(whole[:target_tokens]), _vocabulary(whole[:drafter_tokens])
 
@@ -80,25 +92,33 @@ def _vocabulary(tokens: list[bytes]) -> Vocabulary:
 def language_model(name: str, runner: Runner, vocabulary: Vocabulary) -> LanguageModel:
     """A model that was never saved, as if it had been loaded."""
     return LanguageModel(
-        name=name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.max_positions, parameters=runner.parameters,
-        memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype, folder=Path(), chat=False,
+        name=name, tokenizer=None, vocabulary=vocabulary, runner=runner, context=runner.max_positions,
+        parameters=runner.parameters,
+        memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype,
+        folder=Path(), chat=False,
     )  # fmt: skip
 
 
 def invented(target_tokens: int, drafter_tokens: int, *, width: int = 64, cache_size: int = 0) -> Pair:
     """A pair of small random models over invented vocabularies."""
-    sizes = ({"hidden_size": width, "num_hidden_layers": 4}, {"hidden_size": max(16, width // 2), "num_hidden_layers": 1})
+    sizes = (
+        {"hidden_size": width, "num_hidden_layers": 4},
+        {"hidden_size": max(16, width // 2), "num_hidden_layers": 1},
+    )
     models = []
     for place, words in enumerate(vocabularies(target_tokens, drafter_tokens)):
         shape = {**sizes[place], "max_position_embeddings": 2048, "tie_word_embeddings": True}
         with torch.inference_mode(False):
-            made = random_model("llama", len(words), place, noise=0.02, intermediate_size=width * (2 - place), **shape)
+            made = random_model(
+                "llama", len(words), place, noise=0.02, intermediate_size=width * (2 - place), **shape
+            )
         models.append(language_model("invented", FusedLlama(made.requires_grad_(False)), words))
     return Pair(*models, cache_size=cache_size)
 
 
 def compounds_only(pair: Pair) -> Pair:
-    """An invented pair that writes one compound again and again, which the drafter has to merge from two words."""
+    """An invented pair that writes one compound again and again, which the drafter has to merge from two
+    words."""
     word = len(pair.drafter.vocabulary)  # the first compound
     first, second = pair.map.ngram(word) or (0, 0)
 

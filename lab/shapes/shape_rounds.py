@@ -1,4 +1,5 @@
-"""Rounds of pairs of real shapes, timed: where their time goes, what single passes cost, and what is left over."""
+"""Rounds of pairs of real shapes, timed: where their time goes, what single passes cost, and what is left
+over."""
 
 from __future__ import annotations
 
@@ -16,7 +17,18 @@ from lab.races.floor import floor
 from lab.races.machine import Probe, facts, synchronise
 from lab.races.watch import Read, bare, take_reads, unwatched_cache, waiting_clock
 from lab.shapes import shape_report
-from lab.shapes.real_shapes import DRAFTER, KINDS, TARGETS, Kind, Made, check_memory, form, make, parameters, scripted_pairs
+from lab.shapes.real_shapes import (
+    DRAFTER,
+    KINDS,
+    TARGETS,
+    Kind,
+    Made,
+    check_memory,
+    form,
+    make,
+    parameters,
+    scripted_pairs,
+)
 from lab.shapes.shape_report import Row
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses
@@ -27,14 +39,15 @@ from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 
-LARGEST = 1 << 30  # bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit
+# bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit
+LARGEST = 1 << 30
 NGRAMS = 20_000  # in the cache, as many as the app keeps
 
 
 @dataclass(frozen=True, slots=True)
 class ShapesRequest:
-    """What `run` does. rounds: timed ones of each answer; repeats: answers of each kind, after one that warms up. threads: of a CPU,
-    0 picks by the target's size."""
+    """What `run` does. rounds: timed ones of each answer; repeats: answers of each kind, after one that warms
+    up. threads: of a CPU, 0 picks by the target's size."""
 
     out: Path
     shapes: Sequence[str] = TARGETS
@@ -50,12 +63,14 @@ class ShapesRequest:
 
     @property
     def prompt_tokens(self) -> int:
-        """As many as an answer has at most, so that the conversation goes on from the prompt of the one before."""
+        """As many as an answer has at most, so that the conversation goes on from the prompt of the one
+        before."""
         return (self.rounds + 2) * (max(self.draft_lengths) + 2)
 
 
 def run(order: ShapesRequest) -> Iterator[Row | Stage]:
-    """Measure, and yield each row, and how far it is; `shapes.csv` has it by then, `shapes.md` follows after each shape.
+    """Measure, and yield each row, and how far it is; `shapes.csv` has it by then, `shapes.md` follows after
+    each shape.
 
     ValueError or ModelError, before anything is measured, for what cannot be.
     """
@@ -66,8 +81,16 @@ def run(order: ShapesRequest) -> Iterator[Row | Stage]:
 
 def _measure(order: ShapesRequest, device: torch.device, dtype: torch.dtype) -> Iterator[Row]:
     """The rows, shape by shape, and the report after each."""
-    about = {"command": order.command} | facts(device) | {"dtype": str(dtype).removeprefix("torch."), "drafter": order.drafter}
-    about |= {"temperature": order.temperature, "prompt": f"{order.prompt_tokens} tokens", "rounds": f"{order.rounds} of each answer"}
+    about = (
+        {"command": order.command}
+        | facts(device)
+        | {"dtype": str(dtype).removeprefix("torch."), "drafter": order.drafter}
+    )
+    about |= {
+        "temperature": order.temperature,
+        "prompt": f"{order.prompt_tokens} tokens",
+        "rounds": f"{order.rounds} of each answer",
+    }
     rows: list[Row] = []
     probe = Probe(device, dtype, LARGEST)
     if device.type == "cpu":
@@ -88,14 +111,26 @@ def _measure(order: ShapesRequest, device: torch.device, dtype: torch.dtype) -> 
 
 
 def check(order: ShapesRequest) -> tuple[torch.device, torch.dtype]:
-    """Device and dtype of an order that can be measured; ValueError or ModelError, one sentence, for another."""
+    """Device and dtype of an order that can be measured; ValueError or ModelError, one sentence, for
+    another."""
     if not order.shapes or not order.draft_lengths:
         raise ValueError("give at least one shape and one draft length")
-    if not all(1 <= length <= 32 for length in order.draft_lengths) or order.rounds < 2 or order.repeats < 1 or order.temperature < 0:
-        raise ValueError("draft lengths lie between 1 and 32, rounds are at least 2, repeats at least 1 and the temperature 0 or more")
+    if (
+        not all(1 <= length <= 32 for length in order.draft_lengths)
+        or order.rounds < 2
+        or order.repeats < 1
+        or order.temperature < 0
+    ):
+        raise ValueError(
+            "draft lengths lie between 1 and 32, rounds are at least 2, repeats at least 1 and the"
+            " temperature 0 or more"
+        )
     window = min(form(name).max_position_embeddings for name in (*order.shapes, order.drafter))
     if 2 * order.prompt_tokens > window:
-        raise ValueError(f"a prompt and an answer of {order.prompt_tokens} tokens each exceed a window of {window}; give fewer --rounds")
+        raise ValueError(
+            f"a prompt and an answer of {order.prompt_tokens} tokens each exceed a window of {window}; give"
+            " fewer --rounds"
+        )
     place, spread = pick_device(order.device)
     if spread is not None:
         raise ValueError("each pair is timed on one device; give --device cpu, cuda:0 or another single one")
@@ -108,7 +143,8 @@ def check(order: ShapesRequest) -> tuple[torch.device, torch.dtype]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """Rounds of one answer, seconds from the first to the last, and what the target and the drafter read in them."""
+    """Rounds of one answer, seconds from the first to the last, and what the target and the drafter read in
+    them."""
 
     rounds: list[Round]
     seconds: float
@@ -123,11 +159,17 @@ class _Stand:
         self.device = probe.device
         self.pairs, ids = scripted_pairs(target, drafter, NGRAMS)
         self.prompt = [ids[place % len(ids)] for place in range(order.prompt_tokens)]
-        self.bare = {kind: (unwatched_cache(pair.target), unwatched_cache(pair.drafter)) for kind, pair in self.pairs.items()}
-        self.plain = {kind: (target.runners[kind].new_cache(), drafter.runners[kind].new_cache()) for kind in KINDS}
+        self.bare = {
+            kind: (unwatched_cache(pair.target), unwatched_cache(pair.drafter))
+            for kind, pair in self.pairs.items()
+        }
+        self.plain = {
+            kind: (target.runners[kind].new_cache(), drafter.runners[kind].new_cache()) for kind in KINDS
+        }
 
     def rows(self) -> Iterator[Row]:
-        """Every draft length by both kinds alternately, several times over; the first time, which warms up, is not counted."""
+        """Every draft length by both kinds alternately, several times over; the first time, which warms up,
+        is not counted."""
         for repeat in range(self.order.repeats + 1):
             for length in self.order.draft_lengths:
                 for kind in KINDS if repeat % 2 else KINDS[::-1]:
@@ -142,7 +184,10 @@ class _Stand:
         if self.device.type != "cpu":  # the same again, each stage waited for
             with waiting_clock(pair):
                 split = self._answer(pair, length)
-        stages = {f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds) for name in ("draft", "verify", "settle")}
+        stages = {
+            f"{name}_ms": 1e3 * fmean(one.seconds[name] for one in split.rounds)
+            for name in ("draft", "verify", "settle")
+        }
         round_ms = 1e3 * timed.seconds / count
         bare_ms = 1e3 / count * bare(self.device, *zip(self.bare[kind], timed.reads, strict=True))
         costs = (self.target.costs[kind], self.drafter.costs[kind])
@@ -162,7 +207,8 @@ class _Stand:
             rounds=count,
             tokens_per_round=fmean(len(one.tokens) for one in timed.rounds),
             drafter_passes=len(timed.reads[1]) / count,
-            scripted_acceptance=sum(one.accepted for one in timed.rounds) / max(1, sum(one.proposed for one in timed.rounds)),
+            scripted_acceptance=sum(one.accepted for one in timed.rounds)
+            / max(1, sum(one.proposed for one in timed.rounds)),
             round_ms=round_ms,
             **stages,
             other_ms=1e3 * split.seconds / count - sum(stages.values()),
@@ -177,10 +223,16 @@ class _Stand:
         )
 
     def _answer(self, pair: Pair, length: int) -> _Answer:
-        """Go on with the conversation from the prompt on. Its first round, which may have to read, does not count."""
+        """Go on with the conversation from the prompt on. Its first round, which may have to read, does not
+        count."""
         order, models = self.order, (pair.target, pair.drafter)
         stream = pair.stream(
-            self.prompt, max_new_tokens=order.prompt_tokens, temperature=order.temperature, draft_length=length, seed=0, learn=False
+            self.prompt,
+            max_new_tokens=order.prompt_tokens,
+            temperature=order.temperature,
+            draft_length=length,
+            seed=0,
+            learn=False,
         )
         next(stream)
         for model in models:
@@ -194,7 +246,8 @@ class _Stand:
         return _Answer(rounds, seconds, (take_reads(models[0]), take_reads(models[1])))
 
     def _passes(self, kind: Kind, tokens: int) -> tuple[float, float, float]:
-        """Milliseconds behind the prompt, medians: the target reads one token, it reads `tokens`, the drafter reads one."""
+        """Milliseconds behind the prompt, medians: the target reads one token, it reads `tokens`, the drafter
+        reads one."""
         target, drafter = self.plain[kind]
         start = len(self.prompt)
         times: tuple[list[float], list[float], list[float]] = ([], [], [])

@@ -33,10 +33,18 @@ def guesses_of(readings: Sequence[Reading], number: int) -> list[Guesses]:
 
 def tokens_a_round(found: Sequence[Guesses], length: int) -> float:
     """The mean accepted length, with the token that the target writes itself."""
-    return sum(len(one.right) for one in found) / sum(count_rounds(one.right.tolist(), length) for one in found)
+    return sum(len(one.right) for one in found) / sum(
+        count_rounds(one.right.tolist(), length) for one in found
+    )
 
 
-def early_exit(readings: Sequence[Reading], exits: Sequence[int], parts: Parts, rows: Mapping[int, float], ends: Sequence[int]) -> Outcome:
+def early_exit(
+    readings: Sequence[Reading],
+    exits: Sequence[int],
+    parts: Parts,
+    rows: Mapping[int, float],
+    ends: Sequence[int],
+) -> Outcome:
     """A draft of n guesses costs n steps of the exit and a pass of n + 1 rows; where what the first layers
     made of the guesses is kept, that pass has one row in them."""
     lines, best, most = list[list[str]](), (0.0, 0), 0.0
@@ -45,7 +53,10 @@ def early_exit(readings: Sequence[Reading], exits: Sequence[int], parts: Parts, 
         share = first + parts.head / parts.whole
         prices = Prices(rows, share * Prices(rows, 0.0).of_rows(1)[1])
         ms, means = prices.of_rows(LENGTHS[-1] + 1), [tokens_a_round(found, length) for length in LENGTHS]
-        again = [mean * ms[1] / (length * prices.step + ms[length + 1]) for length, mean in zip(LENGTHS, means, strict=True)]
+        again = [
+            mean * ms[1] / (length * prices.step + ms[length + 1])
+            for length, mean in zip(LENGTHS, means, strict=True)
+        ]
         kept = [
             mean * ms[1] / (length * prices.step + first * ms[1] + (1 - first) * ms[length + 1])
             for length, mean in zip(LENGTHS, means, strict=True)
@@ -58,13 +69,14 @@ def early_exit(readings: Sequence[Reading], exits: Sequence[int], parts: Parts, 
             str(LENGTHS[int(np.argmax(again))]), f"{max(again):.2f}", f"{max(kept):.2f}", f"{chosen:.2f}",
         ])  # fmt: skip
     columns = [
-        "layers", "right", *(f"tokens a round, n = {one}" for one in LENGTHS), "step ÷ pass", "best n", "× plain",
+        "layers", "right", *(f"tokens a round, n = {one}" for one in LENGTHS), "step ÷ pass", "best n",
+        "× plain",
         "× plain, first layers kept", "× plain, lengths by the policy",
     ]  # fmt: skip
     brings = "brings nothing here" if max(best[0], most) < LEAST else "could bring something"
     says = (
-        f"Early exit {brings}: always drafting it makes at most {best[0]:.2f} × plain decoding, with the first {best[1]} of "
-        f"{len(parts.layers)} layers, and where the policy may leave it {most:.2f} ×."
+        f"Early exit {brings}: always drafting it makes at most {best[0]:.2f} × plain decoding, with the"
+        f" first {best[1]} of {len(parts.layers)} layers, and where the policy may leave it {most:.2f} ×."
     )
     return Outcome("early-exit", "Early exit", columns, lines, says)
 

@@ -1,4 +1,5 @@
-"""Which source drafts: drafter, copied text or nothing, chosen anew for each block of tokens by how all of them would have done."""
+"""Which source drafts: drafter, copied text or nothing, chosen anew for each block of tokens by how all of
+them would have done."""
 
 from __future__ import annotations
 
@@ -59,8 +60,11 @@ class Ledger(Sums):
         self.each += [other.milliseconds / other.tokens] * other.tokens
 
 
-def chosen_lengths(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], way: str) -> NDArray[np.float64]:
-    """ms of each token where rounds propose what is expected to save time, in one of the ways of `Simulation`."""
+def chosen_lengths(
+    stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], way: str
+) -> NDArray[np.float64]:
+    """ms of each token where rounds propose what is expected to save time, in one of the ways of
+    `Simulation`."""
     ledger = Ledger()
     simulation = Simulation(prices, way, ledger)
     for guesses in stream:
@@ -68,8 +72,11 @@ def chosen_lengths(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int
     return np.array(ledger.each)
 
 
-def fixed_lengths(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], arm: str, length: int) -> NDArray[np.float64]:
-    """ms of each token where every round proposes: `length` guesses of the drafter, or as many ids as can be copied."""
+def fixed_lengths(
+    stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], arm: str, length: int
+) -> NDArray[np.float64]:
+    """ms of each token where every round proposes: `length` guesses of the drafter, or as many ids as can be
+    copied."""
     rows, ledger = prices.of_rows(max(length, LONGEST_COPY) + 1), Ledger()
     for guesses in stream:
         ids, at = guesses.answer.ids, 0
@@ -80,7 +87,10 @@ def fixed_lengths(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int]
                 proposed, right = length, guesses.right[at : at + length].tolist()
                 spent = prices.step * float(np.maximum(1, guesses.lengths[at : at + length]).sum())
             elif arm == "copied text" and (draft := copies[at]) is not None:
-                proposed, right = len(draft.ids), [one == token for one, token in zip(draft.ids, ids[at:], strict=False)]
+                proposed, right = (
+                    len(draft.ids),
+                    [one == token for one, token in zip(draft.ids, ids[at:], strict=False)],
+                )
             kept = min((right.index(False) if False in right else len(right)) + 1, len(ids) - at)
             ledger.add(Sums(kept, 1, rows[proposed + 1] + spent))
             at += kept
@@ -99,9 +109,15 @@ def copied(guesses: Guesses, ends: Sequence[int]) -> list[CopiedDraft | None]:
     return found
 
 
-def hedged(blocks: NDArray[np.float64], tokens: NDArray[np.int64], plain: float, watch: NDArray[np.float64], decay: float) -> float:
-    """Expected ms of a learner that draws the source of each block by its weights. `blocks` [arms, blocks]: ms of each; `watch` [arms]: ms
-    a token for reading along with a source that was not drawn."""
+def hedged(
+    blocks: NDArray[np.float64],
+    tokens: NDArray[np.int64],
+    plain: float,
+    watch: NDArray[np.float64],
+    decay: float,
+) -> float:
+    """Expected ms of a learner that draws the source of each block by its weights. `blocks` [arms, blocks]:
+    ms of each; `watch` [arms]: ms a token for reading along with a source that was not drawn."""
     learner, spent = NormalHedge(len(blocks), decay), 0.0
     for costs, count in zip(blocks.T, tokens, strict=True):
         weights = learner.weights
@@ -118,7 +134,9 @@ def in_turns(found: Sequence[Guesses]) -> list[Guesses]:
     return [one for some in zip_longest(*sets.values()) for one in some if one is not None]
 
 
-def speeds(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], length: int, watch: float) -> dict[str, float]:
+def speeds(
+    stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], length: int, watch: float
+) -> dict[str, float]:
     """× plain decoding of each source and each way to choose among them."""
     plain = prices.of_rows(1)[1]
     today = chosen_lengths(stream, prices, ends, "both")
@@ -134,29 +152,59 @@ def speeds(stream: Sequence[Guesses], prices: Prices, ends: Sequence[int], lengt
             else:
                 each.append(chosen_lengths(stream, prices, ends, CHOSEN[arm]))
         blocks = np.add.reduceat(np.array(each), starts, axis=1)
-        found |= {f"{arm}, {manner}" if CHOSEN[arm] else arm: everything / float(one.sum()) for arm, one in zip(FIXED, each, strict=True)}
+        found |= {
+            f"{arm}, {manner}" if CHOSEN[arm] else arm: everything / float(one.sum())
+            for arm, one in zip(FIXED, each, strict=True)
+        }
         for decay in DECAYS:
-            found[f"NormalHedge, decay {decay}, {manner}"] = everything / hedged(blocks, tokens, plain, reading, decay)
+            found[f"NormalHedge, decay {decay}, {manner}"] = everything / hedged(
+                blocks, tokens, plain, reading, decay
+            )
         found[f"best source in hindsight, {manner}"] = everything / float(blocks.sum(1).min())
         found[f"best source of each block, {manner}"] = everything / float(blocks.min(0).sum())
     found["today's policy, which chooses each round"] = everything / float(today.sum())
     return found
 
 
-def hedging(found: Sequence[Guesses], prices: Prices, ends: Sequence[int], length: int, watch: float) -> Outcome:
-    """`length`: guesses of the drafter where it always drafts. `watch`: ms a token for reading along with a drafter that was not drawn."""
+def hedging(
+    found: Sequence[Guesses], prices: Prices, ends: Sequence[int], length: int, watch: float
+) -> Outcome:
+    """`length`: guesses of the drafter where it always drafts. `watch`: ms a token for reading along with a
+    drafter that was not drawn."""
     streams = dict(zip(ORDERS, (found, in_turns(found)), strict=True))
     every = {order: speeds(stream, prices, ends, length, watch) for order, stream in streams.items()}
     tokens = sum(len(one.right) for one in found)
-    firsts = [draft.ids[0] == token for one in found for draft, token in zip(copied(one, ends), one.answer.ids, strict=True) if draft]
-    right = {"copied text": sum(firsts) / tokens, "drafter": sum(int(one.right.sum()) for one in found) / tokens}
+    firsts = [
+        draft.ids[0] == token
+        for one in found
+        for draft, token in zip(copied(one, ends), one.answer.ids, strict=True)
+        if draft
+    ]
+    right = {
+        "copied text": sum(firsts) / tokens,
+        "drafter": sum(int(one.right.sum()) for one in found) / tokens,
+    }
     names, lines = list(every[ORDERS[0]]), list[list[str]]()
     for name in names:
         arm = name.split(",")[0]
-        lines.append([name, f"{right[arm]:.3f}" if arm in right else "", *(f"{every[order][name]:.2f}" for order in ORDERS)])
+        lines.append(
+            [
+                name,
+                f"{right[arm]:.3f}" if arm in right else "",
+                *(f"{every[order][name]:.2f}" for order in ORDERS),
+            ]
+        )
     learned = [name for name in names if name.startswith("NormalHedge")]
     gain = {order: max(every[order][name] for name in learned) / every[order][names[-1]] for order in ORDERS}
-    said = "beside today's policy the best learner makes " + ", ".join(f"{one:.2f} × ({order})" for order, one in gain.items())
+    said = "beside today's policy the best learner makes " + ", ".join(
+        f"{one:.2f} × ({order})" for order, one in gain.items()
+    )
     brings = "brings nothing here" if max(gain.values()) < LEAST else "could bring something"
     says = f"Choosing a source for each block {brings}: {said}."
-    return Outcome("arms", "Which source drafts", ["source", "right", *(f"× plain, {order}" for order in ORDERS)], lines, says)
+    return Outcome(
+        "arms",
+        "Which source drafts",
+        ["source", "right", *(f"× plain, {order}" for order in ORDERS)],
+        lines,
+        says,
+    )

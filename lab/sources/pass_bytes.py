@@ -36,5 +36,8 @@ def sizes_in_memory(model: Any) -> dict[str, int]:
 
 
 def parts_of(sizes: Mapping[str, int], layers: int) -> Parts:
-    each = [sum(size for name, size in sizes.items() if name.startswith(f"model.layers.{number}.")) for number in range(layers)]
+    each = [
+        sum(size for name, size in sizes.items() if name.startswith(f"model.layers.{number}."))
+        for number in range(layers)
+    ]
     return Parts(each, sizes.get(HEAD, sizes[EMBEDDING]))

@@ -1,6 +1,8 @@
-"""A client of the app over HTTP, standard library only, and the process that does what many of them do: `python -m … client`.
+"""A client of the app over HTTP, standard library only, and the process that does what many of them do:
+`python -m … client`.
 
-What it was told is written into a ledger of its own, a line each, before it goes on: the server is held against that, not against itself.
+What it was told is written into a ledger of its own, a line each, before it goes on: the server is held
+against that, not against itself.
 """
 
 from __future__ import annotations
@@ -25,8 +27,10 @@ from omnidemo.models.names import catalogued_drafter
 
 # What no visitor should ever read: an error as the language or a library words it.
 RAW = re.compile(
-    r"Traceback|NoneType|object has no attribute|not supported between|cannot convert float|local variable|unhashable|codec can't|"
-    r"Internal Server Error|Original error|Something went wrong inside|positional argument|list index|is not JSON serializable"
+    r"Traceback|NoneType|object has no attribute|not supported between|cannot convert float|local"
+    r" variable|unhashable|codec can't|"
+    r"Internal Server Error|Original error|Something went wrong inside|positional argument|list index|is not"
+    r" JSON serializable"
 )
 SEED = 1  # of every chat
 GONE = 5  # calls in a row that nobody answers
@@ -34,7 +38,8 @@ TOPICS = (
     "What is {} plus {}?",
     "Tell me a story with a duck and {} frogs in {} sentences.",
     "Write a Python function that adds {} to {}.",
-    "Write this again, word for word: the {} ducks of pond {} swim in a row, and the ducks swim home again.",  # to be copied
+    # to be copied
+    "Write this again, word for word: the {} ducks of pond {} swim in a row, and the ducks swim home again.",
 )
 
 
@@ -44,7 +49,8 @@ class Away(RuntimeError):
 
 @dataclass(slots=True)
 class Answer:
-    """What came of a call: `text` is all that was sent, `data` the last value, `error` a sentence or nothing."""
+    """What came of a call: `text` is all that was sent, `data` the last value, `error` a sentence or
+    nothing."""
 
     status: int = 200
     text: str = ""
@@ -56,12 +62,15 @@ class Answer:
     def raw(self) -> str:
         """The part that looks like an error as a library words it, if there is one."""
         found = RAW.search(self.error or (self.text if self.status >= 400 else ""))
-        return "" if found is None else (self.error or self.text)[max(0, found.start() - 80) : found.end() + 120]
+        return (
+            "" if found is None else (self.error or self.text)[max(0, found.start() - 80) : found.end() + 120]
+        )
 
 
 @dataclass
 class Client:
-    """One browser. `visitor`: its signed id, for a public app; `headers` go with each request; `target` answers its chats."""
+    """One browser. `visitor`: its signed id, for a public app; `headers` go with each request; `target`
+    answers its chats."""
 
     port: int
     session: str
@@ -75,19 +84,28 @@ class Client:
         return catalogued_drafter(self.target)
 
     @contextmanager
-    def _asked(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Iterator[Any]:
+    def _asked(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[Any]:
         """The response to one request. Away where nobody answers."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=self.timeout)
         own = {"x-omnidemo-visitor": self.visitor} if self.visitor else {}
         try:
-            connection.request(method, path, body, {"content-type": "application/json", **self.headers, **own, **(headers or {})})
+            connection.request(
+                method,
+                path,
+                body,
+                {"content-type": "application/json", **self.headers, **own, **(headers or {})},
+            )
             yield connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             raise Away(str(error)) from error
         finally:
             connection.close()
 
-    def request(self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None) -> Answer:
+    def request(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
         """One request. Away where nobody answers."""
         with self._asked(method, path, body, headers) as response:
             return Answer(response.status, response.read().decode(errors="replace"))
@@ -102,14 +120,20 @@ class Client:
     def events(self) -> dict[str, tuple[int, int]]:
         """The app's events by their names: the number of each, and how many values it takes."""
         config = json.loads(self.request("GET", "/config").text)
-        return {one["api_name"]: (one["id"], len(one["inputs"])) for one in config["dependencies"] if one.get("api_name")}
+        return {
+            one["api_name"]: (one["id"], len(one["inputs"]))
+            for one in config["dependencies"]
+            if one.get("api_name")
+        }
 
     def filled(self, name: str, data: list[Any]) -> list[Any]:
-        """The values of an event, with None for what the page would add: Gradio refuses an event with fewer than it takes."""
+        """The values of an event, with None for what the page would add: Gradio refuses an event with fewer
+        than it takes."""
         return [*data, *[None] * (self.events[name][1] - len(data))]
 
     def call(self, name: str, data: list[Any], stop_after: int = 0) -> Answer:
-        """Call an event and read what it streams; `stop_after`: hang up after so many messages. KeyError where there is no such event."""
+        """Call an event and read what it streams; `stop_after`: hang up after so many messages. KeyError
+        where there is no such event."""
         unique = f"{self.session}-{random.getrandbits(60):x}"
         body = json.dumps({"data": data, "fn_index": self.events[name][0], "session_hash": unique}).encode()
         joined = self.request("POST", "/gradio_api/queue/join", body)
@@ -138,21 +162,38 @@ class Client:
                     yield json.loads(line[5:])
             raise Away("the stream ended")
 
-    def chat(self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any) -> Answer:
-        """Send a chat message; `data` becomes its last line, which has text and figures, where the answer came to its end."""
+    def chat(
+        self, prompt: str, tokens: int = 24, stop_after: int = 0, history: Any = None, **options: Any
+    ) -> Answer:
+        """Send a chat message; `data` becomes its last line, which has text and figures, where the answer
+        came to its end."""
         answer = self.call("chat", self.chat_values(prompt, tokens, history, **options), stop_after)
-        # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path, value], …].
+        # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path,
+        # value], …].
         first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""
-        answer.text = first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
-        answer.data = json.loads(answer.text.strip().splitlines()[-1]) if answer.text.strip() and answer.done else {}
+        answer.text = (
+            first if isinstance(first, str) else first.get("value", "") if isinstance(first, dict) else ""
+        )
+        answer.data = (
+            json.loads(answer.text.strip().splitlines()[-1]) if answer.text.strip() and answer.done else {}
+        )
         if answer.data.get("k") == "error":
             answer.error = str(answer.data.get("text", ""))
         return answer
 
     def chat_values(self, prompt: Any, tokens: int, history: Any = None, **options: Any) -> list[Any]:
         """What the page sends with a chat message, in the order of the event."""
-        values: dict[str, Any] = {"target": self.target, "drafter": self.drafter, "method": "ngram-exact", "line": "default"}
-        values |= GREEDY.options | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""} | options
+        values: dict[str, Any] = {
+            "target": self.target,
+            "drafter": self.drafter,
+            "method": "ngram-exact",
+            "line": "default",
+        }
+        values |= (
+            GREEDY.options
+            | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""}
+            | options
+        )
         return [prompt, history, self.session, "", *values.values()]
 
 
@@ -162,7 +203,8 @@ def acknowledged(answer: Answer) -> bool:
 
 
 def main(port: int, ledger: Path, seed: int, seconds: float, target: str) -> None:
-    """Chat, hang up, and send nonsense, until the time is over or the server is gone; whatever was told goes into the ledger."""
+    """Chat, hang up, and send nonsense, until the time is over or the server is gone; whatever was told goes
+    into the ledger."""
     draw, until = random.Random(seed), time.monotonic() + seconds
     client = Client(port, f"torture-{seed}-{os.getpid()}", target=target)
     with ledger.open("a", encoding="utf-8") as file:
@@ -206,7 +248,14 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
             method, path, data, headers = harm.request(draw)
             event, answer = f"{method} {path[:80]}", client.request(method, path, data, headers)
         said = answer.error or answer.text
-        note(kind="bad", event=event, data=repr(data)[:300], status=answer.status, error=said[:300], raw=answer.raw)
+        note(
+            kind="bad",
+            event=event,
+            data=repr(data)[:300],
+            status=answer.status,
+            error=said[:300],
+            raw=answer.raw,
+        )
 
 
 if __name__ == "__main__":

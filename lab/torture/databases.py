@@ -1,4 +1,5 @@
-"""The two databases that an app may keep its history in, as the torture sees them: from outside, to read, lock and kill."""
+"""The two databases that an app may keep its history in, as the torture sees them: from outside, to read,
+lock and kill."""
 
 from __future__ import annotations
 
@@ -21,10 +22,15 @@ from lab.torture.server import free_port
 START_SECONDS = 60.0  # on a busy machine
 ANSWERS = "SELECT prompt, answer FROM requests WHERE prompt IS NOT NULL"
 CHECKS = (  # of all indexes that are trees, then of all tables
-    "SELECT bt_index_check(i.indexrelid, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-    " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_am a ON a.oid = c.relam WHERE n.nspname = 'public' AND a.amname = 'btree'",
-    "SELECT v.msg FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, verify_heapam(c.oid) v"
-    " WHERE n.nspname = 'public' AND c.relkind = 'r'",
+    (
+        "SELECT bt_index_check(i.indexrelid, true) FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+        " JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_am a ON a.oid = c.relam WHERE n.nspname ="
+        " 'public' AND a.amname = 'btree'"
+    ),
+    (
+        "SELECT v.msg FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace, verify_heapam(c.oid) v"
+        " WHERE n.nspname = 'public' AND c.relkind = 'r'"
+    ),
 )
 
 
@@ -55,27 +61,47 @@ class SqliteFile:
 
 
 class PostgresServer:
-    """`postgres` of this machine in a folder of its own, with one database after another. It refuses to run as root; then it runs as the
-    user of that name, or as nobody."""
+    """`postgres` of this machine in a folder of its own, with one database after another. It refuses to run
+    as root; then it runs as the user of that name, or as nobody."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
-        """`folder`: has to be empty or new; `options`: such as "fsync=off". ValueError, one sentence, where there can be no server."""
+        """`folder`: has to be empty or new; `options`: such as "fsync=off". ValueError, one sentence, where
+        there can be no server."""
         for program in ("postgres", "initdb"):
             if shutil.which(program) is None:
                 raise ValueError(f"{program} is not on the path; install PostgreSQL")
         if find_spec("psycopg") is None:
             raise ValueError("psycopg is not installed; run `pip install -r requirements-scale.txt`")
         folder.mkdir(parents=True, exist_ok=True)
-        self.folder, self.data, self.port, self._options = folder, folder / "data", free_port(), tuple(options)
+        self.folder, self.data, self.port, self._options = (
+            folder,
+            folder / "data",
+            free_port(),
+            tuple(options),
+        )
         self._as: dict[str, Any] = {}
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             user = _other_user()
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
             os.chown(folder, user.pw_uid, user.pw_gid)
-        made = ["initdb", "-D", str(self.data), "-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        made = [
+            "initdb",
+            "-D",
+            str(self.data),
+            "-U",
+            "tester",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        ]
         done = subprocess.run(made, capture_output=True, text=True, cwd=folder, timeout=120, **self._as)
         if done.returncode:
-            raise ValueError(f"initdb could not make a database in {folder}: {' '.join(done.stderr.split())[-300:]}")
+            raise ValueError(
+                f"initdb could not make a database in {folder}: {' '.join(done.stderr.split())[-300:]}"
+            )
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count()
         self._name = "postgres"
@@ -86,8 +112,8 @@ class PostgresServer:
         return f"postgresql://tester@127.0.0.1:{self.port}/{self._name}"
 
     def start(self) -> None:
-        """Start it, and wait until it answers; ValueError, one sentence, where it does not. After a kill it may refuse to start until the
-        last of its old processes has ended, so it is tried again."""
+        """Start it, and wait until it answers; ValueError, one sentence, where it does not. After a kill it
+        may refuse to start until the last of its old processes has ended, so it is tried again."""
         import psycopg
 
         options = [part for name in ("unix_socket_directories=", *self._options) for part in ("-c", name)]
@@ -96,7 +122,9 @@ class PostgresServer:
         while time.monotonic() < end:
             if self._process is None or self._process.poll() is not None:
                 with (self.folder / "log").open("ab") as log:
-                    self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log, **self._as)
+                    self._process = subprocess.Popen(
+                        command, cwd=self.folder, stdout=log, stderr=log, **self._as
+                    )
             with suppress(psycopg.OperationalError):
                 self.run("SELECT 1", "postgres")
                 return

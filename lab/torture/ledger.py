@@ -1,4 +1,5 @@
-"""The books: what clients were told, held against what the server's history has; how often each thing was tried, and what did not hold."""
+"""The books: what clients were told, held against what the server's history has; how often each thing was
+tried, and what did not hold."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from typing import Any
 ACKNOWLEDGED, BAD = "acknowledged answers, held against the history", "bad inputs (raw errors)"
 LOST = "lost: "  # how the sentence on a lost answer begins
 # The first row after a traceback's header that is not indented.
-TRACEBACK = re.compile(r"^Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*(\S.{0,299})", re.MULTILINE)
+TRACEBACK = re.compile(
+    r"^Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*(\S.{0,299})", re.MULTILINE
+)
 
 
 @dataclass(slots=True)
@@ -43,7 +46,10 @@ class Report:
 
     def rows(self) -> list[list[str]]:
         """(what, tried, survived, lost) as text."""
-        return [[what, f"{one.tried:,}", f"{one.survived:,}", f"{len(one.failed):,}"] for what, one in self.outcomes.items()]
+        return [
+            [what, f"{one.tried:,}", f"{one.survived:,}", f"{len(one.failed):,}"]
+            for what, one in self.outcomes.items()
+        ]
 
     def troubles(self) -> list[str]:
         """A sentence for everything that did not hold."""
@@ -61,29 +67,38 @@ def acknowledged(files: list[Path]) -> int:
 
 
 def compare(files: list[Path], history: Iterable[tuple[str, str]]) -> dict[str, Outcome]:
-    """Of what the ledgers say: the acknowledged answers that are not in the history's (prompt, answer) once and as they were told, and the
-    errors as a library words them."""
+    """Of what the ledgers say: the acknowledged answers that are not in the history's (prompt, answer) once
+    and as they were told, and the errors as a library words them."""
     told, bad, kept = Outcome(), Outcome(), defaultdict[str, list[str]](list)
     for prompt, answer in history:
         kept[prompt].append(answer)
     for entry in entries(files):
         bad.tried += entry["kind"] == "bad"
         if entry.get("raw"):
-            bad.failed.append(f"{entry.get('event', 'chat')} with {str(entry.get('data', entry.get('prompt')))[:160]}: {entry['raw']}")
+            bad.failed.append(
+                f"{entry.get('event', 'chat')} with {str(entry.get('data', entry.get('prompt')))[:160]}:"
+                f" {entry['raw']}"
+            )
         if entry.get("acknowledged"):
             told.tried += 1
             answers = kept[entry["prompt"]]
             if answers != [entry["answer"]]:
-                told.failed.append((LOST if not answers else "doubled: " if len(answers) > 1 else "altered: ") + entry["prompt"])
+                told.failed.append(
+                    (LOST if not answers else "doubled: " if len(answers) > 1 else "altered: ")
+                    + entry["prompt"]
+                )
     return {ACKNOWLEDGED: told, BAD: bad}
 
 
 def fixed(files: list[Path]) -> dict[tuple[str, int, float], set[str]]:
-    """The acknowledged answers by prompt, most tokens and temperature, which fix them: all have the one seed of `client.SEED`."""
+    """The acknowledged answers by prompt, most tokens and temperature, which fix them: all have the one seed
+    of `client.SEED`."""
     found: dict[tuple[str, int, float], set[str]] = {}
     for entry in entries(files):
         if entry.get("acknowledged"):
-            found.setdefault((entry["prompt"], entry["tokens"], entry["temperature"]), set()).add(entry["answer"])
+            found.setdefault((entry["prompt"], entry["tokens"], entry["temperature"]), set()).add(
+                entry["answer"]
+            )
     return found
 
 

@@ -1,4 +1,5 @@
-"""Torture, in cycles: clients chat and send nonsense, something fails, the server is killed, files are damaged, and it starts again.
+"""Torture, in cycles: clients chat and send nonsense, something fails, the server is killed, files are
+damaged, and it starts again.
 
 With replicas one of them fails, or the trainer's actor, and with PostgreSQL the database's server.
 """
@@ -21,7 +22,17 @@ from lab.torture import strangers
 from lab.torture.client import SEED, Away, Client
 from lab.torture.databases import PostgresServer, SqliteFile
 from lab.torture.harm import damage
-from lab.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, fixed, tracebacks
+from lab.torture.ledger import (
+    ACKNOWLEDGED,
+    BAD,
+    LOST,
+    Outcome,
+    Report,
+    acknowledged,
+    compare,
+    fixed,
+    tracebacks,
+)
 from lab.torture.server import REPLICA, ROOT, Server, served
 from omnidemo.config import DEFAULT, GREEDY, Settings
 from omnidemo.models.names import known_targets
@@ -32,7 +43,13 @@ SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged h
 LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
 REPEATED = 300  # answers that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
-USUAL = {"TRAINING": "concurrent", "UPDATE_INTERVAL": "2", "STEPS_PER_UPDATE": "4", "LORA_RANK": "4", "COST_AWARE": "false"}
+USUAL = {
+    "TRAINING": "concurrent",
+    "UPDATE_INTERVAL": "2",
+    "STEPS_PER_UPDATE": "4",
+    "LORA_RANK": "4",
+    "COST_AWARE": "false",
+}
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
 USUAL |= {"DEVICE": "cpu"}
 SMALL = "bundled/a"  # a small target leaves the minutes to what is tested
@@ -41,7 +58,8 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class TortureRequest:
-    """`minutes` of cycles; `short`: one cycle of each kind that is quick, and all that follows, for the tests."""
+    """`minutes` of cycles; `short`: one cycle of each kind that is quick, and all that follows, for the
+    tests."""
 
     minutes: float
     clients: int = 3
@@ -54,11 +72,14 @@ class TortureRequest:
 
 
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
-    """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the loopback.
+    """Torture the app for about so long. Everything happens on this machine, in a folder of its own, over the
+    loopback.
 
-    ValueError, one sentence, where a PostgreSQL server is wanted and cannot be started, ModelError where the target is not there.
+    ValueError, one sentence, where a PostgreSQL server is wanted and cannot be started, ModelError where the
+    target is not there.
     """
-    (target,), found = known_targets([order.target], Settings.model_construct())  # no OMNIDEMO_*, as the server
+    # no OMNIDEMO_*, as the server
+    (target,), found = known_targets([order.target], Settings.model_construct())
     order = replace(order, target=target)
     settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": found.model_folders}
     report, began = Report(), time.monotonic()
@@ -72,7 +93,9 @@ def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
 
 
 class _Torture:
-    def __init__(self, order: TortureRequest, folder: Path, settings: Mapping[str, str], report: Report, tell: Tell) -> None:
+    def __init__(
+        self, order: TortureRequest, folder: Path, settings: Mapping[str, str], report: Report, tell: Tell
+    ) -> None:
         self.order, self.folder, self.report, self.tell = order, folder, report, tell
         self.draw = random.Random(order.seed)
         self.postgres = PostgresServer(folder / "postgres") if order.postgres else None
@@ -91,7 +114,9 @@ class _Torture:
             self._start("a first start")
             self._foreign(strangers.sites(self.server.port), "what pages of other sites tried")
             faults, cycle = self._faults(), 0
-            while (cycle < len(faults) and self.order.short) or (not self.order.short and time.monotonic() < until):
+            while (cycle < len(faults) and self.order.short) or (
+                not self.order.short and time.monotonic() < until
+            ):
                 self._cycle(faults[cycle % len(faults)])
                 cycle += 1
             self._end()
@@ -110,7 +135,11 @@ class _Torture:
         quick += [self._kill_database] if self.order.postgres else []
         if self.order.short:
             return quick
-        others = [self._lock, self._nothing] if self.order.replicas else [self._lock, self._stop_trainer, self._fill, self._nothing]
+        others = (
+            [self._lock, self._nothing]
+            if self.order.replicas
+            else [self._lock, self._stop_trainer, self._fill, self._nothing]
+        )
         return quick + others
 
     def _cycle(self, fault: Callable[[], None]) -> None:
@@ -124,7 +153,9 @@ class _Torture:
         for client in self.clients:
             with suppress(subprocess.TimeoutExpired):
                 client.wait(120)
-            self.report.note("clients that lived on", client.returncode == 0, f"a client ended with {client.returncode}")
+            self.report.note(
+                "clients that lived on", client.returncode == 0, f"a client ended with {client.returncode}"
+            )
         self.clients = []
         self._books("after a kill")
         what = ""
@@ -158,12 +189,16 @@ class _Torture:
             self.report.note(what, False, str(error))
             raise
 
-    # faults --------------------------------------------------------------------------------------------------------------
+    # faults
+    # --------------------------------------------------------------------------------------------------------
 
     def _kill_trainer(self) -> None:
         for _ in range(40):  # it is started with the first update
             if self.server.signal_trainer(signal.SIGKILL):
-                self.report.note("kills of the training process" + (" (its actor)" if self.order.replicas else ""), self._answers())
+                self.report.note(
+                    "kills of the training process" + (" (its actor)" if self.order.replicas else ""),
+                    self._answers(),
+                )
                 return
             time.sleep(0.25)
         self.report.note("kills of the training process", False, "there was none")
@@ -184,7 +219,9 @@ class _Torture:
     def _stop_trainer(self) -> None:
         """A training process that hangs; the kill that follows must not leave it behind."""
         stopped = self.server.signal_trainer(signal.SIGSTOP)
-        self.report.note("training processes that hang", stopped and self._answers(), "" if stopped else "there was none")
+        self.report.note(
+            "training processes that hang", stopped and self._answers(), "" if stopped else "there was none"
+        )
 
     def _lock(self) -> None:
         """Another program holds the database for longer than a write waits."""
@@ -214,8 +251,9 @@ class _Torture:
         return False
 
     def _settled(self) -> bool:
-        """Whether all that was acknowledged comes into the history: what is killed before that is not promised. At two looks in a row, for
-        an answer that ends while the rows of the others are being written is not waited for."""
+        """Whether all that was acknowledged comes into the history: what is killed before that is not
+        promised. At two looks in a row, for an answer that ends while the rows of the others are being
+        written is not waited for."""
         until, looks = time.monotonic() + SETTLE_SECONDS, 0
         while looks < 2 and time.monotonic() < until:
             told = compare(self.ledgers, self.database.answers())[ACKNOWLEDGED]
@@ -223,35 +261,52 @@ class _Torture:
             time.sleep(1.0)
         return looks == 2
 
-    # books ---------------------------------------------------------------------------------------------------------------
+    # books
+    # --------------------------------------------------------------------------------------------------------
 
     def _books(self, when: str) -> None:
         self.report.note("integrity checks of the database", self.database.is_sound(), when)
         self.report.outcomes |= (found := compare(self.ledgers, self.database.answers()))
         told = found[ACKNOWLEDGED]
-        self.tell(f"{told.tried} acknowledged, {len(told.failed)} lost or changed, {found[BAD].tried} bad inputs")
+        self.tell(
+            f"{told.tried} acknowledged, {len(told.failed)} lost or changed, {found[BAD].tried} bad inputs"
+        )
 
     def _end(self) -> None:
-        """A last start has to find everything, by the server's own history, and to stop when it is asked to."""
+        """A last start has to find everything, by the server's own history, and to stop when it is asked
+        to."""
         status = self.server.stop()
         self.report.note("stops when asked", status in (0, 143), f"it ended with {status}")
         self._books("after a stop")
         self._log(self.server)
 
     def _decode_again(self) -> None:
-        """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above temperature 0."""
+        """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above
+        temperature 0."""
         given = sorted(fixed(self.ledgers).items())
-        settings = Settings.model_construct(device="cpu", storage=self.folder / "again")  # no OMNIDEMO_*, as the server
+        # no OMNIDEMO_*, as the server
+        settings = Settings.model_construct(device="cpu", storage=self.folder / "again")
         pair = build_pair(self.order.target, DEFAULT, settings)
         for (prompt, tokens, temperature), told in self.draw.sample(given, min(REPEATED, len(given))):
             options = GREEDY.options | {"temperature": temperature, "seed": SEED}
-            text = pair.generate(prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options).text
-            self.report.note(f"answers at temperature {temperature:g}, decoded again plainly by one process", told == {text}, prompt)
+            text = pair.generate(
+                prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options
+            ).text
+            self.report.note(
+                f"answers at temperature {temperature:g}, decoded again plainly by one process",
+                told == {text},
+                prompt,
+            )
 
     def _strangers(self) -> None:
-        """A public app and two visitors, whose answers are counted as learned from; no update changes what they compare."""
-        with served(self.folder / "public", {**self.settings, "PUBLIC": "true", "UPDATE_INTERVAL": "1000"}) as public:
-            self._foreign(strangers.visits(public.port, self.order.target), "what a visitor tried on another's data")
+        """A public app and two visitors, whose answers are counted as learned from; no update changes what
+        they compare."""
+        with served(
+            self.folder / "public", {**self.settings, "PUBLIC": "true", "UPDATE_INTERVAL": "1000"}
+        ) as public:
+            self._foreign(
+                strangers.visits(public.port, self.order.target), "what a visitor tried on another's data"
+            )
         self._log(public)
 
     def _foreign(self, tried: Iterable[tuple[str, bool]], what: str) -> None:

@@ -1,4 +1,5 @@
-"""The app in a process of its own on a free port of this machine, which can be killed and started again on the same storage."""
+"""The app in a process of its own on a free port of this machine, which can be killed and started again on
+the same storage."""
 
 from __future__ import annotations
 
@@ -20,14 +21,16 @@ from omnidemo.config import EMBEDDED_TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
-AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")  # Ray's own, which do not notice soon that their node is gone
-RAY_NOTICES = 60  # seconds: a worker of Ray that was just starting tries ten times to reach its node before it gives up
+# Ray's own, which do not notice soon that their node is gone
+AGENTS = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+# seconds: a worker of Ray that was just starting tries ten times to reach its node before it gives up
+RAY_NOTICES = 60
 ROOT = Path(__file__).parents[2]
 
 
 class Server:
-    """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`; `replicas`: so
-    many answer, and Ray keeps them; 0: the process itself does."""
+    """Started with `start`; whatever it says goes to `log`. `settings` are names and values of `OMNIDEMO_*`;
+    `replicas`: so many answer, and Ray keeps them; 0: the process itself does."""
 
     def __init__(self, storage: Path, log: Path, settings: Mapping[str, str], replicas: int = 0) -> None:
         self.storage, self.log, self.settings, self.replicas = storage, log, dict(settings), replicas
@@ -39,10 +42,15 @@ class Server:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> float:
-        """Start it, and wait until a pair answers; the seconds that took. RuntimeError where it does not come up."""
+        """Start it, and wait until a pair answers; the seconds that took. RuntimeError where it does not come
+        up."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
         own |= {f"OMNIDEMO_{name}": value for name, value in self.settings.items()}
-        own |= {"OMNIDEMO_STORAGE": str(self.storage), "OMNIDEMO_PORT": str(self.port), "OMNIDEMO_HOST": "127.0.0.1"}
+        own |= {
+            "OMNIDEMO_STORAGE": str(self.storage),
+            "OMNIDEMO_PORT": str(self.port),
+            "OMNIDEMO_HOST": "127.0.0.1",
+        }
         own |= {"PYTHONPATH": str(ROOT), "GRADIO_ANALYTICS_ENABLED": "False"}
         command = [sys.executable, "-m", "omnidemo", "serve"]
         command += ["--ray", "--replicas", str(self.replicas)] if self.replicas else []
@@ -73,7 +81,8 @@ class Server:
             return []
 
     def memory(self) -> tuple[int, int]:
-        """Bytes in RAM of the app's own process, and of those that it started; 0 for one that has ended meanwhile."""
+        """Bytes in RAM of the app's own process, and of those that it started; 0 for one that has ended
+        meanwhile."""
         sizes = []
         for process in [psutil.Process(self._process.pid), *self.children()] if self._process else []:
             with suppress(psutil.Error):
@@ -81,7 +90,8 @@ class Server:
         return (sizes[0], sum(sizes[1:])) if sizes else (0, 0)
 
     def signal_one(self, title: str, number: int) -> bool:
-        """Send a signal to one of the processes that it started whose command line has this title; whether there was one."""
+        """Send a signal to one of the processes that it started whose command line has this title; whether
+        there was one."""
         found = [child for child in self.children() if title in _command(child)]
         with suppress(psutil.Error):
             if found:
@@ -90,11 +100,13 @@ class Server:
         return False
 
     def signal_trainer(self, number: int) -> bool:
-        """Send its training process a signal; whether there was one. With replicas, the actor that owns it."""
+        """Send its training process a signal; whether there was one. With replicas, the actor that owns
+        it."""
         return self.signal_one(TRAINER if self.replicas else "omnidemo.distill.worker_process", number)
 
     def limit_files(self, size: int | None) -> bool:
-        """From now on no file may grow beyond so many bytes, as on a full disk; None: any. Whether the system can do that."""
+        """From now on no file may grow beyond so many bytes, as on a full disk; None: any. Whether the system
+        can do that."""
         if self._process is None or not hasattr(psutil, "RLIMIT_FSIZE"):
             return False
         process = psutil.Process(self._process.pid)

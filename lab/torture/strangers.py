@@ -9,7 +9,8 @@ from typing import Any
 from lab.torture.client import Client
 
 SECRET = "the password of the pond is quack"
-# Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what they take after the pair.
+# Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what
+# they take after the pair.
 SHARED: dict[str, Any] = {
     "trainer_reset": "default",
     "adaptation_reset": {},
@@ -27,13 +28,20 @@ def history(client: Client, session: str, filters: dict[str, Any]) -> str:
 
 
 def condition(client: Client) -> dict[str, Any]:
-    """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told nothing."""
+    """The settings, and what has been learned for a visitor, as the page shows both; empty where it was told
+    nothing."""
     asked = [client.target, client.drafter, {}]  # no changes, and the view of one who has chosen nothing
-    values, found = (client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state"))
+    values, found = (
+        client.call(name, client.filled(name, asked)).data for name in ("configure_chat", "adaptation_state")
+    )
     if not values or not found:
         return {}
     shown = json.loads(found[1])
-    learned = {"paused": shown["state"] == "paused", "answers": shown["requests_seen"], "version": shown["version"]}
+    learned = {
+        "paused": shown["state"] == "paused",
+        "answers": shown["requests_seen"],
+        "version": shown["version"],
+    }
     return {"settings": json.loads(values[0])["values"], **learned}
 
 
@@ -46,10 +54,18 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     other.chat("Hello", 8)
     own = history(mine, mine.session, {})
     yield "a visitor reads the own history", SECRET in own
-    asked: list[dict[str, Any]] = [{}, {"session": mine.session}, {"session": ""}, {"pair": f"{target} ⇠ {mine.drafter}"}]
+    asked: list[dict[str, Any]] = [
+        {},
+        {"session": mine.session},
+        {"session": ""},
+        {"pair": f"{target} ⇠ {mine.drafter}"},
+    ]
     for session in (other.session, mine.session, "", "api"):
         for filters in asked:
-            yield f"history of another by session {session[:6]!r} and {filters}", SECRET not in history(other, session, filters)
+            yield (
+                f"history of another by session {session[:6]!r} and {filters}",
+                SECRET not in history(other, session, filters),
+            )
     for name in ("prepare_requests_csv", "prepare_rounds_csv"):
         made = other.call(name, [mine.session, {"session": mine.session}])
         path = json.dumps(made.data)
@@ -64,7 +80,10 @@ def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
     other.request("POST", "/visitor/forget", b"{}", {"x-omnidemo-visitor": mine.session})
     yield "another forgotten by a forged id", SECRET in history(mine, mine.session, {})
     before = condition(mine)
-    yield "a visitor sees what was learned for it", bool(before) and before["answers"] > 0 and not before["paused"]
+    yield (
+        "a visitor sees what was learned for it",
+        bool(before) and before["answers"] > 0 and not before["paused"],
+    )
     for name, value in SHARED.items():
         answered = other.call(name, other.filled(name, [target, other.drafter, value])).data
         yield f"{name} by a stranger", bool(answered) and condition(mine) == before

@@ -1,4 +1,5 @@
-"""Export of adapters as a zip in PEFT's own format, and import of such a zip, which is checked as an untrusted file."""
+"""Export of adapters as a zip in PEFT's own format, and import of such a zip, which is checked as an
+untrusted file."""
 
 from __future__ import annotations
 
@@ -31,24 +32,32 @@ MOST_HEADER = 1 << 20  # bytes of the safetensors header
 MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
 PARTS = (".lora_A.weight", ".lora_B.weight")
-# Settings of PEFT that say nothing about finished weights. With any other, one of tomorrow too, an adapter may be more than
-# W + (alpha/r)·B·A on linear layers.
+# Settings of PEFT that say nothing about finished weights. With any other, one of tomorrow too, an adapter
+# may be more than W + (alpha/r)·B·A on linear layers.
 HARMLESS = {
-    "peft_type", "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "inference_mode", "r", "lora_alpha",
-    "lora_dropout", "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern", "fan_in_fan_out", "bias",
-    "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core", "qalora_group_size",
+    "peft_type", "task_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision",
+    "inference_mode", "r", "lora_alpha",
+    "lora_dropout", "target_modules", "exclude_modules", "layers_to_transform", "layers_pattern",
+    "fan_in_fan_out", "bias",
+    "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config", "megatron_core",
+    "qalora_group_size",
     "runtime_config", "ensure_weight_tying",
 }  # fmt: skip
-# Initialisations that leave the base weights as they are. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …) take something out of them.
+# Initialisations that leave the base weights as they are. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …)
+# take something out of them.
 PLAIN_INITS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
 
 
 def export_peft(folder: Path, file: Path) -> Path:
-    """Write the version in a folder as a zip of adapter_model.safetensors, adapter_config.json and a README.md; returns `file`.
-    ValueError, one sentence, for a damaged version or a full fine-tuning, which is no adapter. Raises OSError."""
+    """Write the version in a folder as a zip of adapter_model.safetensors, adapter_config.json and a
+    README.md; returns `file`. ValueError, one sentence, for a damaged version or a full fine-tuning, which is
+    no adapter. Raises OSError."""
     stored = load_version(folder)
     if stored.adapter.whole:
-        raise ValueError("This version is a full fine-tuning, not a LoRA adapter: reset the line and set a LoRA rank above 0 first.")
+        raise ValueError(
+            "This version is a full fine-tuning, not a LoRA adapter: reset the line and set a LoRA rank above"
+            " 0 first."
+        )
     config = dict(stored.adapter.config) | {
         "base_model_name_or_path": stored.info.drafter,
         "target_modules": _modules(stored.adapter.weights),
@@ -68,9 +77,14 @@ def _card(stored: StoredVersion) -> bytes:
     measured = ""
     if "acceptance_before" in effect and "acceptance_after" in effect:
         measured = (
-            f"\nOn answers that it had not learned from, {effect['acceptance_after']:.1%} of its guesses were right"
-            f" ({effect['acceptance_before']:.1%} with the one trusted until then).\n"
+            f"\nOn answers that it had not learned from, {effect['acceptance_after']:.1%} of its guesses were"
+            f" right ({effect['acceptance_before']:.1%} with the one trusted until then).\n"
         )
+    origin = (
+        "OmniDemo trained it on the target's own answers."
+        if info.steps
+        else "It was imported into OmniDemo, which has not trained it."
+    )
     return f"""---
 base_model: {json.dumps(info.drafter)}
 library_name: peft
@@ -78,8 +92,9 @@ tags: [speculative-decoding, drafter, lora]
 ---
 # Drafter adapter for {info.target}
 
-A LoRA adapter that lets the drafter `{info.drafter}` guess what the target `{info.target}` writes next, for faster speculative decoding.
-{"OmniDemo trained it on the target's own answers." if info.steps else "It was imported into OmniDemo, which has not trained it."}
+A LoRA adapter that lets the drafter `{info.drafter}` guess what the target `{info.target}` writes next, for
+faster speculative decoding.
+{origin}
 
 * base model (drafter): `{info.drafter}`
 * target: `{info.target}`
@@ -99,14 +114,17 @@ drafter = PeftModel.from_pretrained(drafter, "folder of this file").merge_and_un
 
 def _modules(weights: Mapping[str, Tensor]) -> list[str]:
     """Full names of the layers that have an adapter: PEFT then looks for no other."""
-    return sorted(name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0]))
+    return sorted(
+        name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0])
+    )
 
 
 def import_peft(source: Path, drafter: Path) -> AdapterState:
     """Read a LoRA adapter from a folder or zip in PEFT's format, for the drafter in a folder.
 
-    Nothing is unpacked to disk, and nothing but safetensors and JSON is read. The scale alpha/r is brought to ours, alpha = 2r, by scaling
-    B, so that training can go on with it. ValueError, one sentence, for anything but plain LoRA on linear layers that fits the base.
+    Nothing is unpacked to disk, and nothing but safetensors and JSON is read. The scale alpha/r is brought to
+    ours, alpha = 2r, by scaling B, so that training can go on with it. ValueError, one sentence, for anything
+    but plain LoRA on linear layers that fits the base.
     """
     base = BaseWeights(drafter)
     files = _files(source, base)
@@ -115,24 +133,44 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
     try:
         weights = {name: tensor.float() for name, tensor in load(files[WEIGHTS]).items()}
     except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
-        raise ValueError(f"{WEIGHTS} is not a safetensors file ({error}): export the adapter again.") from None
+        raise ValueError(
+            f"{WEIGHTS} is not a safetensors file ({error}): export the adapter again."
+        ) from None
     modules = _check_weights(weights, rank)
     if "lm_head" in modules and "lm_head.weight" not in base:
-        said = "The adapter changes lm_head, and this drafter's output layer is its embedding, which would change with it"
+        said = (
+            "The adapter changes lm_head, and this drafter's output layer is its embedding, which would"
+            " change with it"
+        )
         raise ValueError(f"{said}: train it as plain LoRA on other layers.")
-    weights = {name: tensor * (alpha / (2 * rank)) if name.endswith(PARTS[1]) else tensor for name, tensor in weights.items()}
+    weights = {
+        name: tensor * (alpha / (2 * rank)) if name.endswith(PARTS[1]) else tensor
+        for name, tensor in weights.items()
+    }
     # Settings for training and for layers by number say nothing about finished weights.
-    known = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "bias": "none", "fan_in_fan_out": bool(config.get("fan_in_fan_out"))}
-    adapter = AdapterState(weights, known | {"r": rank, "lora_alpha": 2 * rank, "target_modules": modules, "inference_mode": True})
+    known = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "bias": "none",
+        "fan_in_fan_out": bool(config.get("fan_in_fan_out")),
+    }
+    adapter = AdapterState(
+        weights,
+        known | {"r": rank, "lora_alpha": 2 * rank, "target_modules": modules, "inference_mode": True},
+    )
     merged_weights(base, adapter)
     return adapter
 
 
 def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
-    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can be, or a path of the zip
-    leads out of it."""
+    """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can
+    be, or a path of the zip leads out of it."""
     if source.is_dir():
-        found = {entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb")) for entry in source.iterdir() if entry.is_file()}
+        found = {
+            entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb"))
+            for entry in source.iterdir()
+            if entry.is_file()
+        }
         return _pick(found, source, base)
     try:
         with zipfile.ZipFile(source) as packed:
@@ -140,28 +178,41 @@ def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
             for info in packed.infolist():
                 path = PurePosixPath(info.filename.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or ":" in info.filename:
-                    raise ValueError(f"{source.name} holds a path that leaves its folder ({info.filename!r}): it is refused.")
+                    raise ValueError(
+                        f"{source.name} holds a path that leaves its folder ({info.filename!r}): it is"
+                        " refused."
+                    )
                 if path.name in members and path.name in (WEIGHTS, CONFIG):
-                    raise ValueError(f"{source.name} holds more than one {path.name}: pack one adapter alone.")
+                    raise ValueError(
+                        f"{source.name} holds more than one {path.name}: pack one adapter alone."
+                    )
                 if not info.is_dir():
                     members[path.name] = (info.file_size, lambda info=info: packed.open(info))
             return _pick(members, source, base)
     except FileNotFoundError:
-        raise ValueError(f"There is no adapter at {source}: choose a zip or a folder in PEFT's format.") from None
+        raise ValueError(
+            f"There is no adapter at {source}: choose a zip or a folder in PEFT's format."
+        ) from None
     except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise ValueError(f"{source.name} cannot be read as a zip ({error}): choose a zip or a folder in PEFT's format.") from None
+        raise ValueError(
+            f"{source.name} cannot be read as a zip ({error}): choose a zip or a folder in PEFT's format."
+        ) from None
 
 
 def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
     pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
     if WEIGHTS not in found and pickled:
-        raise ValueError(f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as {WEIGHTS}.")
+        raise ValueError(
+            f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as"
+            f" {WEIGHTS}."
+        )
     for name in (WEIGHTS, CONFIG):
         if name not in found:
             raise ValueError(f"{source.name} has no {name}: choose a zip or a folder in PEFT's format.")
     described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
-    # The configuration and the header give the size of the tensors: they are checked before anything larger is unpacked.
+    # The configuration and the header give the size of the tensors: they are checked before anything larger
+    # is unpacked.
     most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
     if found[WEIGHTS][0] > most:
         bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
@@ -188,7 +239,10 @@ def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
         length = int.from_bytes(file.read(8), "little")
         header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
     try:
-        end = max((tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"), default=0)
+        end = max(
+            (tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"),
+            default=0,
+        )
     except (LookupError, TypeError):
         end = None
     if end != size - 8 - length:
@@ -212,18 +266,31 @@ def _check_config(config: Mapping[str, Any]) -> tuple[int, float]:
     extra = next((name for name, value in config.items() if value and name not in HARMLESS), None)
     if extra:
         extra = extra[:40]
-        raise ValueError(f"The adapter uses {extra}, which cannot be merged into the drafter here: train it as plain LoRA.")
+        raise ValueError(
+            f"The adapter uses {extra}, which cannot be merged into the drafter here: train it as plain LoRA."
+        )
     init = config.get("init_lora_weights")
     if (init.lower() if isinstance(init, str) else init) not in PLAIN_INITS:
         raise ValueError(
-            f"The adapter was begun as {str(init)[:40]!r}, which changes the drafter's own weights too: save it with PEFT's "
-            "path_initial_model_for_weight_conversion, or train it as plain LoRA."
+            f"The adapter was begun as {str(init)[:40]!r}, which changes the drafter's own weights too: save"
+            " it with PEFT's path_initial_model_for_weight_conversion, or train it as plain LoRA."
         )
     if config.get("bias", "none") != "none":
-        raise ValueError(f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain LoRA.")
+        raise ValueError(
+            f"The adapter trains biases (bias {config['bias']!r}), which is not supported: train it as plain"
+            " LoRA."
+        )
     rank, alpha = config.get("r"), config.get("lora_alpha")
-    if type(rank) is not int or not 1 <= rank <= MOST_RANK or not isinstance(alpha, (int, float)) or not 0 < alpha < 1e6:
-        raise ValueError(f"{CONFIG} has no usable rank and alpha (r {rank!r}, lora_alpha {alpha!r}): export the adapter again.")
+    if (
+        type(rank) is not int
+        or not 1 <= rank <= MOST_RANK
+        or not isinstance(alpha, (int, float))
+        or not 0 < alpha < 1e6
+    ):
+        raise ValueError(
+            f"{CONFIG} has no usable rank and alpha (r {rank!r}, lora_alpha {alpha!r}): export the adapter"
+            " again."
+        )
     return rank, float(alpha)
 
 

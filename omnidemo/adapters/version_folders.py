@@ -1,4 +1,5 @@
-"""Adapter versions as folders: written whole or not at all, checked when read, merged into the drafter's weights."""
+"""Adapter versions as folders: written whole or not at all, checked when read, merged into the drafter's
+weights."""
 
 from __future__ import annotations
 
@@ -21,20 +22,28 @@ from torch import Tensor
 from omnidemo.private_folders import replacing
 from omnidemo.records import AdapterVersion
 
-WEIGHTS, CONFIG, OPTIMISER, MANIFEST = "adapter_model.safetensors", "adapter_config.json", "optimizer.safetensors", "manifest.json"
+WEIGHTS, CONFIG, OPTIMISER, MANIFEST = (
+    "adapter_model.safetensors",
+    "adapter_config.json",
+    "optimizer.safetensors",
+    "manifest.json",
+)
 HEAD = "head.safetensors"  # of the acceptance head, in the versions that have one
 FILES = {WEIGHTS, CONFIG, OPTIMISER, MANIFEST, HEAD}
 GONE = ".gone-"  # before the name of a folder that is being removed
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
-LARGEST = 1e9  # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
-Note = Literal["active", "trusted"]  # files beside the versions: which one drafts, and the last one that was better, or chosen by hand
+# magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
+LARGEST = 1e9
+# files beside the versions: which one drafts, and the last one that was better, or chosen by hand
+Note = Literal["active", "trusted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AdapterState:
-    """A LoRA adapter: `weights` under PEFT's names (`….lora_A.weight` [r, in], `….lora_B.weight` [out, r], float32, CPU) and
-    PEFT's configuration as plain JSON values. With the configuration {"peft_type": "FULL"} the weights are whole matrices under the
-    base model's names. `head` are the weights of the acceptance head (`adapters/acceptance_head.py`), if there is one."""
+    """A LoRA adapter: `weights` under PEFT's names (`….lora_A.weight` [r, in], `….lora_B.weight` [out, r],
+    float32, CPU) and PEFT's configuration as plain JSON values. With the configuration {"peft_type": "FULL"}
+    the weights are whole matrices under the base model's names. `head` are the weights of the acceptance head
+    (`adapters/acceptance_head.py`), if there is one."""
 
     weights: Mapping[str, Tensor]
     config: Mapping[str, Any]
@@ -48,8 +57,8 @@ class AdapterState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimiserState:
-    """AdamW: steps taken in this line, its moments as `exp_avg.<weight>` and `exp_avg_sq.<weight>`, and the weights that it moves as
-    `weight.<weight>` (the adapter holds their running average)."""
+    """AdamW: steps taken in this line, its moments as `exp_avg.<weight>` and `exp_avg_sq.<weight>`, and the
+    weights that it moves as `weight.<weight>` (the adapter holds their running average)."""
 
     step: int
     moments: Mapping[str, Tensor]
@@ -84,8 +93,11 @@ def versions(line: Path) -> list[int]:
     return sorted((int(match[1]) for match in found if match), reverse=True)
 
 
-def write_version(line: Path, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState) -> AdapterVersion:
-    """Write a version and return its record with path and sha256. It appears in one rename. Raises OSError."""
+def write_version(
+    line: Path, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState
+) -> AdapterVersion:
+    """Write a version and return its record with path and sha256. It appears in one rename. Raises
+    OSError."""
     contents = {
         WEIGHTS: save(_plain(adapter.weights), {"format": "pt"}),
         CONFIG: _json(dict(adapter.config)),
@@ -107,7 +119,8 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def info_of(line: Path, version: int) -> AdapterVersion | None:
-    """The record of a version; None where there is none, or it is damaged (`load_version` says so when the version is used)."""
+    """The record of a version; None where there is none, or it is damaged (`load_version` says so when the
+    version is used)."""
     try:
         return _read_manifest(version_folder(line, version))[0]
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -122,7 +135,8 @@ def _read_manifest(folder: Path) -> tuple[AdapterVersion, dict[str, str]]:
 
 
 def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None:
-    """Write a version's files. The folder appears in one rename, in the place of one of that number. Raises OSError."""
+    """Write a version's files. The folder appears in one rename, in the place of one of that number. Raises
+    OSError."""
     final = version_folder(line, version)
     fresh = line / f".new-{os.getpid()}-{final.name}"
     shutil.rmtree(fresh, ignore_errors=True)
@@ -141,7 +155,8 @@ def write_files(line: Path, version: int, contents: Mapping[str, bytes]) -> None
 
 
 def load_version(path: Path) -> StoredVersion:
-    """Read a version folder. Raises ValueError, in one sentence, where it is missing, incomplete or damaged."""
+    """Read a version folder. Raises ValueError, in one sentence, where it is missing, incomplete or
+    damaged."""
     path = Path(path)
     try:
         info, sums = _read_manifest(path)
@@ -157,9 +172,13 @@ def load_version(path: Path) -> StoredVersion:
         return StoredVersion(info, adapter, OptimiserState(step, load(contents[OPTIMISER])))
     except FileNotFoundError as error:
         missing = Path(error.filename).name
-        raise ValueError(f"The adapter version in {path} is incomplete: {missing} is missing; use another version.") from None
+        raise ValueError(
+            f"The adapter version in {path} is incomplete: {missing} is missing; use another version."
+        ) from None
     except Exception as error:
-        raise ValueError(f"The adapter version in {path} is damaged ({error}); use another version.") from error
+        raise ValueError(
+            f"The adapter version in {path} is damaged ({error}); use another version."
+        ) from error
 
 
 def prune(line: Path, keep: int, *needed: int) -> list[int]:
@@ -187,7 +206,8 @@ def remove_line(line: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder. It is renamed first, so that a reader, or a restart after a kill, finds all of it or nothing."""
+    """Remove a folder. It is renamed first, so that a reader, or a restart after a kill, finds all of it or
+    nothing."""
     gone = folder.with_name(GONE + folder.name)
     shutil.rmtree(gone, ignore_errors=True)
     os.rename(folder, gone)
@@ -210,7 +230,8 @@ def write_note(line: Path, note: Note, version: int) -> None:
 
 
 class BaseWeights(Mapping[str, Tensor]):
-    """A drafter folder's safetensors, read tensor by tensor when asked for, so that no second copy stays in memory."""
+    """A drafter folder's safetensors, read tensor by tensor when asked for, so that no second copy stays in
+    memory."""
 
     def __init__(self, folder: Path) -> None:
         """Raises ValueError where the folder has no safetensors."""
@@ -241,21 +262,28 @@ def changed_names(adapter: AdapterState) -> list[str]:
     if adapter.whole:
         return list(adapter.weights)
     ending = ".lora_A.weight"
-    return [name.removeprefix(PREFIX).removesuffix(ending) + ".weight" for name in adapter.weights if name.endswith(ending)]
+    return [
+        name.removeprefix(PREFIX).removesuffix(ending) + ".weight"
+        for name in adapter.weights
+        if name.endswith(ending)
+    ]
 
 
 def base_matrices(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
-    """The base weights, in float32, of the matrices that the adapter changes. Raises ValueError where one is missing."""
+    """The base weights, in float32, of the matrices that the adapter changes. Raises ValueError where one is
+    missing."""
     try:
         return {name: base[name].float() for name in changed_names(adapter)}
     except KeyError as error:
-        raise ValueError(f"The adapter changes {error}, which the drafter does not have: it belongs to another drafter.") from None
+        raise ValueError(
+            f"The adapter changes {error}, which the drafter does not have: it belongs to another drafter."
+        ) from None
 
 
 def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[str, Tensor]:
-    """Full weights, in float32, of the changed matrices only, under the base model's parameter names: W + (alpha/r)·B·A, or those of a
-    full fine-tuning as they are. Raises ValueError where the adapter does not fit the base, or a weight would be no finite number: finite
-    A and B say nothing about their product."""
+    """Full weights, in float32, of the changed matrices only, under the base model's parameter names: W +
+    (alpha/r)·B·A, or those of a full fine-tuning as they are. Raises ValueError where the adapter does not
+    fit the base, or a weight would be no finite number: finite A and B say nothing about their product."""
     merged = {}
     for name, matrix in base_matrices(base, adapter).items():
         change = adapter.weights[name].float() if adapter.whole else _delta(adapter, name)
@@ -264,14 +292,19 @@ def merged_weights(base: Mapping[str, Tensor], adapter: AdapterState) -> dict[st
             raise ValueError(f"The adapter's {name} is {shapes}: it belongs to another drafter.")
         merged[name] = change if adapter.whole else matrix + change
         if not bool((merged[name].abs() < LARGEST).all()):  # also where it is not a number
-            raise ValueError(f"The adapter makes weights of {name} that are not finite or too large to compute with: use another one.")
+            raise ValueError(
+                f"The adapter makes weights of {name} that are not finite or too large to compute with: use"
+                " another one."
+            )
     return merged
 
 
 def _delta(adapter: AdapterState, name: str) -> Tensor:
     stem = PREFIX + name.removesuffix(".weight")
     scale = float(adapter.config["lora_alpha"]) / float(adapter.config["r"])
-    delta = scale * (adapter.weights[f"{stem}.lora_B.weight"].float() @ adapter.weights[f"{stem}.lora_A.weight"].float())
+    delta = scale * (
+        adapter.weights[f"{stem}.lora_B.weight"].float() @ adapter.weights[f"{stem}.lora_A.weight"].float()
+    )
     return delta.T if adapter.config.get("fan_in_fan_out") else delta
 
 

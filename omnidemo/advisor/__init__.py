@@ -1,1 +1,2 @@
-"""Which drafter for a target: what configurations, tokenizers and headers of weight files say, before any weights are read."""
+"""Which drafter for a target: what configurations, tokenizers and headers of weight files say, before any
+weights are read."""

@@ -1,4 +1,5 @@
-"""Which drafter for a target: candidates in the order of their modelled speedup, with what speaks against each."""
+"""Which drafter for a target: candidates in the order of their modelled speedup, with what speaks against
+each."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LARGEST_SHARE = 0.2  # of the target's bytes that a drafter may have without a w
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Speedups in tokens/s over plain decoding, from `low` to `high`. `what` says what the range is of, `parameters` the target's size."""
+    """Speedups in tokens/s over plain decoding, from `low` to `high`. `what` says what the range is of,
+    `parameters` the target's size."""
 
     target: str
     drafter: str
@@ -40,8 +42,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A drafter. `cost` is c: bytes read per guess over bytes read per pass of the target. `share`: its weights over the target's.
-    `modelled`: speedups at ACCEPTANCES. `pays_from`: the lowest acceptance, in hundredths, with a modelled gain; None: there is none."""
+    """A drafter. `cost` is c: bytes read per guess over bytes read per pass of the target. `share`: its
+    weights over the target's. `modelled`: speedups at ACCEPTANCES. `pays_from`: the lowest acceptance, in
+    hundredths, with a modelled gain; None: there is none."""
 
     model: ModelFacts
     bytes: int
@@ -56,8 +59,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`candidates`, the best one first; `bytes` are the target's weights here, `warnings` are of the target, and `assumptions` what the
-    modelled figures rest on."""
+    """`candidates`, the best one first; `bytes` are the target's weights here, `warnings` are of the target,
+    and `assumptions` what the modelled figures rest on."""
 
     target: ModelFacts
     bytes: int
@@ -68,33 +71,46 @@ class Advice:
 
 
 def modelled_speedup(acceptance: float, draft_length: int, cost: float) -> float:
-    """(1 − α^(k+1)) / ((1 − α)(1 + c·k)), Leviathan et al. 2023, theorem 3.8: the expected speedup of drafts of k tokens of which each is
-    accepted with chance α, where a drafter's pass costs c of the target's."""
-    tokens = draft_length + 1 if acceptance == 1 else (1 - acceptance ** (draft_length + 1)) / (1 - acceptance)
+    """(1 − α^(k+1)) / ((1 − α)(1 + c·k)), Leviathan et al. 2023, theorem 3.8: the expected speedup of drafts
+    of k tokens of which each is accepted with chance α, where a drafter's pass costs c of the target's."""
+    tokens = (
+        draft_length + 1 if acceptance == 1 else (1 - acceptance ** (draft_length + 1)) / (1 - acceptance)
+    )
     return tokens / (1 + cost * draft_length)
 
 
 def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None = None) -> Advice:
-    """Judge `drafters`, by default the catalogue's `candidates`. Reads no weights and uses no network. ModelError or ValueError, one
-    sentence, for a model that is not known, or where there is no candidate."""
+    """Judge `drafters`, by default the catalogue's `candidates`. Reads no weights and uses no network.
+    ModelError or ValueError, one sentence, for a model that is not known, or where there is no candidate."""
     settings = settings or Settings()
     target, *drafters = (resolve(name, settings).name for name in (target, *drafters))
     length, large = settings.draft_length, read_facts(target)
-    names = drafters or candidates(target, [name for name, entry in entries().items() if entry["role"] != "target"])
+    names = drafters or candidates(
+        target, [name for name, entry in entries().items() if entry["role"] != "target"]
+    )
     if not names:
-        raise ValueError(f"no drafter of the catalogue is smaller than {target}; name one yourself after the target")
+        raise ValueError(
+            f"no drafter of the catalogue is smaller than {target}; name one yourself after the target"
+        )
     small = [read_facts(name) for name in dict.fromkeys(names)]
     place, *widths = place_and_widths(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
     judged = [_judge(large, one, overlap(large, vocabulary, one), length, widths, free) for one in small]
-    judged.sort(key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)]))
-    warnings = _licence_warnings(large) + ([] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"])
-    return Advice(large, int(large.parameters * widths[0]), length, tuple(judged), tuple(warnings), _assumptions(length))
+    judged.sort(
+        key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)])
+    )
+    warnings = _licence_warnings(large) + (
+        [] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"]
+    )
+    return Advice(
+        large, int(large.parameters * widths[0]), length, tuple(judged), tuple(warnings), _assumptions(length)
+    )
 
 
 def candidates(target: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as larger ones would be too slow for
-    it; for another one the bundled drafter that has read real text, and those of others."""
+    """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as
+    larger ones would be too slow for it; for another one the bundled drafter that has read real text, and
+    those of others."""
     found, large = [], read_facts(target).parameters
     for name in names:
         if name != target and (_bundled(name) == _bundled(target) or name == REAL_DRAFTER):
@@ -104,10 +120,13 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
 
 
 def _reports(target: str, drafter: str, parameters: int) -> tuple[Report, ...]:
-    """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with a smaller one the more."""
+    """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with
+    a smaller one the more."""
     known = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
     own = [one for one in known if one.target == target]
-    larger = sorted((one for one in known if one.parameters >= parameters and one.low < 1), key=lambda one: one.parameters)
+    larger = sorted(
+        (one for one in known if one.parameters >= parameters and one.low < 1), key=lambda one: one.parameters
+    )
     return tuple(own or larger[:1])
 
 
@@ -121,35 +140,58 @@ def _stranger(drafter: str, target: str) -> bool:
 
 
 def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bool:
-    """Whether its guesses can hardly be right, so that it comes last: no token in common, or it never saw such text."""
+    """Whether its guesses can hardly be right, so that it comes last: no token in common, or it never saw
+    such text."""
     return (shared is not None and shared.mapped == 0) or _stranger(small.name, large.name)
 
 
 def _judge(
-    large: ModelFacts, small: ModelFacts, shared: Overlap | None, draft_length: int, widths: Sequence[float], free: int
+    large: ModelFacts,
+    small: ModelFacts,
+    shared: Overlap | None,
+    draft_length: int,
+    widths: Sequence[float],
+    free: int,
 ) -> Candidate:
     cost, share = small.read / large.read, small.parameters / large.parameters
     known = _reports(large.name, small.name, large.parameters)
     warnings = []
     if share > LARGEST_SHARE:
-        warnings.append(f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more than it saves")
+        warnings.append(
+            f"it has {share:.0%} of the target's bytes; above {LARGEST_SHARE:.0%} guessing tends to cost more"
+            " than it saves"
+        )
     if _stranger(small.name, large.name):
-        warnings.append("it knows only the generated text of the bundled targets, so the modelled speedups are out of its reach")
+        warnings.append(
+            "it knows only the generated text of the bundled targets, so the modelled speedups are out of its"
+            " reach"
+        )
     if slow := [one for one in known if one.low < 1]:
-        warnings.append(f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without guessing")
+        warnings.append(
+            f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without"
+            " guessing"
+        )
     if small.gguf:
         warnings.append("it is a GGUF file, which cannot be trained: it guesses, and never learns")
     if shared is None:
-        hint = 'it is measured once the small files of both are here (`hf download NAME --include "*.json" "*.model"`)'
+        hint = (
+            'it is measured once the small files of both are here (`hf download NAME --include "*.json"'
+            ' "*.model"`)'
+        )
         warnings.append(f"another tokenizer, and how much of it fits is not known; {hint}")
     elif shared.mapped == 0:
         warnings.append("the tokenizers have no token in common, so it cannot draft for this target")
     elif shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
-        rest = f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses each (n-grams) or none"
+        rest = (
+            f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses"
+            " each (n-grams) or none"
+        )
         warnings.append(f"another tokenizer: {rest}")
     warnings += _licence_warnings(small)
     need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
-    need += sum(conversation_in(one.folder, widths[1], LEAST) for one in (large, small) if one.folder is not None)
+    need += sum(
+        conversation_in(one.folder, widths[1], LEAST) for one in (large, small) if one.folder is not None
+    )
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
     hundredths = (step / 100 for step in range(100))
@@ -168,15 +210,27 @@ def _judge(
 
 def _licence_warnings(model: ModelFacts) -> list[str]:
     if model.gated:
-        return [f"gated: accept its licence ({model.licence}) at https://huggingface.co/{model.name} and set HF_TOKEN"]
+        return [
+            f"gated: accept its licence ({model.licence}) at https://huggingface.co/{model.name} and set"
+            " HF_TOKEN"
+        ]
     return [] if model.licence else ["its licence is not known; read it before you serve others with it"]
 
 
 def _assumptions(draft_length: int) -> tuple[str, ...]:
     return (
-        f"Modelled: (1 − α^(k+1)) / ((1 − α)(1 + c·k)) by Leviathan et al. (2023), k = {draft_length} guesses a round, c = bytes that the "
-        "drafter reads for a guess ÷ bytes that the target reads for a pass. Nothing was run.",
-        "The acceptance α is assumed, and the same for every drafter; really a larger or related one guesses better, and each learns.",
-        "Reading weights is taken to be all that costs time. It is not: on an A100 a guess of Llama-68M took 0.076 of a pass of Qwen2-7B "
-        "(OmniDraft, table 8), where bytes say 0.006. Small targets and GPUs gain less than modelled.",
+        (
+            f"Modelled: (1 − α^(k+1)) / ((1 − α)(1 + c·k)) by Leviathan et al. (2023), k = {draft_length}"
+            " guesses a round, c = bytes that the drafter reads for a guess ÷ bytes that the target reads"
+            " for a pass. Nothing was run."
+        ),
+        (
+            "The acceptance α is assumed, and the same for every drafter; really a larger or related one"
+            " guesses better, and each learns."
+        ),
+        (
+            "Reading weights is taken to be all that costs time. It is not: on an A100 a guess of Llama-68M"
+            " took 0.076 of a pass of Qwen2-7B (OmniDraft, table 8), where bytes say 0.006. Small targets and"
+            " GPUs gain less than modelled."
+        ),
     )

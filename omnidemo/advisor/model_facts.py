@@ -1,4 +1,5 @@
-"""What is known of a model before its weights are read: its size, licence and tokenizer. Nothing is downloaded."""
+"""What is known of a model before its weights are read: its size, licence and tokenizer. Nothing is
+downloaded."""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ from omnidemo.models.load import ModelError
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """`parameters` are all numbers of the weights, `read` those that a pass over one token reads: where the input embedding is a matrix of
-    its own, it is only looked up. `family` names the tokenizer. `folder` holds the configuration and perhaps a tokenizer; None: only the
-    catalogue's facts are here, or a GGUF file (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are
-    from."""
+    """`parameters` are all numbers of the weights, `read` those that a pass over one token reads: where the
+    input embedding is a matrix of its own, it is only looked up. `family` names the tokenizer. `folder` holds
+    the configuration and perhaps a tokenizer; None: only the catalogue's facts are here, or a GGUF file
+    (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are from."""
 
     name: str
     title: str
@@ -41,24 +42,32 @@ class ModelFacts:
 
 
 def read_facts(name: str) -> ModelFacts:
-    """The facts of a bundled model, a folder (with or without weights), a GGUF file, or a model of the Hub that the catalogue knows or
-    whose configuration is on this machine. ModelError, one sentence, for any other."""
+    """The facts of a bundled model, a folder (with or without weights), a GGUF file, or a model of the Hub
+    that the catalogue knows or whose configuration is on this machine. ModelError, one sentence, for any
+    other."""
     if sources.is_gguf(name) and (facts := _of_file(name)) is not None:
         return facts
     entry, folder = entry_of(name), None if sources.is_gguf(name) else _folder(name)
     if folder is None and "parameters" not in entry:
         raise ModelError(
-            f"{name} is not in the catalogue and its configuration is not on this machine; fetch its small files with "
-            f'`hf download {name} --include "*.json" "*.model"`, or name a model that `python -m omnidemo models` lists'
+            f"{name} is not in the catalogue and its configuration is not on this machine; fetch its small"
+            " files with "
+            f'`hf download {name} --include "*.json" "*.model"`, or name a model that `python -m omnidemo'
+            " models` lists"
         )
     if folder is None:
-        parameters, looked_up, source = int(entry["parameters"]), int(entry.get("embedding", 0)), "the catalogue"
+        parameters, looked_up, source = (
+            int(entry["parameters"]),
+            int(entry.get("embedding", 0)),
+            "the catalogue",
+        )
     else:
         parameters, looked_up, source = _sizes(name, folder)
     return ModelFacts(
         name=name,
         gguf="known" in entry,
-        title=entry.get("title") or (folder.name if folder is not None and folder == Path(name).expanduser() else name),
+        title=entry.get("title")
+        or (folder.name if folder is not None and folder == Path(name).expanduser() else name),
         parameters=parameters,
         read=parameters - looked_up,
         family=entry.get("family"),
@@ -71,7 +80,8 @@ def read_facts(name: str) -> ModelFacts:
 
 
 def _of_file(name: str) -> ModelFacts | None:
-    """What the header of a GGUF file says; None for one of the Hub that is not here and that the catalogue knows."""
+    """What the header of a GGUF file says; None for one of the Hub that is not here and that the catalogue
+    knows."""
     try:
         found = sources.find(name)
     except sources.NotHere as error:
@@ -79,7 +89,9 @@ def _of_file(name: str) -> ModelFacts | None:
             return None
         repository, _, file = name.partition(":")
         fetch = f"`hf download {repository} {file}`"
-        raise ModelError(f"{name} is not on this machine, so its header cannot be read; fetch it with {fetch}") from error
+        raise ModelError(
+            f"{name} is not on this machine, so its header cannot be read; fetch it with {fetch}"
+        ) from error
     size = f"{found.bytes / 1e6:,.0f} MB"
     return ModelFacts(
         name=found.name,
@@ -91,7 +103,10 @@ def _of_file(name: str) -> ModelFacts | None:
         gated=False,
         chat=found.chat,
         folder=None,
-        source=f"the header of its file: {found.architecture}, {found.type_name}, {size}, {found.tokens:,} tokens",
+        source=(
+            f"the header of its file: {found.architecture}, {found.type_name}, {size}, {found.tokens:,}"
+            " tokens"
+        ),
         gguf=True,
     )
 
@@ -106,22 +121,33 @@ def _folder(name: str) -> Path | None:
 
 
 def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
-    """All numbers of the weights, those of an input embedding that is only looked up, and where this is from."""
+    """All numbers of the weights, those of an input embedding that is only looked up, and where this is
+    from."""
     if not (folder / "config.json").exists():
-        raise ModelError(f"{name} has no config.json; give the folder of a model saved with `save_pretrained`")
+        raise ModelError(
+            f"{name} has no config.json; give the folder of a model saved with `save_pretrained`"
+        )
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # damaged JSON, unknown type, own code: whatever transformers cannot read
-        raise ModelError(f"{name} has a configuration that transformers cannot read; choose another model") from error
+        raise ModelError(
+            f"{name} has a configuration that transformers cannot read; choose another model"
+        ) from error
     text = config.get_text_config(decoder=True)
-    tied, rows, width = getattr(config, "tie_word_embeddings", True), getattr(text, "vocab_size", None), getattr(text, "hidden_size", None)
+    tied, rows, width = (
+        getattr(config, "tie_word_embeddings", True),
+        getattr(text, "vocab_size", None),
+        getattr(text, "hidden_size", None),
+    )
     looked_up = 0 if tied or not isinstance(rows, int) or not isinstance(width, int) else rows * width
     if model_files.weight_files(folder) and not model_files.missing_shards(folder):
         parameters, source = model_files.count_parameters(folder), "the headers of its weight files"
     else:
         parameters, source = _built_empty(name, config), "its configuration"
     if not 0 <= looked_up < parameters:
-        raise ModelError(f"{name} has a configuration that does not fit its weights; download or save the model again")
+        raise ModelError(
+            f"{name} has a configuration that does not fit its weights; download or save the model again"
+        )
     return parameters, looked_up, source
 
 
@@ -135,7 +161,9 @@ def _built_empty(name: str, config: Any) -> int:
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
     except Exception as error:  # as above, and what is no causal language model
-        raise ModelError(f"{name} has a configuration that makes no causal language model; choose another model") from error
+        raise ModelError(
+            f"{name} has a configuration that makes no causal language model; choose another model"
+        ) from error
     return sum(weight.numel() for weight in model.parameters())
 
 

@@ -1,4 +1,5 @@
-"""How much of a target's vocabulary a drafter has: measured between tokenizers on this machine, else as a paper or the catalogue says."""
+"""How much of a target's vocabulary a drafter has: measured between tokenizers on this machine, else as a
+paper or the catalogue says."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ REPORTED = ASSETS / "reported.json"
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """`mapped` of the target's `tokens` have a token of the drafter with the same bytes; None: all of them, without a count. `direct` is
-    the share of the tokens of sample prompts that these are, 0 to 1, None where only a count is known. `source` says by whom."""
+    """`mapped` of the target's `tokens` have a token of the drafter with the same bytes; None: all of them,
+    without a count. `direct` is the share of the tokens of sample prompts that these are, 0 to 1, None where
+    only a count is known. `source` says by whom."""
 
     mapped: int | None
     tokens: int | None
@@ -33,21 +35,27 @@ class Overlap:
     def words(self) -> str:
         """The figures in a few words."""
         count = "all" if self.mapped is None else f"{self.mapped:,} of {self.tokens:,}"
-        return count if self.direct is None or self.mapped is None else f"{count}, {self.direct:.0%} of a text"
+        return (
+            count if self.direct is None or self.mapped is None else f"{count}, {self.direct:.0%} of a text"
+        )
 
 
 @cache
 def reported() -> dict[str, Any]:
-    """What papers report of pairs and vocabularies: other people's figures on other machines, each with its source, never ours."""
+    """What papers report of pairs and vocabularies: other people's figures on other machines, each with its
+    source, never ours."""
     found: dict[str, Any] = json.loads(REPORTED.read_text(encoding="utf-8"))
     return found
 
 
 def prompts_of(topic: str, count: int) -> list[str]:
-    """Sample prompts of a topic, or of all in turn for "mixed"; always the same ones. ValueError for an unknown topic."""
+    """Sample prompts of a topic, or of all in turn for "mixed"; always the same ones. ValueError for an
+    unknown topic."""
     if topic != "mixed":
         return sample_prompts.sample(topic, count)
-    each = [sample_prompts.sample(one, -(-count // len(sample_prompts.TOPICS))) for one in sample_prompts.TOPICS]
+    each = [
+        sample_prompts.sample(one, -(-count // len(sample_prompts.TOPICS))) for one in sample_prompts.TOPICS
+    ]
     return [prompt for row in zip(*each, strict=True) for prompt in row][:count]
 
 
@@ -55,7 +63,9 @@ def read_vocabulary(model: ModelFacts) -> Vocabulary | None:
     """The vocabulary of a tokenizer on this machine, else None."""
     with suppress(ModelError):
         if model.folder is not None:
-            return vocabularies.read_tokenizer(str(model.folder) if model.folder.is_dir() else model.name, hub=False)
+            return vocabularies.read_tokenizer(
+                str(model.folder) if model.folder.is_dir() else model.name, hub=False
+            )
         if model.gguf:
             return vocabularies.read_tokenizer(model.name, hub=False)
     return None
@@ -67,7 +77,9 @@ def overlap(target: ModelFacts, large: Vocabulary | None, drafter: ModelFacts) -
     if large is not None and small is not None:
         source = f"measured here on the bytes of both tokenizers and {TEXTS} sample prompts"
         try:
-            found = vocabularies.report((target.name, large), (drafter.name, small), prompts_of("mixed", TEXTS))
+            found = vocabularies.report(
+                (target.name, large), (drafter.name, small), prompts_of("mixed", TEXTS)
+            )
         except ValueError:  # no token in common
             return Overlap(0, len(large), 0.0, source)
         return Overlap(found.mapped, len(large), found.direct / max(1, found.tokens), source)

@@ -16,8 +16,9 @@ METHODS = (BASELINE, "auto")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`acceptance` is α, the share of judged guesses that were right, `per_round` tokens per pass of the target; `plain` and `speculative`
-    are tokens/s, and all are means over `prompts`. `modelled`: the formula at this α. None: nothing was guessed."""
+    """`acceptance` is α, the share of judged guesses that were right, `per_round` tokens per pass of the
+    target; `plain` and `speculative` are tokens/s, and all are means over `prompts`. `modelled`: the formula
+    at this α. None: nothing was guessed."""
 
     acceptance: float | None
     per_round: float | None
@@ -32,8 +33,8 @@ class Trial:
 def whole_prompts(
     measured: Iterable[Comparison], seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[list[Comparison]]:
-    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and at least one prompt: after
-    each prompt all results so far."""
+    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and
+    at least one prompt: after each prompt all results so far."""
     until, results = clock() + seconds, list[Comparison]()
     for one in measured:
         results.append(one)
@@ -47,7 +48,9 @@ def summed_up(results: Sequence[Comparison], draft_length: int, cost: float, top
     """What whole prompts show. RuntimeError where there is none."""
     prompts = len(results) // len(METHODS)
     if not prompts:
-        raise RuntimeError("nothing was measured, for the run was stopped before the first prompt was done; try again")
+        raise RuntimeError(
+            "nothing was measured, for the run was stopped before the first prompt was done; try again"
+        )
     plain, drafted = summarise(results)
     alpha = drafted.figures["alpha"].mean
     return Trial(
@@ -58,6 +61,8 @@ def summed_up(results: Sequence[Comparison], draft_length: int, cost: float, top
         speedup=drafted.figures["speedup"].mean,
         modelled=None if alpha is None else modelled_speedup(alpha, draft_length, cost),
         prompts=prompts,
-        source=f"measured here: {prompts} prompt{'' if prompts == 1 else 's'}, topic {topic}, {drafted.method}, policy fixed with "
-        f"{draft_length} guesses a round, greedy, at most {TOKENS} tokens each",
+        source=(
+            f"measured here: {prompts} prompt{'' if prompts == 1 else 's'}, topic {topic}, {drafted.method},"
+            f" policy fixed with {draft_length} guesses a round, greedy, at most {TOKENS} tokens each"
+        ),
     )

@@ -1,7 +1,8 @@
 """Weights of two bytes, over which passes compute what they compute over four.
 
-At batch 1 a pass takes as long as reading its weights. Most published weights are bfloat16, so half of the bytes hold them exactly; only
-sums and activations need float32. So a target's distribution stays what it was, and a drafter's may be rounded to that.
+At batch 1 a pass takes as long as reading its weights. Most published weights are bfloat16, so half of the
+bytes hold them exactly; only sums and activations need float32. So a target's distribution stays what it was,
+and a drafter's may be rounded to that.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ SECONDS = 0.5  # after which a probe ends, if it has timed three passes of each 
 
 
 def fits(runner: FusedLlama) -> bool:
-    """Whether two-byte copies of the weights can be used here: a CPU in float32, and copies of at most half of the free memory."""
+    """Whether two-byte copies of the weights can be used here: a CPU in float32, and copies of at most half
+    of the free memory."""
     small_enough = 2 * runner.parameters < psutil.virtual_memory().available / 2
     return runner.device.type == "cpu" and runner.dtype == torch.float32 and small_enough
 
@@ -62,8 +64,9 @@ def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
 
 
 def described(**runners: object) -> dict[str, str | int]:
-    """The form of the weights that a pass of each runner reads now, and its bytes, for people, as `<role>_form` and `<role>_form_bytes`;
-    nothing of one whose passes are never compiled. Until there is compiled code torch reads float32."""
+    """The form of the weights that a pass of each runner reads now, and its bytes, for people, as
+    `<role>_form` and `<role>_form_bytes`; nothing of one whose passes are never compiled. Until there is
+    compiled code torch reads float32."""
     found: dict[str, str | int] = {}
     for role, runner in runners.items():
         passes = getattr(runner, "passes", None)
@@ -75,9 +78,10 @@ def described(**runners: object) -> dict[str, str | int]:
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Choose the form of a target's weights in which plain decoding is fastest: packed, two bytes or four; verifying uses it too, so that
-    drafting is compared with plain decoding at its best. Passes of one token are timed in all forms in turns, and the fastest of each are
-    compared, because other load can only slow a pass down. No effect where there is only one form that holds the weights exactly."""
+    """Choose the form of a target's weights in which plain decoding is fastest: packed, two bytes or four;
+    verifying uses it too, so that drafting is compared with plain decoding at its best. Passes of one token
+    are timed in all forms in turns, and the fastest of each are compared, because other load can only slow a
+    pass down. No effect where there is only one form that holds the weights exactly."""
     runner.compact(True)
     names = runner.forms()
     if runner.passes is None or len(names) == 1:

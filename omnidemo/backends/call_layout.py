@@ -1,14 +1,17 @@
 """What goes into a call of compiled code, and the packed results of whole rounds.
 
-Arguments that belong together are named tuples: compiled code takes them apart when it is called, so they cost no more than as many
-positions. Sizes: V is a model's row of logits, D that of the drafter, T that of the target, H a model's hidden size.
+Arguments that belong together are named tuples: compiled code takes them apart when it is called, so they
+cost no more than as many positions. Sizes: V is a model's row of logits, D that of the drafter, T that of the
+target, H a model's hidden size.
 
-Rounds come back as an array of whole numbers and one of floats, of one round after another, with nothing in between. The whole numbers of
-a round are its header (`HEADER` of them, see below); then the proposals; of each of their slots its first draw, and the number of drafter
-tokens up to its end; the drafter tokens themselves, of which there are as many as the last slot's end says, or as were read, if these are
-more; and where only the host can finish the round, the draws' places and ids. The floats are three times, at which the round began, had
-been drafted and ended; the acceptance probabilities of the proposals, as far as they were judged; the probabilities of the proposals, and
-that of the token written; each slot's q; and the probabilities of the draws.
+Rounds come back as an array of whole numbers and one of floats, of one round after another, with nothing in
+between. The whole numbers of a round are its header (`HEADER` of them, see below); then the proposals; of
+each of their slots its first draw, and the number of drafter tokens up to its end; the drafter tokens
+themselves, of which there are as many as the last slot's end says, or as were read, if these are more; and
+where only the host can finish the round, the draws' places and ids. The floats are three times, at which the
+round began, had been drafted and ended; the acceptance probabilities of the proposals, as far as they were
+judged; the probabilities of the proposals, and that of the token written; each slot's q; and the
+probabilities of the draws.
 """
 
 from __future__ import annotations
@@ -27,15 +30,16 @@ Limits = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 DRAWN, READ, PASSES, SLOTS, PROPOSED, ACCEPTED, WRITTEN, USED, SPENT = range(9)
-# Draws; tokens read that are left, and all that were; slots; proposals, those accepted, the token written; and uniform numbers used before
-# and in the round.
+# Draws; tokens read that are left, and all that were; slots; proposals, those accepted, the token written;
+# and uniform numbers used before and in the round.
 HEADER = 9
-UNFINISHED, NONE = -2, -1  # instead of a token or a number of them: only the host can compute it; there is none
+# instead of a token or a number of them: only the host can compute it; there is none
+UNFINISHED, NONE = -2, -1
 
 
 class Workers(NamedTuple):
-    """Who makes a pass: the queue of the threads' pool, into about how many tasks a product is split, and how many tokens are read at a
-    time."""
+    """Who makes a pass: the queue of the threads' pool, into about how many tasks a product is split, and how
+    many tokens are read at a time."""
 
     queue: Queue
     tasks: int
@@ -46,19 +50,21 @@ class Model(NamedTuple):
     """A model and one of its caches."""
 
     cache: Array  # [layers, 2, Hkv, capacity, head dim]
-    matrices: Whole  # [7 · layers + 2, 3]: the table of each layer's matrices, of the output layer and of the embedding
+    # [7 · layers + 2, 3]: the table of each layer's matrices, of the output layer and of the embedding
+    matrices: Whole
     norms: Array  # [layers, 2, H], before attention and before the rest
     last: Array  # [H], the norm before the output layer
     bias: Array  # [layers, n] of queries, keys and values; zeros for none
-    of_heads: Array  # [layers, 2 · head dim + 1], the norms of queries and keys and what they add; [layers, 0] for none
+    # [layers, 2 · head dim + 1], the norms of queries and keys and what they add; [layers, 0] for none
+    of_heads: Array
     cos: Array  # [positions, head dim]
     sin: Array  # the same; the first half is negative
     eps: float  # what the norms add
 
 
 class Marks(NamedTuple):
-    """What the text contains, for the penalty: `Seen.arrays` of `decoding/sampling.py`, which its next `hold` puts right again. No flags
-    where nobody asks."""
+    """What the text contains, for the penalty: `Seen.arrays` of `decoding/sampling.py`, which its next `hold`
+    puts right again. No flags where nobody asks."""
 
     there: Flags  # [V]
     ids: Whole  # [1 + V], how many are marked, and which, the newest last
@@ -72,7 +78,8 @@ class Text(NamedTuple):
 
 
 class Side(NamedTuple):
-    """A model, the ids that it has not read, the position of the first of them, and what the text is to it."""
+    """A model, the ids that it has not read, the position of the first of them, and what the text is to
+    it."""
 
     model: Model
     unread: Whole
@@ -91,7 +98,8 @@ class Sampling(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The numbers of the target's tokens by position, made when they are first asked for. Without `known` noise is not shared."""
+    """The numbers of the target's tokens by position, made when they are first asked for. Without `known`
+    noise is not shared."""
 
     rows: NDArray[np.uint32]  # [n, T or more, whole blocks], the row of a position at its remainder by n
     known: Whole  # [n], which position each row has, −1 for none
@@ -99,7 +107,8 @@ class Noise(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """How tokens are chosen: by the shared noise where there is some, else by uniform numbers [n] in their order."""
+    """How tokens are chosen: by the shared noise where there is some, else by uniform numbers [n] in their
+    order."""
 
     sampling: Sampling
     uniforms: Numbers
@@ -127,8 +136,9 @@ class Stop(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A map between two vocabularies: `VocabularyMap.tables`. How target tokens are spelled: by how many drafter tokens, and by which; 0
-    where nobody asked yet (for n-grams somebody has) or none do, −1 where n do not hold them."""
+    """A map between two vocabularies: `VocabularyMap.tables`. How target tokens are spelled: by how many
+    drafter tokens, and by which; 0 where nobody asked yet (for n-grams somebody has) or none do, −1 where n
+    do not hold them."""
 
     targets: Whole  # [D], the target token of each drafter token, −1 for none
     drafters: Whole  # [T], the reverse
@@ -141,10 +151,13 @@ class Draft(NamedTuple):
 
     rows: Array  # [R, V], the logits before the draft and after each token read
     states: Array  # [R, H], what the output layer read for them
-    notes: Whole  # [3, n or more]: of each draw its place and id, as in `Rollout`; and the tokens that were drafted
+    # [3, n or more]: of each draw its place and id, as in `Rollout`; and the tokens that were drafted
+    notes: Whole
     probs: Numbers  # [n], of the draws
     distributions: Array  # [n, V]
-    slots: Whole  # [n, 4]: first draw; end (the beginning if nothing came of it); node of the trie there; draw in vain after it, or −1
+    # [n, 4]: first draw; end (the beginning if nothing came of it); node of the trie there; draw in vain
+    # after it, or −1
+    slots: Whole
     bounds: Numbers  # [n], each slot's Q̄
 
 

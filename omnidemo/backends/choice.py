@@ -1,7 +1,9 @@
-"""Which backend computes the rounds of a pair: `backend_of` checks the setting `OMNIDEMO_BACKEND` and names it for people, `make_backend`
-builds it from the caches. Models loaded with `fast=False`, as the setting `reference` loads them, have caches that need none.
+"""Which backend computes the rounds of a pair: `backend_of` checks the setting `OMNIDEMO_BACKEND` and names
+it for people, `make_backend` builds it from the caches. Models loaded with `fast=False`, as the setting
+`reference` loads them, have caches that need none.
 
-`reference` is plain torch: one forward per pass, each round computed when it is requested. The others must emit the same tokens.
+`reference` is plain torch: one forward per pass, each round computed when it is requested. The others must
+emit the same tokens.
 """
 
 from __future__ import annotations
@@ -24,22 +26,27 @@ ELSE = "or set OMNIDEMO_BACKEND=auto, which takes what is there"
 
 
 def device(setting: Setting, wanted: str) -> str:
-    """The device to load models on: `wanted`, or the backend's own where that is "auto". ModelError, one sentence and before anything is
-    loaded, for a backend that cannot run on this machine or device."""
+    """The device to load models on: `wanted`, or the backend's own where that is "auto". ModelError, one
+    sentence and before anything is loaded, for a backend that cannot run on this machine or device."""
     if setting == "cuda" and not torch.cuda.is_available():
-        raise ModelError(f"the backend cuda needs a CUDA device, and torch finds none on this machine; install torch for CUDA, {ELSE}")
+        raise ModelError(
+            "the backend cuda needs a CUDA device, and torch finds none on this machine; install torch for"
+            f" CUDA, {ELSE}"
+        )
     if setting in ("auto", "reference"):
         return wanted
     if wanted.partition(":")[0] in {"cpu", "cuda", "mps"} - {setting}:
         raise ModelError(
-            f"the backend {setting} needs models on {setting}, and the device is {wanted}; set OMNIDEMO_DEVICE={setting}, {ELSE}"
+            f"the backend {setting} needs models on {setting}, and the device is {wanted}; set"
+            f" OMNIDEMO_DEVICE={setting}, {ELSE}"
         )
     return setting if wanted == "auto" else wanted
 
 
 def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
-    """The backend of two loaded models. `auto` is the fast backend of whichever model has one; it declines the rounds that it cannot
-    make. ModelError, one sentence, where the named backend cannot serve them; for `cpu` this waits until its code is compiled."""
+    """The backend of two loaded models. `auto` is the fast backend of whichever model has one; it declines
+    the rounds that it cannot make. ModelError, one sentence, where the named backend cannot serve them; for
+    `cpu` this waits until its code is compiled."""
     able = _able(target), _able(drafter)
     if setting == "auto":
         return next((name for name in able if name != "reference"), "reference")
@@ -47,16 +54,21 @@ def backend_of(setting: Setting, target: Runner, drafter: Runner) -> Name:
         which = "target" if able[0] != setting else "drafter"
         need = "on a CPU in float32" if setting == "cpu" else "on one CUDA device"
         raise ModelError(
-            f"the backend {setting} reads Llama, Qwen2 and Qwen3 shapes {need}, and this {which} is none; choose another model, {ELSE}"
+            f"the backend {setting} reads Llama, Qwen2 and Qwen3 shapes {need}, and this {which} is none;"
+            f" choose another model, {ELSE}"
         )
     if setting == "cpu" and not compile_kernels.wait():
         why = compile_kernels.failure() or "it takes too long"
-        raise ModelError(f"the backend cpu cannot be compiled on this machine ({why}); install numba as in requirements.txt, {ELSE}")
+        raise ModelError(
+            f"the backend cpu cannot be compiled on this machine ({why}); install numba as in"
+            f" requirements.txt, {ELSE}"
+        )
     return setting
 
 
 def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
-    """By what a runner's passes are computed now. Another kind rounds differently; the form of weights and the threads change nothing."""
+    """By what a runner's passes are computed now. Another kind rounds differently; the form of weights and
+    the threads change nothing."""
     able = _able(runner)
     if able == "cpu":
         return "compiled" if compile_kernels.kernels() is not None else "torch"

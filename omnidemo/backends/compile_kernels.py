@@ -1,5 +1,5 @@
-"""Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a compiler. Machine code that is
-complete and whole is loaded at once."""
+"""Compiles the kernels in another process and loads them when they are ready, so that no answer waits for a
+compiler. Machine code that is complete and whole is loaded at once."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from omnidemo.vocab import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
 MADE = "made from"  # the entry for the latter
-# The compiling process first registers to end with this one: otherwise a killed app would leave it behind and start another one next time.
+# The compiling process first registers to end with this one: otherwise a killed app would leave it behind and
+# start another one next time.
 START = """
 from omnidemo.processes import end_with_parent
 end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()
 """
-TIMEOUT_S = 1200  # seconds that compiling may take: one minute at most where nothing else runs, and many beside what has a higher priority
+# seconds that compiling may take: one minute at most where nothing else runs, and many beside what has a
+# higher priority
+TIMEOUT_S = 1200
 NICE = 10  # so much lower is the priority of the compiling process
 
 _log = logging.getLogger(__name__)
@@ -46,13 +49,14 @@ def kernels() -> ModuleType | None:
 
 
 def failure() -> str:
-    """Why there is no compiled code, in a few words; empty where there is, while compiling goes on, and after `forgo`."""
+    """Why there is no compiled code, in a few words; empty where there is, while compiling goes on, and after
+    `forgo`."""
     return _failure
 
 
 def prepare() -> None:
-    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the first time on a machine. Until it
-    is ready, and if it fails, passes run without compiled code."""
+    """Begin to compile in a process of its own, which takes some three quarters of a minute, or more, the
+    first time on a machine. Until it is ready, and if it fails, passes run without compiled code."""
     _start(_prepare)
 
 
@@ -78,7 +82,8 @@ def wait(seconds: float = TIMEOUT_S) -> bool:
 
 
 def when_ready(call: Callable[[], None]) -> None:
-    """`prepare`, and call as soon as the functions are ready: at once where they are, never where they fail."""
+    """`prepare`, and call as soon as the functions are ready: at once where they are, never where they
+    fail."""
     prepare()
     with _lock:
         if _ready is None:
@@ -90,18 +95,29 @@ def when_ready(call: Callable[[], None]) -> None:
 def _prepare() -> None:
     global _ready, _failure
     command = [sys.executable, "-c", START.format(parent=os.getpid())]
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))  # it may not be installed
+    # it may not be installed
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
     low = partial(os.nice, NICE) if os.name == "posix" else None
     try:
         kept = _folder()
         features = _features()
-        environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | ({"NUMBA_CPU_FEATURES": features} if features else {})
-        options: Any = {"check": True, "capture_output": True, "timeout": TIMEOUT_S, "env": environment, "preexec_fn": low}
+        environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | (
+            {"NUMBA_CPU_FEATURES": features} if features else {}
+        )
+        options: Any = {
+            "check": True,
+            "capture_output": True,
+            "timeout": TIMEOUT_S,
+            "env": environment,
+            "preexec_fn": low,
+        }
         if not _complete(Path(kept), features):
             _drop_damaged(Path(kept))
             try:
                 subprocess.run(command, **options)
-            except subprocess.CalledProcessError:  # what was kept may be damaged where no sum says so: once more without it
+            except (
+                subprocess.CalledProcessError
+            ):  # what was kept may be damaged where no sum says so: once more without it
                 shutil.rmtree(kept, ignore_errors=True)
                 Path(kept).mkdir(parents=True, exist_ok=True)
                 subprocess.run(command, **options)
@@ -133,8 +149,9 @@ def _prepare() -> None:
 
 
 def use_processor() -> None:
-    """Have numba compile for this processor as it does here, which it asks for once in a process: to be called before anything else is
-    compiled. Otherwise kept machine code does not fit, and everything is compiled again."""
+    """Have numba compile for this processor as it does here, which it asks for once in a process: to be
+    called before anything else is compiled. Otherwise kept machine code does not fit, and everything is
+    compiled again."""
     from numba import config
 
     settings: Any = config
@@ -144,18 +161,23 @@ def use_processor() -> None:
 def _sums(folder: Path) -> dict[str, str]:
     """The sums of all files of machine code (.nbc) and of numba's indexes of them (.nbi)."""
     files = sorted(folder.rglob("*.nb[ci]"))
-    return {file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return {
+        file.relative_to(folder).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest() for file in files
+    }
 
 
 def _made_from(features: str | None) -> str:
-    """All that numba looks at before it uses what it has kept: its own version, the processor, size and date of the sources."""
+    """All that numba looks at before it uses what it has kept: its own version, the processor, size and date
+    of the sources."""
     import numba
     from llvmlite import binding
 
     statuses = [source.stat() for source in _sources()]
     dates = [f"{status.st_size} {status.st_mtime_ns}" for status in statuses]
     given = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
-    return " ".join(map(str, [numba.__version__, sys.version, binding.get_host_cpu_name(), features, *given, *dates]))
+    return " ".join(
+        map(str, [numba.__version__, sys.version, binding.get_host_cpu_name(), features, *given, *dates])
+    )
 
 
 def _noted(folder: Path) -> dict[str, str]:
@@ -167,8 +189,8 @@ def _noted(folder: Path) -> dict[str, str]:
 
 
 def _complete(folder: Path, features: str | None) -> bool:
-    """Whether the machine code is that which a compiling process left at its end, for this processor and these sources. Then nothing needs
-    to be compiled, and loading it takes this process half a second."""
+    """Whether the machine code is that which a compiling process left at its end, for this processor and
+    these sources. Then nothing needs to be compiled, and loading it takes this process half a second."""
     try:
         return _noted(folder) == _sums(folder) | {MADE: _made_from(features)}
     except (OSError, ValueError):
@@ -176,8 +198,8 @@ def _complete(folder: Path, features: str | None) -> bool:
 
 
 def _drop_damaged(folder: Path) -> None:
-    """Remove machine code whose checksum is wrong: it might crash, or compute something else. An index may have grown; numba notices where
-    it cannot be read."""
+    """Remove machine code whose checksum is wrong: it might crash, or compute something else. An index may
+    have grown; numba notices where it cannot be read."""
     try:
         noted, found = _noted(folder), _sums(folder)
         if all(found.get(name) == known for name, known in noted.items() if name.endswith(".nbc")):
@@ -199,12 +221,17 @@ def _note_sums(folder: Path, features: str | None) -> None:
 
 
 def _features() -> str | None:
-    """What compiled code may use of the processor, where it is not what numba takes: vectors of 512 bits, which LLVM avoids for processors
-    that are slower all over for a while after them. Those of Intel are not since Ice Lake, and loops over a vocabulary gain a quarter."""
+    """What compiled code may use of the processor, where it is not what numba takes: vectors of 512 bits,
+    which LLVM avoids for processors that are slower all over for a while after them. Those of Intel are not
+    since Ice Lake, and loops over a vocabulary gain a quarter."""
     from llvmlite import binding
 
     features = binding.get_host_cpu_features()
-    return features.flatten() + ",-prefer-256-bit" if features.get("avx512vbmi2") and "NUMBA_CPU_FEATURES" not in os.environ else None
+    return (
+        features.flatten() + ",-prefer-256-bit"
+        if features.get("avx512vbmi2") and "NUMBA_CPU_FEATURES" not in os.environ
+        else None
+    )
 
 
 def _sources() -> list[Path]:
@@ -214,12 +241,18 @@ def _sources() -> list[Path]:
 
 
 def _folder() -> str:
-    """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those that it calls, so each state
-    of the files has a folder of its own. OSError where none can be written to."""
+    """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those
+    that it calls, so each state of the files has a folder of its own. OSError where none can be written
+    to."""
     here = Path(__file__).parent
-    name = "machine-code-" + hashlib.sha256(b"".join(source.read_bytes() for source in _sources())).hexdigest()[:16]
+    name = (
+        "machine-code-"
+        + hashlib.sha256(b"".join(source.read_bytes() for source in _sources())).hexdigest()[:16]
+    )
     given = os.environ.get("NUMBA_CACHE_DIR")
-    for place in [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]:
+    for place in (
+        [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]
+    ):
         with suppress(OSError):
             (place / name).mkdir(parents=True, exist_ok=True)
             if os.access(place / name, os.W_OK):

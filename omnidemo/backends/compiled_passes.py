@@ -12,7 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
-from omnidemo.backends.call_layout import Array, Choice, Draft, Marks, Model, Noise, Rule, Sampling, Scores, Side, Stop, Text, Workers
+from omnidemo.backends.call_layout import (
+    Array,
+    Choice,
+    Draft,
+    Marks,
+    Model,
+    Noise,
+    Rule,
+    Sampling,
+    Scores,
+    Side,
+    Stop,
+    Text,
+    Workers,
+)
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
 from omnidemo.decoding.draft_policy import NEVER, StopRule
@@ -25,33 +39,49 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 Form = Literal["packed", "bfloat16", "float32"]
-WORTH_SHARING = 400_000  # parameters × tokens of a pass, below which it is done before a helper thread has started
-LARGE = 4_000_000  # the same, from which on a product has several tasks per thread; below, claiming them costs more than it saves
+# parameters × tokens of a pass, below which it is done before a helper thread has started
+WORTH_SHARING = 400_000
+# the same, from which on a product has several tasks per thread; below, claiming them costs more than it
+# saves
+LARGE = 4_000_000
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 EMBEDDING = "model.embed_tokens.weight"
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
-NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))  # in place of what is seen, where no penalty asks
-STRIDE, STRIDES = 80_000_000, 8  # budget of one call of a target: parameters × steps, and the most steps (tokens written)
+# in place of what is seen, where no penalty asks
+NOBODY = Marks(np.zeros(0, np.bool_), np.zeros(1, np.int64))
+# budget of one call of a target: parameters × steps, and the most steps (tokens written)
+STRIDE, STRIDES = 80_000_000, 8
 
 
 class CompiledPasses:
-    """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the matrices themselves; `bfloat16`,
-    copies of them; `packed`, the matrices as their file has them, where it has them so (see `kernels/packed_forms.py`)."""
+    """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the
+    matrices themselves; `bfloat16`, copies of them; `packed`, the matrices as their file has them, where it
+    has them so (see `kernels/packed_forms.py`)."""
 
     def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
         self.runner, self.form = runner, form
         layers = runner.layers
-        biases = [np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy() for layer in layers]
-        of_heads = np.array([() if layer.heads is None else layer.heads.array() for layer in layers], np.float32)
-        arrays = bf16_weights.bits(runner) if form == "bfloat16" else [one.numpy() for one in bf16_weights.matrices(runner)]
+        biases = [
+            np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy()
+            for layer in layers
+        ]
+        of_heads = np.array(
+            [() if layer.heads is None else layer.heads.array() for layer in layers], np.float32
+        )
+        arrays = (
+            bf16_weights.bits(runner)
+            if form == "bfloat16"
+            else [one.numpy() for one in bf16_weights.matrices(runner)]
+        )
         table, self._weights, self.nbytes = _table(runner, form, arrays)
         norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
         self._given = table, norms, runner.norm.array, np.array(biases), of_heads
         self.width = int(runner.embed.shape[1])
         self.weights = sum(one.size for one in arrays)  # that a pass reads
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
-        self._rule: tuple[ProposalRule, Rule] | None = None  # the newest one drawn by, and its tables as numpy's
+        # the newest one drawn by, and its tables as numpy's
+        self._rule: tuple[ProposalRule, Rule] | None = None
         compile_kernels.prepare()
 
     @property
@@ -65,41 +95,62 @@ class CompiledPasses:
 
     @property
     def steps_per_call(self) -> int:
-        """How many tokens a target decodes per call: the host's work per token takes as long as a part of a small model's pass."""
+        """How many tokens a target decodes per call: the host's work per token takes as long as a part of a
+        small model's pass."""
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
         self, ids: Sequence[int], start: int, buffer: Array, rows: int, temperature: float | None = None
     ) -> tuple[Array, Array, RowStats | None] | None:
-        """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last rows' logits [rows, V], what the
-        output layer read for them [rows, H], and their statistics where `temperature` is given. None as long as there is
-        no compiled code."""
+        """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last
+        rows' logits [rows, V], what the output layer read for them [rows, H], and their statistics where
+        `temperature` is given. None as long as there is no compiled code."""
         kernels, runner = compile_kernels.kernels(), self.runner
         if kernels is None:
             return None
         logits, states = np.empty((rows, runner.rows), np.float32), np.empty((rows, self.width), np.float32)
         numbers = np.empty((rows if temperature is not None else 0, 4), np.float32)
         scores = Scores(logits, states, numbers)
-        self.call(kernels.forward, len(ids), self.model(buffer), np.array(ids, np.int64), start, scores, temperature or 1.0)
+        self.call(
+            kernels.forward,
+            len(ids),
+            self.model(buffer),
+            np.array(ids, np.int64),
+            start,
+            scores,
+            temperature or 1.0,
+        )
         return logits, states, RowStats(logits, numbers, temperature) if temperature is not None else None
 
     def roll_out(
-        self, start: int, buffer: Array, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+        self,
+        start: int,
+        buffer: Array,
+        order: RolloutRequest,
+        ids: Sequence[int],
+        row: Logits | None,
+        state: Any,
     ) -> Rollout | None:
-        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is no compiled
-        code."""
+        """See `FusedCache.roll_out`; the `buffer` of the cache holds `start` positions. None while there is
+        no compiled code."""
         kernels, runner, rule = compile_kernels.kernels(), self.runner, order.rule
         if kernels is None:
             return None
         stop, total = order.stop_rule or NEVER, order.left + rule.overrun
         draft = room_for(total, runner.rows, self.width)
         rows, states = draft.rows, draft.states
-        if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:  # by several threads
+        # by several threads
+        if len(ids) > FEW and (found := self.forward(ids, start, buffer, 1)) is not None:
             row, state = found[0][0], found[1][0]
             start, ids = start + len(ids), ()
         if row is not None:
             rows[0], states[0] = as_array(row), state
-        side = Side(self.model(buffer), np.array(ids, np.int64), start, text_of(order.seen, np.array(order.ends, np.int64)))
+        side = Side(
+            self.model(buffer),
+            np.array(ids, np.int64),
+            start,
+            text_of(order.seen, np.array(order.ends, np.int64)),
+        )
         choice = choice_of(order.sampling, order.uniforms, order.noise, order.position, 1)
         names = order.names if order.names is not None else OWN
         count, read, _, read_in_all = self.call(
@@ -108,7 +159,16 @@ class CompiledPasses:
         places, drawn, tokens = draft.notes[:, : max(count, read)].tolist()
         found = draft.probs[:count].tolist()
         rows, states, wasted = rows[: read + 1], states[: read + 1], read_in_all - read
-        return Rollout(places[:count], drawn[:count], found, draft.distributions[:count], tokens[:read], rows, states, wasted)
+        return Rollout(
+            places[:count],
+            drawn[:count],
+            found,
+            draft.distributions[:count],
+            tokens[:read],
+            rows,
+            states,
+            wasted,
+        )
 
     def call(self, kernel: Callable[..., Any], tokens: int, *given: Any) -> Any:
         """Call a kernel for passes of so many `tokens`, with the `Workers` that make them."""
@@ -120,7 +180,8 @@ class CompiledPasses:
             return kernel(Workers(queue, tasks, CHUNK), *given)
 
     def tasks(self, tokens: int) -> int:
-        """Into how many tasks a product is split in a pass of so many tokens: as many for each thread, or one would wait for the last."""
+        """Into how many tasks a product is split in a pass of so many tokens: as many for each thread, or one
+        would wait for the last."""
         work, helpers = self.runner.parameters * tokens, self.helpers
         if not helpers or work < WORTH_SHARING:
             return 1
@@ -130,7 +191,10 @@ class CompiledPasses:
         """The model as a kernel's argument, with a cache's `buffer`."""
         rope = self._rope
         if rope[0] is not self.runner.rope:  # another thread may do this too
-            rope = self._rope = self.runner.rope, *(table.numpy().reshape(len(table), -1) for table in self.runner.rope)
+            rope = self._rope = (
+                self.runner.rope,
+                *(table.numpy().reshape(len(table), -1) for table in self.runner.rope),
+            )
         return Model(buffer, *self._given, rope[1], rope[2], self.runner.eps)
 
     def rule(self, rule: ProposalRule) -> Rule:
@@ -143,9 +207,12 @@ class CompiledPasses:
         return known[1]
 
 
-def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[NDArray[np.int64], list[Any], int]:
-    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of the matrices in it that a pass
-    reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or as bfloat16's bits."""
+def _table(
+    runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]
+) -> tuple[NDArray[np.int64], list[Any], int]:
+    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of
+    the matrices in it that a pass reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or
+    as bfloat16's bits."""
     kept: list[Any] = []
     copies: dict[int, NDArray[np.float32]] = {}
     table: list[tuple[int, int, int]] = []
@@ -189,14 +256,21 @@ def _table(runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]) -> tuple[
 
 
 def choice_of(
-    sampling: SamplingParams, uniforms: NDArray[np.float64] | None, noise: SharedNoise | None, position: int, rows: int
+    sampling: SamplingParams,
+    uniforms: NDArray[np.float64] | None,
+    noise: SharedNoise | None,
+    position: int,
+    rows: int,
 ) -> Choice:
-    """How tokens are chosen, as a kernel's argument: the noise from a position of the answer on, with room for `rows` positions at once."""
+    """How tokens are chosen, as a kernel's argument: the noise from a position of the answer on, with room
+    for `rows` positions at once."""
     if noise is None:
         shared = Noise(np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64))
     else:
         width = -(-noise.tokens // BLOCK) * BLOCK
-        shared = Noise(np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position]))
+        shared = Noise(
+            np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position])
+        )
     return Choice(Sampling(*sampling.numbers), uniforms if uniforms is not None else NOTHING, shared)
 
 
@@ -214,6 +288,7 @@ def room_for(total: int, vocabulary: int, width: int) -> Draft:
     draws = min(DRAWS, 3 * total)  # more than one per drafter token where walks are discarded
     return Draft(
         np.empty((total + 1, vocabulary), np.float32), np.empty((total + 1, width), np.float32),
-        np.empty((3, max(draws, total + 1)), np.int64), np.empty(draws), np.empty((draws, vocabulary), np.float32),
+        np.empty((3, max(draws, total + 1)), np.int64), np.empty(draws),
+        np.empty((draws, vocabulary), np.float32),
         np.empty((draws, 4), np.int64), np.empty(draws),
     )  # fmt: skip

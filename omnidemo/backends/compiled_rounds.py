@@ -1,4 +1,5 @@
-"""Several rounds of a target and a drafter in one call of compiled code: the request, the call, and unpacking its results."""
+"""Several rounds of a target and a drafter in one call of compiled code: the request, the call, and unpacking
+its results."""
 
 from __future__ import annotations
 
@@ -23,15 +24,19 @@ from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
 if TYPE_CHECKING:
     from omnidemo.backends.fused_cache import FusedCache
 
-MOST = 2 * STRIDES  # rounds in one call; a call begins in cold caches and costs the host as much as three rounds
-MOST_LOGITS = 900_000  # in one call, unless a round needs more: 4 MB and above comes in pages of 2 MB, each of which costs half a round
+# rounds in one call; a call begins in cold caches and costs the host as much as three rounds
+MOST = 2 * STRIDES
+# in one call, unless a round needs more: 4 MB and above comes in pages of 2 MB, each of which costs half a
+# round
+MOST_LOGITS = 900_000
 
 
 @dataclass(slots=True)
 class RoundsRequest:
     """Several rounds of a target and a drafter in one call."""
 
-    order: RolloutRequest  # how each round drafts; its uniform numbers serve all draws, acceptances and corrections of the call
+    # how each round drafts; its uniform numbers serve all draws, acceptances and corrections of the call
+    order: RolloutRequest
     most: int  # rounds
     left: int  # target tokens that may be proposed or written in all, one fewer than are wanted
     map: VocabularyMap
@@ -47,11 +52,13 @@ class MadeRound:
 
     key: StateKey
     budget: int  # drafter tokens that it might use
-    result: RoundResult | None  # None where only the host can finish it (then this is the last round of the call)
+    # None where only the host can finish it (then this is the last round of the call)
+    result: RoundResult | None
     seconds: tuple[float, float]  # of drafting, and of everything after it
     spent: int  # uniform numbers used in the round
     held: tuple[int, int] = (0, 0)  # how many proposals and drafted tokens the caches hold
-    rollout: Rollout | None = None  # the draft as it is in the drafter's cache; None where another round of the call overwrote it
+    # the draft as it is in the drafter's cache; None where another round of the call overwrote it
+    rollout: Rollout | None = None
     proposal: list[int] | None = None  # target tokens; None where they were not verified
     stats: RowStats | None = None  # of the verification rows; None likewise
     # The following are looked at in `lab/races/watch.py` and tests alone.
@@ -62,17 +69,26 @@ class MadeRound:
 
 
 def make_rounds(
-    target: FusedCache, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Any, state: Any
+    target: FusedCache,
+    drafter: FusedCache,
+    wanted: RoundsRequest,
+    unread: Sequence[int],
+    given: Sequence[int],
+    row: Any,
+    state: Any,
 ) -> list[MadeRound] | None:
-    """Read `unread` (target ids) and `given` (drafter ids), and compute rounds; without `given`, from the drafter's newest logits `row` [D]
-    and hidden `state` [H]. The caches' lengths stay as they are. None, and nothing has changed, while there is no compiled code, where more
-    than FEW ids are unread (a pass of its own makes better use of threads), and where no round fits into the windows."""
+    """Read `unread` (target ids) and `given` (drafter ids), and compute rounds; without `given`, from the
+    drafter's newest logits `row` [D] and hidden `state` [H]. The caches' lengths stay as they are. None, and
+    nothing has changed, while there is no compiled code, where more than FEW ids are unread (a pass of its
+    own makes better use of threads), and where no round fits into the windows."""
     order = wanted.order
     kernels, passes, few = compile_kernels.kernels(), target.runner.passes, drafter.runner.passes
     if kernels is None or passes is None or few is None or len(unread) > FEW or len(given) > FEW:
         return None
     budget, total = order.left, order.left + order.rule.overrun
-    count = target.rounds_that_fit(len(unread), budget + 1, min(wanted.most, MOST if passes.steps_per_call > 1 else 1))
+    count = target.rounds_that_fit(
+        len(unread), budget + 1, min(wanted.most, MOST if passes.steps_per_call > 1 else 1)
+    )
     count = drafter.rounds_that_fit(len(given), total + LONGEST, count)
     if count < 1:
         return None
@@ -88,23 +104,35 @@ def make_rounds(
     grows = order.rule.trie is not no_ngrams(tokens, drafter.runner.device).trie
     made, int_at, float_at = passes.call(
         kernels.rounds, width, few.tasks(1),
-        Side(passes.model(target.array), np.array(unread, np.int64), target.length, text_of(wanted.seen, wanted.ends)),
-        Side(few.model(drafter.array), np.array(given, np.int64), drafter.length, text_of(order.seen, wanted.last)),
-        Course(count, budget, order.rule.overrun, wanted.left, grows), few.rule(order.rule), Words(*wanted.map.tables),
-        choice_of(order.sampling, order.uniforms, order.noise, order.position, total + 2), stop_of(order.stop_rule or NEVER), draft,
+        Side(passes.model(target.array), np.array(unread, np.int64), target.length,
+            text_of(wanted.seen, wanted.ends)),
+        Side(few.model(drafter.array), np.array(given, np.int64), drafter.length,
+            text_of(order.seen, wanted.last)),
+        Course(count, budget, order.rule.overrun, wanted.left, grows), few.rule(order.rule),
+        Words(*wanted.map.tables),
+        choice_of(order.sampling, order.uniforms, order.noise, order.position, total + 2),
+        stop_of(order.stop_rule or NEVER), draft,
         Scores(logits, np.empty((width, passes.width), np.float32), stats), ints, floats,
     )  # fmt: skip
     left_of_last = Rollout([], [], [], draft.distributions, [], draft.rows, draft.states)
     return _unpack(
-        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given, RowStats(logits, stats, order.sampling.temperature),
+        made, ints[:int_at].tolist(), floats[:float_at].tolist(), wanted, given,
+        RowStats(logits, stats, order.sampling.temperature),
         left_of_last,
     )  # fmt: skip
 
 
 def _unpack(
-    made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int], stats: RowStats, last: Rollout
+    made: int,
+    fact: list[int],
+    number: list[float],
+    wanted: RoundsRequest,
+    given: Sequence[int],
+    stats: RowStats,
+    last: Rollout,
 ) -> list[MadeRound]:
-    """Unpack the rounds from the format of `call_layout.py`. `stats`: those of all their rows; `last`: what the last round left behind."""
+    """Unpack the rounds from the format of `call_layout.py`. `stats`: those of all their rows; `last`: what
+    the last round left behind."""
     rounds: list[MadeRound] = []
     key, budget, left, greedy = wanted.at, wanted.order.left, wanted.left, wanted.order.sampling.greedy
     at = place = filled = 0
@@ -113,7 +141,11 @@ def _unpack(
         follows = index + 1 < made  # a following round overwrites what is not held
         open_, verified = token == UNFINISHED, proposed != UNFINISHED
         size, at = max(0, proposed), at + HEADER
-        proposal, firsts, stops = fact[at : at + size], fact[at + size : at + 2 * size], fact[at + 2 * size : at + 3 * size]
+        proposal, firsts, stops = (
+            fact[at : at + size],
+            fact[at + size : at + 2 * size],
+            fact[at + 2 * size : at + 3 * size],
+        )
         kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
         drafted, at = fact[at : at + kept], at + kept
         began, then, ended = number[place : place + 3]
@@ -125,22 +157,33 @@ def _unpack(
         end, rollout, verification, result = stops[accepted - 1] if accepted else 0, None, None, None
         if not follows:
             places, ids = (fact[at : at + drawn], fact[at + drawn : at + 2 * drawn]) if open_ else ([], [])
-            rollout = Rollout(places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states)
+            rollout = Rollout(
+                places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states
+            )
         if verified:
-            verification = RowStats(stats.rows[filled : filled + size + 1], stats.numbers[filled : filled + size + 1], stats.temperature)
+            verification = RowStats(
+                stats.rows[filled : filled + size + 1],
+                stats.numbers[filled : filled + size + 1],
+                stats.temperature,
+            )
             filled += size + 1
         if verification is not None and not open_:
             slots, base = [], 0
             for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
                 probs = draft_probs[first : first + stop - base]
-                slots.append(Slot(target_id, tuple(drafted[base:stop]), q, key.draft_len + base, draft_probs=probs))
+                slots.append(
+                    Slot(target_id, tuple(drafted[base:stop]), q, key.draft_len + base, draft_probs=probs)
+                )
                 base = stop
             written, rejected = None if token == NONE else token, token != NONE and accepted < count
-            result = RoundResult(slots, accepted, written, rejected, accepts, likely, drawn, verification.rows, StageSeconds())
+            result = RoundResult(
+                slots, accepted, written, rejected, accepts, likely, drawn, verification.rows, StageSeconds()
+            )
         rounds.append(
             MadeRound(  # by position: so many keyword arguments would take as long as all the rest
                 key, min(budget, left), result, (then - began, ended - then), spent,
-                (accepted, min(read, end)) if follows else (size, read), rollout, proposal if verified else None, verification, given,
+                (accepted, min(read, end)) if follows else (size, read), rollout,
+                proposal if verified else None, verification, given,
                 drafted, read, passes - read,
             )
         )  # fmt: skip
@@ -148,7 +191,8 @@ def _unpack(
             spelled = wanted.map.spelling(token) or ()
             given, left = [*drafted[min(read, end) : end], *spelled], left - accepted - 1
             key = replace(
-                key, target_len=key.target_len + accepted + 1, draft_len=key.draft_len + end + len(spelled), last_id=token,
+                key, target_len=key.target_len + accepted + 1, draft_len=key.draft_len + end + len(spelled),
+                last_id=token,
                 rng_position=key.rng_position + (0 if greedy else spent),
             )  # fmt: skip
     return rounds

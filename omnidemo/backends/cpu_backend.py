@@ -1,8 +1,9 @@
 """The CPU backend: whole rounds by compiled code, several per call.
 
-A call computes the round that is wanted and the next ones (prefetched rounds). A prefetched round is returned if its `StateKey` and draft
-length are equal to those wanted; otherwise all that are left are dropped. What only the host can finish (a correction that takes many
-numbers, or meets a token of more than `LONGEST` drafter tokens) is finished here, from what the call has drawn and verified.
+A call computes the round that is wanted and the next ones (prefetched rounds). A prefetched round is returned
+if its `StateKey` and draft length are equal to those wanted; otherwise all that are left are dropped. What
+only the host can finish (a correction that takes many numbers, or meets a token of more than `LONGEST`
+drafter tokens) is finished here, from what the call has drawn and verified.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ NUMBERS = 384  # uniform numbers that are passed for all rounds of a call
 
 
 class CpuBackend(RolloutBackend):
-    """Serves rounds of a target with compiled passes: plain ones, and drafting ones where the method has a `ProposalRule` and the drafter
-    compiled passes. For other drafts see `RolloutBackend`."""
+    """Serves rounds of a target with compiled passes: plain ones, and drafting ones where the method has a
+    `ProposalRule` and the drafter compiled passes. For other drafts see `RolloutBackend`."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -57,25 +58,42 @@ class CpuBackend(RolloutBackend):
         return result
 
     def _copied(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
-        """A round whose proposal the host has made: one pass, and its judgement by compiled code. What was prefetched is of no use then."""
+        """A round whose proposal the host has made: one pass, and its judgement by compiled code. What was
+        prefetched is of no use then."""
         began, sampling = self.clock(), context.sampling
         self._wasted += sum(sum(one.seconds) for one in self._ahead)
         self._ahead.clear()
-        read = context.target.verify(proposal := [slot.target_id for slot in plan.copied], sampling.temperature)
+        read = context.target.verify(
+            proposal := [slot.target_id for slot in plan.copied], sampling.temperature
+        )
         read_at, kernels = self.clock(), compile_kernels.kernels()
         if kernels is None or read.stats is None or type(method).accept is not Method.accept:
             result = reference_round(context, method, plan, self.clock, lambda _: read)
         else:
-            numbers, accepts, likely = context.upcoming(len(proposal) + 1), np.zeros(len(proposal)), np.zeros(len(proposal) + 1)
+            numbers, accepts, likely = (
+                context.upcoming(len(proposal) + 1),
+                np.zeros(len(proposal)),
+                np.zeros(len(proposal) + 1),
+            )
             choice = choice_of(sampling, numbers, context.noise, context.place(0).position, len(proposal) + 1)
             text = text_of(context.target_seen(), self._end_tokens(context)[0])
             accepted, written, spent = kernels.judge_given(
-                np.array(proposal, np.int64), read.stats.rows, read.stats.numbers, choice, text, accepts, likely
+                np.array(proposal, np.int64),
+                read.stats.rows,
+                read.stats.numbers,
+                choice,
+                text,
+                accepts,
+                likely,
             )
             context.use_up(spent)
-            token, judged = None if written == NONE else written, min(len(proposal), accepted + (written != NONE))
+            token, judged = (
+                None if written == NONE else written,
+                min(len(proposal), accepted + (written != NONE)),
+            )
             result = RoundResult(
-                plan.copied, accepted, token, accepted < len(proposal) and written != NONE, accepts[:judged].tolist(), likely.tolist(),
+                plan.copied, accepted, token, accepted < len(proposal) and written != NONE,
+                accepts[:judged].tolist(), likely.tolist(),
                 0, read.logits, StageSeconds(accept=self.clock() - read_at),
             )  # fmt: skip
         result.seconds = StageSeconds(self._wasted, read_at - began, result.seconds.accept)
@@ -89,18 +107,27 @@ class CpuBackend(RolloutBackend):
             self._ends = np.array(tuple(context.end_ids), np.int64), np.array(last, np.int64)
         return self._ends
 
-    def _served(self, context: RoundContext, target: FusedCache, method: Method, plan: RoundPlan) -> RoundResult | None:
-        """The round by a call of compiled code, this one's or an earlier one's; None where none can make it."""
+    def _served(
+        self, context: RoundContext, target: FusedCache, method: Method, plan: RoundPlan
+    ) -> RoundResult | None:
+        """The round by a call of compiled code, this one's or an earlier one's; None where none can make
+        it."""
         began, drafts, rule = self.clock(), plan.draft_length > 0, None
         if drafts:
             drafter = context.drafter.cache
-            rule = method.proposal_rule(context) if isinstance(drafter, FusedCache) and drafter.rolls else None
+            rule = (
+                method.proposal_rule(context) if isinstance(drafter, FusedCache) and drafter.rolls else None
+            )
             if rule is None or context.policy.reads_states:
                 return None
         made = self._next(context, rule, plan)
         early = made is not None
         if made is None:
-            self._ahead.extend(self._make(context, target, rule, plan) if rule is not None else self._write(context, target, plan))
+            self._ahead.extend(
+                self._make(context, target, rule, plan)
+                if rule is not None
+                else self._write(context, target, plan)
+            )
             if not self._ahead:
                 return None
             made = self._ahead.popleft()
@@ -134,8 +161,11 @@ class CpuBackend(RolloutBackend):
         self._ahead.clear()
         return None
 
-    def _make(self, context: RoundContext, target: FusedCache, rule: ProposalRule, plan: RoundPlan) -> list[MadeRound]:
-        """Compute this round, which drafts, and up to `plan.lookahead` more; [] where that is not possible."""
+    def _make(
+        self, context: RoundContext, target: FusedCache, rule: ProposalRule, plan: RoundPlan
+    ) -> list[MadeRound]:
+        """Compute this round, which drafts, and up to `plan.lookahead` more; [] where that is not
+        possible."""
         drafter, policy = context.drafter, context.policy
         beginning = drafter.beginning()
         if beginning is None:
@@ -146,22 +176,32 @@ class CpuBackend(RolloutBackend):
             assert beginning is not None
         stop = policy.stop_rule() if policy.watches else None
         order = RolloutRequest(
-            rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop, seen=context.drafter_seen(),
+            rule, context.sampling, plan.draft_length, context.upcoming(NUMBERS), stop,
+            seen=context.drafter_seen(),
             noise=context.noise, position=context.place(0).position,
         )  # fmt: skip
         wanted = RoundsRequest(
-            order, 1 + plan.lookahead, plan.max_tokens - 1, context.map, *self._end_tokens(context), state_key(context, rule),
+            order,
+            1 + plan.lookahead,
+            plan.max_tokens - 1,
+            context.map,
+            *self._end_tokens(context),
+            state_key(context, rule),
             context.target_seen(),
         )
         assert isinstance(drafter.cache, FusedCache)
         made = target.make_rounds(drafter.cache, wanted, context.target.unread, *beginning) or []
-        drew = bool(made) and (made[0].result is not None or (made[0].rollout is not None and bool(made[0].rollout.ids)))
+        drew = bool(made) and (
+            made[0].result is not None or (made[0].rollout is not None and bool(made[0].rollout.ids))
+        )
         return made if drew else []
 
     def _write(self, context: RoundContext, target: FusedCache, plan: RoundPlan) -> list[MadeRound]:
-        """Decode this token and up to `plan.lookahead` more in one call of the target; [] where that saves no time."""
+        """Decode this token and up to `plan.lookahead` more in one call of the target; [] where that saves no
+        time."""
         count, sampling = min(1 + plan.lookahead, target.steps_per_call), context.sampling
-        simple = sampling.plain and not sampling.penalises  # then a single token is the reference's, which takes no longer
+        # then a single token is the reference's, which takes no longer
+        simple = sampling.plain and not sampling.penalises
         if count < 2 and simple:
             return []
         began = self.clock()
@@ -169,7 +209,8 @@ class CpuBackend(RolloutBackend):
         key, vocabulary = state_key(context, None), context.map
         rule = anything(len(vocabulary.to_drafter), vocabulary.to_drafter.device)
         order = RolloutRequest(
-            rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids), seen=context.target_seen(),
+            rule, sampling, count, context.upcoming(DRAWS), ends=tuple(context.end_ids),
+            seen=context.target_seen(),
             noise=context.noise, position=context.place(0).position,
         )  # fmt: skip
         tokens = target.roll_out(order, context.target.unread, None, None)
@@ -185,13 +226,22 @@ class CpuBackend(RolloutBackend):
             result = RoundResult([], 0, token, False, [], [p], 0, row, StageSeconds())
             rounds.append(MadeRound(key, 0, result, (0.0, each), 1))
             used = int(order.uniforms is not None)
-            key = replace(key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + used)
+            key = replace(
+                key, target_len=key.target_len + 1, last_id=token, rng_position=key.rng_position + used
+            )
         return rounds
 
     def _finished_here(
-        self, context: RoundContext, method: Method, plan: RoundPlan, made: MadeRound, draft: float, verify: float
+        self,
+        context: RoundContext,
+        method: Method,
+        plan: RoundPlan,
+        made: MadeRound,
+        draft: float,
+        verify: float,
     ) -> RoundResult:
-        """Finish a round by the reference, from the draws of the call and, if it came that far, its verification."""
+        """Finish a round by the reference, from the draws of the call and, if it came that far, its
+        verification."""
         draws, target = RolledDraws(), context.target
         if made.rollout is not None:
             draws.give(context.drafter, made.rollout, whole=made.proposal is not None)
@@ -214,5 +264,6 @@ def state_key(context: RoundContext, rule: ProposalRule | None) -> StateKey:
     if rule is None:  # without a draft the drafter does not matter
         return StateKey(len(target.ids), 0, target.ids[-1], position, 0, None, (target.passes, 0))
     return StateKey(
-        len(target.ids), len(drafter.ids), target.ids[-1], position, drafter.weight_changes, rule, (target.passes, drafter.passes)
+        len(target.ids), len(drafter.ids), target.ids[-1], position, drafter.weight_changes, rule,
+        (target.passes, drafter.passes)
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Passes of a few tokens as CUDA graphs: recorded once with fixed shapes and addresses, then replayed by one launch.
+"""Passes of a few tokens as CUDA graphs: recorded once with fixed shapes and addresses, then replayed by one
+launch.
 
 At batch 1 a GPU finishes a small layer before the host has launched the next one.
 """
@@ -27,16 +28,18 @@ if TYPE_CHECKING:
     from omnidemo.backends.graph_rollout import GraphRollout, RecordedStep
 
 Outputs = tuple[Tensor, Tensor]  # logits [rows, V], and what the output layer read for them [rows, H]
-Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]  # function → its replay, on the inputs' contents at that time
+# function → its replay, on the inputs' contents at that time
+Record = Callable[[Callable[[], Outputs]], Callable[[], Outputs]]
 
-# Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in the order of one stream.
+# Recordings share inputs, working memory and libraries' workspaces, so one at a time is made or repeated, in
+# the order of one stream.
 lock = Lock()
 
 
 @dataclass(slots=True, eq=False)
 class KVBuffer:
-    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of logits), and the rollouts, by
-    sampling parameters and trie."""
+    """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of
+    logits), and the rollouts, by sampling parameters and trie."""
 
     buffer: Tensor
     seen: set[tuple[Any, int]] = field(default_factory=set)
@@ -53,19 +56,23 @@ class KVBuffer:
 
 
 class KVBufferPool:
-    """The KV buffers of one runner that no conversation uses, kept for the next one: with their recorded passes, or on a CPU with memory
-    that is already mapped."""
+    """The KV buffers of one runner that no conversation uses, kept for the next one: with their recorded
+    passes, or on a CPU with memory that is already mapped."""
 
     def __init__(self) -> None:
-        self.idle: dict[int, KVBuffer] = {}  # one of each capacity with recorded passes, and the smallest without
+        # one of each capacity with recorded passes, and the smallest without
+        self.idle: dict[int, KVBuffer] = {}
 
     def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
-        """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
+        """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it,
+        and 0 · NaN is NaN."""
         kv = self.idle.pop(capacity, None)
         if kv is None:
             size = runner.buffer_size(capacity)
             return KVBuffer(
-                pages(size, runner.dtype) if runner.device.type == "cpu" else torch.zeros(size, dtype=runner.dtype, device=runner.device)
+                pages(size, runner.dtype)
+                if runner.device.type == "cpu"
+                else torch.zeros(size, dtype=runner.dtype, device=runner.device)
             )
         if runner.fixed is not None:
             with torch.inference_mode():  # the buffer may have been made in this mode
@@ -73,16 +80,20 @@ class KVBufferPool:
         return kv
 
     def give(self, kv: KVBuffer) -> None:
-        """Take a buffer back, or let it go to the system: a large one without recorded passes is had again in far less time than it takes
-        to fill. Without a lock, because the garbage collector may call this at any time."""
+        """Take a buffer back, or let it go to the system: a large one without recorded passes is had again in
+        far less time than it takes to fill. Without a lock, because the garbage collector may call this at
+        any time."""
         for other in list(self.idle.values()):
-            if not other.recorded and (other.capacity > kv.capacity or (kv.recorded and other.capacity == kv.capacity)):
+            if not other.recorded and (
+                other.capacity > kv.capacity or (kv.recorded and other.capacity == kv.capacity)
+            ):
                 self.idle.pop(other.capacity, None)
         if kv.recorded or all(other.recorded for other in list(self.idle.values())):
             self.idle.setdefault(kv.capacity, kv)
 
     def shrink(self, most: int) -> int:
-        """Free the largest buffers until the others take at most so many bytes; returns how many they take."""
+        """Free the largest buffers until the others take at most so many bytes; returns how many they
+        take."""
         with lock:  # recordings go with their buffers
             for capacity in sorted(self.idle, reverse=True):
                 if self.nbytes <= most:
@@ -96,10 +107,13 @@ class KVBufferPool:
 
 
 def pages(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and it goes back to the system when the tensor is freed. A buffer
-    of glibc's allocator would lie in a thread's arena, where a few bytes behind it keep all of it from being returned."""
+    """Zeros on a CPU by a memory mapping: untouched pages cost nothing, and it goes back to the system when
+    the tensor is freed. A buffer of glibc's allocator would lie in a thread's arena, where a few bytes behind
+    it keep all of it from being returned."""
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
-    return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(size)
+    return torch.frombuffer(mmap.mmap(-1, math.prod(size) * dtype.itemsize, **private), dtype=dtype).view(
+        size
+    )
 
 
 class GraphCache:
@@ -107,13 +121,17 @@ class GraphCache:
 
     def __init__(self, device: torch.device, record: Record) -> None:
         self.record: Record | None = record  # None after a recording that failed
-        self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)  # the first position, and the ids
+        # the first position, and the ids
+        self.inputs = torch.zeros(1 + ROWS, dtype=torch.int64, device=device)
         self.steps = torch.arange(ROWS, device=device)
         self.roller: GraphRollout | None = None  # made by the first rollout: a target never draws ahead
 
-    def read(self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int) -> Outputs | None:
-        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, copied in float32. None where the general pass
-        has to serve: the first time, because a first answer must not wait for a recording, and where recording fails."""
+    def read(
+        self, runner: FusedLlama, kv: KVBuffer, ids: Sequence[int], start: int, rows: int
+    ) -> Outputs | None:
+        """Logits [rows, V] and states [rows, H] of at most ROWS `ids` at positions start…, copied in float32.
+        None where the general pass has to serve: the first time, because a first answer must not wait for a
+        recording, and where recording fails."""
         key = (len(ids), rows)
         if self.record is None:
             return None
@@ -121,11 +139,14 @@ class GraphCache:
             kv.seen.add(key)
             return None
         with lock:
-            # Not blocking: otherwise the host would wait until the device has finished all work that was launched before.
+            # Not blocking: otherwise the host would wait until the device has finished all work that was
+            # launched before.
             self.inputs[: 1 + len(ids)].copy_(torch.tensor([start, *ids]), non_blocking=True)
             repeat = kv.passes.get(key)
             if repeat is None:
-                repeat = self.recorded(partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: len(ids)], rows))
+                repeat = self.recorded(
+                    partial(fixed_pass, runner, kv.buffer, self.inputs, self.steps[: len(ids)], rows)
+                )
                 if repeat is None:
                     return None
                 kv.passes[key] = repeat
@@ -133,7 +154,8 @@ class GraphCache:
             return logits.to(torch.float32, copy=True), states.to(torch.float32, copy=True)
 
     def recorded(self, function: Callable[[], Outputs]) -> Callable[[], Outputs] | None:
-        """Run and record `function`; None where this or an earlier recording has failed. The `lock` must be held."""
+        """Run and record `function`; None where this or an earlier recording has failed. The `lock` must be
+        held."""
         if self.record is None:  # another thread's recording has failed
             return None
         try:
@@ -141,7 +163,9 @@ class GraphCache:
         except RuntimeError as problem:
             self.record = None
             logging.getLogger(__name__).warning(
-                "Passes of this model cannot be recorded (%s); it goes on without, at a higher cost per token.", problem
+                "Passes of this model cannot be recorded (%s); it goes on without, at a higher cost per"
+                " token.",
+                problem,
             )
             return None
 
@@ -149,21 +173,28 @@ class GraphCache:
 def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor, rows: int) -> Outputs:
     """`FusedLlama.run` with shapes and addresses that depend on nothing but the number of `steps` and `rows`.
 
-    `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are written into `buffer`
-    [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes over all of it, with −∞ at later positions.
+    `inputs` [1 + ROWS] int64 are the first position and the ids, `steps` [T] is 0…T − 1. Keys and values are
+    written into `buffer` [layers, 2, Hkv, capacity, D], which must hold numbers everywhere. Attention goes
+    over all of it, with −∞ at later positions.
     """
     count, capacity, kv_heads, dim = len(steps), buffer.shape[3], runner.kv_heads, runner.head_dim
     groups = runner.heads // kv_heads
     positions = inputs[:1] + steps
     later = torch.arange(capacity, device=buffer.device) > positions[:, None]
     # Query heads that share a key head are rows of one product.
-    mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(later, float("-inf"))
+    mask = torch.zeros(groups, count, capacity, dtype=buffer.dtype, device=buffer.device).masked_fill_(
+        later, float("-inf")
+    )
     mask = mask.view(groups * count, capacity)
 
     def attend(queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor) -> Tensor:
         keys.index_copy_(1, positions, new_keys)
         values.index_copy_(1, positions, new_values)
-        query = queries.view(count, kv_heads, groups, dim).permute(1, 2, 0, 3).reshape(kv_heads, groups * count, dim)
+        query = (
+            queries.view(count, kv_heads, groups, dim)
+            .permute(1, 2, 0, 3)
+            .reshape(kv_heads, groups * count, dim)
+        )
         scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=dim**-0.5)
         mixed = torch.bmm(scores.softmax(-1, dtype=torch.float32).to(values.dtype), values)
         return mixed.view(kv_heads, groups, count, dim).permute(2, 0, 1, 3)
@@ -172,21 +203,27 @@ def fixed_pass(runner: FusedLlama, buffer: Tensor, inputs: Tensor, steps: Tensor
 
 
 class CudaGraphs:
-    """Records with CUDA graphs. What a repetition returns is overwritten by the next one, of any recording made here."""
+    """Records with CUDA graphs. What a repetition returns is overwritten by the next one, of any recording
+    made here."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.first: torch.cuda.CUDAGraph | None = None  # kept: the shared memory goes with the last graph in it
+        # kept: the shared memory goes with the last graph in it
+        self.first: torch.cuda.CUDAGraph | None = None
 
     def __call__(self, function: Callable[[], Outputs]) -> Callable[[], Outputs]:
         graph = torch.cuda.CUDAGraph()
         here, side = torch.cuda.current_stream(self.device), _side_stream(self.device)
         side.wait_stream(here)
         try:
-            # A graph that is collected meanwhile would break the recording, and `torch.cuda.graph` waits for the device.
+            # A graph that is collected meanwhile would break the recording, and `torch.cuda.graph` waits for
+            # the device.
             with _no_collection(), torch.cuda.stream(side):
-                function()  # kernels are loaded and workspaces taken by the first call, which cannot be recorded
-                graph.capture_begin(self.first.pool() if self.first else None, capture_error_mode="thread_local")
+                # kernels are loaded and workspaces taken by the first call, which cannot be recorded
+                function()
+                graph.capture_begin(
+                    self.first.pool() if self.first else None, capture_error_mode="thread_local"
+                )
                 try:
                     outputs = function()
                 finally:
@@ -204,7 +241,8 @@ class CudaGraphs:
 
 @cache
 def _side_stream(device: torch.device) -> torch.cuda.Stream:
-    """One for all runners of a device: graphs share memory on one stream only, and each stream costs a workspace."""
+    """One for all runners of a device: graphs share memory on one stream only, and each stream costs a
+    workspace."""
     return torch.cuda.Stream(device)
 
 

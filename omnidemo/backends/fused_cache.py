@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 START = 256  # positions of a new cache's buffer, which doubles when they are used up
-CPU_START = 4  # times START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
-SMALL = 4_000_000  # models of fewer parameters fit into a core's cache, and their products end before another thread has woken up
+# times START on a CPU, where untouched memory costs nothing, and moving a buffer costs as much as a pass
+CPU_START = 4
+# models of fewer parameters fit into a core's cache, and their products end before another thread has woken
+# up
+SMALL = 4_000_000
 
 
 @contextmanager
 def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
-    """Set torch's threads for a pass that torch computes: few for a short one, half of the cores for a long one."""
+    """Set torch's threads for a pass that torch computes: few for a short one, half of the cores for a long
+    one."""
     before = torch.get_num_threads()
     suit = runner.threads or pick_threads(runner.parameters)
     most = before if runner.device.type != "cpu" else max(suit, 1 if few else pick_threads(LARGE))
@@ -43,7 +47,8 @@ def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
 
 
 class FusedCache:
-    """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and a length."""
+    """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and
+    a length."""
 
     def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.max_positions = runner, runner.max_positions
@@ -56,7 +61,8 @@ class FusedCache:
         return self._kv.buffer.nbytes
 
     def _enter(self, capacity: int) -> None:
-        """Take a KV buffer for `capacity` positions. It goes to the pool when the next one is taken, or the cache is collected."""
+        """Take a KV buffer for `capacity` positions. It goes to the pool when the next one is taken, or the
+        cache is collected."""
         runner = self.runner
         runner.extend_rope(capacity)
         self._kv = runner.kv_pool.take(runner, capacity)
@@ -66,8 +72,9 @@ class FusedCache:
 
     @torch.inference_mode()
     def _grow(self, end: int) -> None:
-        """Move to a KV buffer for `end` positions, with all keys and values so far. Until the old one is left there are both: on a CPU,
-        where untouched positions cost nothing, twice what has been read; on CUDA one and a half times the new one."""
+        """Move to a KV buffer for `end` positions, with all keys and values so far. Until the old one is left
+        there are both: on a CPU, where untouched positions cost nothing, twice what has been read; on CUDA
+        one and a half times the new one."""
         before, leave, capacity = self._kv, self._leave, self._kv.capacity
         while capacity < end:
             capacity *= 2
@@ -85,13 +92,18 @@ class FusedCache:
         return Pass(logits, None, hidden)
 
     def _compiled(self, ids: Sequence[int], rows: int, temperature: float | None = None) -> Pass | None:
-        """Read `ids` by compiled code; None where there is none (the KV buffer is then large enough for `ids`)."""
+        """Read `ids` by compiled code; None where there is none (the KV buffer is then large enough for
+        `ids`)."""
         runner = self.runner
         check_ids(ids, self.length, self.max_positions, runner.rows)
         end = self.length + len(ids)
         if end > self._kv.capacity:
             self._grow(end)
-        found = runner.passes.forward(ids, self.length, self.array, rows, temperature) if runner.passes is not None else None
+        found = (
+            runner.passes.forward(ids, self.length, self.array, rows, temperature)
+            if runner.passes is not None
+            else None
+        )
         if found is None:
             return None
         logits, hidden, stats = found
@@ -102,7 +114,11 @@ class FusedCache:
     def _read(self, ids: Sequence[int], rows: int) -> tuple[Tensor, Any]:
         """Read `ids` by torch: logits [rows, V] and hidden states [rows, H]."""
         runner, start, few = self.runner, self.length, len(ids) <= ROWS
-        if few and runner.fixed is not None and (fixed := runner.fixed.read(runner, self._kv, ids, start, rows)) is not None:
+        if (
+            few
+            and runner.fixed is not None
+            and (fixed := runner.fixed.read(runner, self._kv, ids, start, rows)) is not None
+        ):
             return fixed
         tokens = torch.tensor(ids).to(runner.device, non_blocking=True)
         with _threads(runner, few):
@@ -120,12 +136,19 @@ class FusedCache:
         """How many tokens are decoded per call of `roll_out`; 1 where calls of several save nothing."""
         return self.runner.passes.steps_per_call if self.runner.passes is not None and self.rolls else 1
 
-    def roll_out(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
-        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H] after all that is read. The
-        length grows by the ids alone: what is read beyond them counts as soon as somebody sets it so. A rollout without draws where only
-        the ids could be read. None where the window is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
+    def roll_out(
+        self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+    ) -> Rollout | None:
+        """Read `ids` and draw on; where there are none, from the logits `row` [D] and the hidden `state` [H]
+        after all that is read. The length grows by the ids alone: what is read beyond them counts as soon as
+        somebody sets it so. A rollout without draws where only the ids could be read. None where the window
+        is too short, or nothing is recorded or compiled (yet): then nothing has changed."""
         runner = self.runner
-        end = self.length + len(ids) + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
+        end = (
+            self.length
+            + len(ids)
+            + (graph_rollout.MARGIN if runner.passes is None else order.left + order.rule.overrun)
+        )
         if end > self.max_positions or not self.rolls:
             return None
         if ids:
@@ -139,7 +162,9 @@ class FusedCache:
         return self._replay(order, ids, row, state)
 
     @torch.inference_mode()
-    def _replay(self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any) -> Rollout | None:
+    def _replay(
+        self, order: RolloutRequest, ids: Sequence[int], row: Logits | None, state: Any
+    ) -> Rollout | None:
         """`roll_out` by recorded passes."""
         assert self.runner.fixed is not None
         if row is None:
@@ -147,16 +172,25 @@ class FusedCache:
             row, state = read.logits[0], read.hidden[-1]
         roller = graph_rollout.roller_of(self.runner, self.runner.fixed)
         last = as_tensor(row)
-        return roller.roll_out(self._kv, self.length, order, last, state) or (nothing_drawn(last, state) if ids else None)
+        return roller.roll_out(self._kv, self.length, order, last, state) or (
+            nothing_drawn(last, state) if ids else None
+        )
 
     def make_rounds(
-        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int], row: Logits | None, state: Any
+        self,
+        drafter: FusedCache,
+        wanted: RoundsRequest,
+        unread: Sequence[int],
+        given: Sequence[int],
+        row: Logits | None,
+        state: Any,
     ) -> list[MadeRound] | None:
         """See `compiled_rounds.make_rounds`."""
         return make_rounds(self, drafter, wanted, unread, given, row, state)
 
     def rounds_that_fit(self, least: int, each: int, most: int) -> int:
-        """How many times `each` positions fit after `least` positions, at most `most`; the buffer grows to hold them."""
+        """How many times `each` positions fit after `least` positions, at most `most`; the buffer grows to
+        hold them."""
         count = min(most, (self.max_positions - self.length - least) // each)
         if count > 0 and (end := self.length + least + count * each) > self._kv.capacity:
             self._grow(end)
@@ -172,8 +206,9 @@ LARGE = 100_000_000  # models of as many parameters keep half of the cores busy
 
 
 def pick_threads(parameters: int) -> int:
-    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has woken up, and more threads than
-    idle cores cost far more than they gain, so half of the cores is the most."""
+    """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has
+    woken up, and more threads than idle cores cost far more than they gain, so half of the cores is the
+    most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     most = max(1, cores // 2)
     return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most

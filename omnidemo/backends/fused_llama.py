@@ -1,6 +1,8 @@
-"""A forward pass for Llama, Qwen2 and Qwen3 shapes in few torch calls: at batch 1 the host's overhead per call decides the speed.
+"""A forward pass for Llama, Qwen2 and Qwen3 shapes in few torch calls: at batch 1 the host's overhead per
+call decides the speed.
 
-Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x += Wd·(silu(gate)·up).
+Computes what `transformers` computes, layer by layer: x += Wo·attention(rope(Wqkv·norm(x))); x +=
+Wd·(silu(gate)·up).
 """
 
 from __future__ import annotations
@@ -22,8 +24,10 @@ from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Whole
 
-STATIC_ROPES = ("default", "linear", "llama3", "yarn")  # those whose frequencies do not depend on how much has been read
-Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]  # queries, keys, new keys, values, new values → mixed [T, …, D]
+# those whose frequencies do not depend on how much has been read
+STATIC_ROPES = ("default", "linear", "llama3", "yarn")
+# queries, keys, new keys, values, new values → mixed [T, …, D]
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 class PackedFile(Protocol):
@@ -34,22 +38,27 @@ class PackedFile(Protocol):
         ...
 
     def dequantized(self) -> Any:
-        """A `transformers` model with the weights in float32 on the CPU. ModelError, one sentence, where the file is not there any more."""
+        """A `transformers` model with the weights in float32 on the CPU. ModelError, one sentence, where the
+        file is not there any more."""
         ...
 
 
 class FusedLlama:
-    """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights are held once: those of `model`
-    become views of the fused ones, so a change through either side is seen by both (by copies made from them only after `overwrite`).
-    Rotary frequencies and their scale are those of the model's `rotary_emb`. Where passes read packed weights, those in float32 are given
-    up, and made again from the file for whoever asks for them."""
+    """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights
+    are held once: those of `model` become views of the fused ones, so a change through either side is seen by
+    both (by copies made from them only after `overwrite`). Rotary frequencies and their scale are those of
+    the model's `rotary_emb`. Where passes read packed weights, those in float32 are given up, and made again
+    from the file for whoever asks for them."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
-        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes all of them."""
+        """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes
+        all of them."""
         config = model.config
         self.fast = fast
         if not self.fits(config):
-            raise ValueError(f"{type(model).__name__} is not of the plain Llama shape; use the general runner")
+            raise ValueError(
+                f"{type(model).__name__} is not of the plain Llama shape; use the general runner"
+            )
         self.max_positions = int(config.max_position_embeddings)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device, self.dtype = model.device, model.dtype
@@ -61,15 +70,21 @@ class FusedLlama:
         self._whole: Whole | None = self._joined(model)
         self.rows, self.depth = int(self.head.weight.shape[0]), len(self.layers)
         rotary = model.model.rotary_emb
-        self.frequencies, self.rope_scale = rotary.inv_freq.float().to(self.device), float(rotary.attention_scaling)
+        self.frequencies, self.rope_scale = (
+            rotary.inv_freq.float().to(self.device),
+            float(rotary.attention_scaling),
+        )
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
-        self.threads = 0  # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
+        # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
+        self.threads = 0
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
         self.packing: PackedFile | None = None  # of these weights, if there is one; set by whoever has it
         self.packed: Mapping[str, PackedMatrix] = {}  # it, by the names of the weights
         self._form: Form | None = None  # see `use`
         self.passes = self._passes()
-        self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
+        self.fixed = (
+            GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
+        )
         self.kv_pool = KVBufferPool()
 
     def _joined(self, model: Any) -> Whole:
@@ -108,8 +123,9 @@ class FusedLlama:
 
     @staticmethod
     def fits(config: Any) -> bool:
-        """Whether this runner supports models of this configuration. A new `model_type` needs a check of whatever its configuration can ask
-        for beyond these, such as a `sliding_window` where it has no `layer_types`."""
+        """Whether this runner supports models of this configuration. A new `model_type` needs a check of
+        whatever its configuration can ask for beyond these, such as a `sliding_window` where it has no
+        `layer_types`."""
         rope = getattr(config, "rope_parameters", None) or {}
         return (
             config.model_type in ("llama", "qwen2", "qwen3")
@@ -131,20 +147,29 @@ class FusedLlama:
 
     def copy(self) -> FusedLlama:
         whole, file = self._whole, self.packing
-        copy = FusedLlama(file.dequantized() if whole is None and file is not None else deepcopy(self._held().model), self.fast)
+        copy = FusedLlama(
+            file.dequantized() if whole is None and file is not None else deepcopy(self._held().model),
+            self.fast,
+        )
         copy.threads = self.threads
         copy.packing, copy.packed, copy._form = self.packing, self.packed, self._form
         copy.compact(self.two_bytes, self.rounds_weights)
         return copy
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else over two-byte copies of the
-        weights, where these hold them exactly. `rounding`: round the weights to bfloat16, now and after each `overwrite`; for drafters
-        only, since it changes the output. No effect where memory is too small for copies."""
+        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else
+        over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
+        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect
+        where memory is too small for copies."""
         self.two_bytes, self.rounds_weights = wanted, wanted and rounding and bf16_weights.fits(self)
         if self.rounds_weights or not wanted:
             self.packed = {}
-        elif self.packing is not None and self.passes is not None and not self.packed and bf16_weights.fits(self):
+        elif (
+            self.packing is not None
+            and self.passes is not None
+            and not self.packed
+            and bf16_weights.fits(self)
+        ):
             self.packed = self.packing.pack()
         self._refresh()
 
@@ -160,8 +185,9 @@ class FusedLlama:
         return CompiledPasses(self, form)
 
     def use(self, passes: CompiledPasses) -> None:
-        """Take these passes, and their form as long as the weights have it. Of packed weights and those in float32, which are the same,
-        only those stay that these passes read; so there has to be compiled code."""
+        """Take these passes, and their form as long as the weights have it. Of packed weights and those in
+        float32, which are the same, only those stay that these passes read; so there has to be compiled
+        code."""
         self._form, self.passes = passes.form, passes
         whole = self._whole
         if passes.form != "packed":
@@ -175,7 +201,9 @@ class FusedLlama:
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         forms = self.forms()
-        return CompiledPasses(self, self._form if self._form is not None and self._form in forms else forms[0])
+        return CompiledPasses(
+            self, self._form if self._form is not None and self._form in forms else forms[0]
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -203,40 +231,55 @@ class FusedLlama:
     def extend_rope(self, length: int) -> None:
         """Extend the rotary tables to `length` positions."""
         if length > len(self.rope[0]):
-            self.rope = self.rope_at(torch.arange(length, device=self.device))  # both at once: another thread may be reading
+            # both at once: another thread may be reading
+            self.rope = self.rope_at(torch.arange(length, device=self.device))
 
     def rope_at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half, for `roll` does not negate."""
+        """Rotary cosines and sines [T, 1, D] of positions [T]. The sines are negative in their first half,
+        for `roll` does not negate."""
         angles = torch.outer(positions.float(), self.frequencies)
         cos, sin = angles.cos(), angles.sin()
         if self.rope_scale != 1:
             cos, sin = cos * self.rope_scale, sin * self.rope_scale
-        return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(self.dtype)
+        return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(
+            self.dtype
+        )
 
     def buffer_size(self, capacity: int) -> tuple[int, ...]:
         """The shape of a cache's keys and values for `capacity` positions."""
         return self.depth, 2, self.kv_heads, capacity, self.head_dim
 
     def forward(self, tokens: Tensor, start: int, buffer: Tensor, rows: int) -> Outputs:
-        """`run` for tokens [T] at positions start…; `buffer` is the used part [layers, 2, Hkv, start + T, D] of a cache."""
+        """`run` for tokens [T] at positions start…; `buffer` is the used part [layers, 2, Hkv, start + T, D]
+        of a cache."""
         end = start + len(tokens)
         causal = len(tokens) > 1 and start == 0  # then the fused attention needs no mask
         mask = None if causal or len(tokens) == 1 else _mask(len(tokens), end, self.dtype, self.device)
         grouped = self.heads > self.kv_heads
 
-        def attend(queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor) -> Tensor:
+        def attend(
+            queries: Tensor, keys: Tensor, new_keys: Tensor, values: Tensor, new_values: Tensor
+        ) -> Tensor:
             keys[:, start:].copy_(new_keys)
             values[:, start:].copy_(new_values)
             return F.scaled_dot_product_attention(
-                queries.transpose(0, 1)[None], keys[None], values[None], attn_mask=mask, is_causal=causal, enable_gqa=grouped
+                queries.transpose(0, 1)[None],
+                keys[None],
+                values[None],
+                attn_mask=mask,
+                is_causal=causal,
+                enable_gqa=grouped,
             )[0].transpose(0, 1)
 
         return self.run(tokens, self.rope[0][start:end], self.rope[1][start:end], buffer, rows, attend)
 
-    def run(self, tokens: Tensor, cos: Tensor, sin: Tensor, buffer: Tensor, rows: int, attend: Attend) -> Outputs:
-        """Logits [rows, V] of tokens [T], and what the output layer read for them [rows, H]. `cos` and `sin` [T, 1, D]: see `rope_at`;
-        `buffer` [layers, 2, Hkv, positions, D] are the keys and values to which `attend` adds the new ones [Hkv, T, D] of each layer, and
-        over which it mixes for the queries [T, heads, D]."""
+    def run(
+        self, tokens: Tensor, cos: Tensor, sin: Tensor, buffer: Tensor, rows: int, attend: Attend
+    ) -> Outputs:
+        """Logits [rows, V] of tokens [T], and what the output layer read for them [rows, H]. `cos` and `sin`
+        [T, 1, D]: see `rope_at`; `buffer` [layers, 2, Hkv, positions, D] are the keys and values to which
+        `attend` adds the new ones [Hkv, T, D] of each layer, and over which it mixes for the queries [T,
+        heads, D]."""
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
@@ -245,7 +288,13 @@ class FusedLlama:
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
             unrotated = qkv[:, :both] if layer.heads is None else layer.heads(qkv[:, :both])
             rotated = torch.addcmul(unrotated * cos, unrotated.roll(dim // 2, -1), sin)
-            mixed = attend(rotated[:, :heads], key, rotated[:, heads:].transpose(0, 1), value, qkv[:, both:].transpose(0, 1))
+            mixed = attend(
+                rotated[:, :heads],
+                key,
+                rotated[:, heads:].transpose(0, 1),
+                value,
+                qkv[:, both:].transpose(0, 1),
+            )
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
             x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)

@@ -1,7 +1,9 @@
-"""Rollouts on a GPU: read a token, draw the next, follow the trie, and again, with one synchronisation at the end.
+"""Rollouts on a GPU: read a token, draw the next, follow the trie, and again, with one synchronisation at the
+end.
 
-A step has fixed shapes and addresses and needs nothing from the host, so it is recorded once as a CUDA graph and replayed. It mirrors
-`NgramExact.draft`, which stays the definition: the host walks again over what was drawn here.
+A step has fixed shapes and addresses and needs nothing from the host, so it is recorded once as a CUDA graph
+and replayed. It mirrors `NgramExact.draft`, which stays the definition: the host walks again over what was
+drawn here.
 """
 
 from __future__ import annotations
@@ -22,15 +24,18 @@ from omnidemo.vocab.trie_table import NOWHERE, TrieTable
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
-STEPS = 16  # tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the first
+# tokens that one rollout reads, at most; each step makes two draws at most, and one more comes before the
+# first
+STEPS = 16
 MARGIN = STEPS + 2  # free positions that a rollout needs in the KV buffer
-# Drafter tokens drawn together where the draft may end after each slot: with more, draws are often discarded; with fewer, the host waits
-# more.
+# Drafter tokens drawn together where the draft may end after each slot: with more, draws are often discarded;
+# with fewer, the host waits more.
 FEW = 4
 MOST_RECORDINGS = 4  # that a KV buffer keeps, the newest
 assert 2 * STEPS + 2 < DRAWS
 
-# The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the second to the slot after it.
+# The state. Where two numbers stand side by side, the first belongs to the walk that is under way and the
+# second to the slot after it.
 AT, TOKEN = 0, 1  # the position of the next token to read, and its id: the inputs of a fixed pass
 PLACES = slice(2, 4)  # rows to draw from: after the token that is read next, and after what the slot proposes
 LIMITS = slice(4, 6)  # drafter tokens that the slot may use
@@ -38,17 +43,20 @@ NODES = slice(6, 8)  # trie nodes: that of the walk, and the root
 DRAW_NUMBERS = slice(8, 10)  # the numbers of the draws
 COUNT, READ = 10, 11  # draws that were made, and tokens that were read and not thrown away
 SIZE = 12
-START, TOTAL, FLOOR = 12, 13, 14  # what is given: positions read before, the first slot's limit, and that at which no slot begins
+# what is given: positions read before, the first slot's limit, and that at which no slot begins
+START, TOTAL, FLOOR = 12, 13, 14
 
-RecordedStep = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]  # the trie's keys, which must not move; open; step
+# the trie's keys, which must not move; open; step
+RecordedStep = tuple[Tensor, Callable[[], Outputs], Callable[[], Outputs]]
 
 
 class GraphRollout:
     """The rollouts of one runner, with their common inputs, state and outputs at fixed addresses.
 
-    A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next if the walk ends here, by
-    leaving the trie or because it had ended already. Which of them counts is known when both are made. A finished rollout is not
-    changed by further steps: they read the same token and draw with the same numbers.
+    A step makes two draws at once: a further one in the walk, and the first one of the slot that comes next
+    if the walk ends here, by leaving the trie or because it had ended already. Which of them counts is known
+    when both are made. A finished rollout is not changed by further steps: they read the same token and draw
+    with the same numbers.
     """
 
     def __init__(self, runner: FusedLlama, fixed: GraphCache) -> None:
@@ -58,20 +66,26 @@ class GraphRollout:
         self.numbers = whole(15)
         self.state = self.numbers[:SIZE]
         self.uniforms = torch.zeros(DRAWS + 1, dtype=torch.float64, device=device)
-        self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)  # the limit from which on a token may be drawn
-        self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)  # no token of a walk is a slot by itself
+        # the limit from which on a token may be drawn
+        self.least = torch.zeros(2, tokens, dtype=torch.int32, device=device)
+        # no token of a walk is a slot by itself
+        self.alone = torch.zeros(2, tokens, dtype=torch.bool, device=device)
         self.rule: ProposalRule | None = None  # whose limits `least` and `alone` hold
         self.rows = torch.zeros(STEPS + 2, tokens, device=device)
         self.states = torch.zeros(STEPS + 2, runner.embed.shape[1], dtype=runner.dtype, device=device)
         self.read = whole(STEPS + 2)  # tokens, by the row after them
-        self.places, self.ids = whole(DRAWS + 1), whole(DRAWS + 1)  # the last of each is for draws that do not count
+        # the last of each is for draws that do not count
+        self.places, self.ids = whole(DRAWS + 1), whole(DRAWS + 1)
         self.probabilities = torch.zeros(DRAWS + 1, device=device)
         self.distributions = torch.zeros(DRAWS + 1, tokens, device=device)
         self.one, self.root = whole(1), whole(2)
 
-    def roll_out(self, kv: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any) -> Rollout | None:
-        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the KV buffer holds; it needs `MARGIN` more.
-        None the first time, because a first answer must not wait for a recording, and where recording fails."""
+    def roll_out(
+        self, kv: KVBuffer, start: int, order: RolloutRequest, row: Tensor, state: Any
+    ) -> Rollout | None:
+        """Draw from the logits `row` [D] and the `state` [H] after the `start` positions that the KV buffer
+        holds; it needs `MARGIN` more. None the first time, because a first answer must not wait for a
+        recording, and where recording fails."""
         key = (order.sampling, id(order.rule.trie.keys))
         if self.fixed.record is None:
             return None
@@ -98,7 +112,23 @@ class GraphRollout:
     def _begin(self, start: int, order: RolloutRequest, row: Tensor, state: Any) -> None:
         """Set the state for the first draw: as if a slot had just ended, with no walk under way."""
         rule, total = order.rule, order.left + order.rule.overrun
-        given = [start, 0, 0, 0, total + 1, total, NOWHERE, 0, DRAWS, 0, 0, 0, start, total, total - _aim(order)]
+        given = [
+            start,
+            0,
+            0,
+            0,
+            total + 1,
+            total,
+            NOWHERE,
+            0,
+            DRAWS,
+            0,
+            0,
+            0,
+            start,
+            total,
+            total - _aim(order),
+        ]
         self.numbers.copy_(torch.tensor(given), non_blocking=True)
         if order.uniforms is not None:
             self.uniforms[:DRAWS].copy_(torch.from_numpy(order.uniforms[:DRAWS]), non_blocking=True)
@@ -108,7 +138,8 @@ class GraphRollout:
             self.least[1].copy_(rule.first)
             self.alone[1].copy_(rule.alone)
         self.rows[0].copy_(row)
-        self.states[0].copy_(torch.as_tensor(state), non_blocking=True)  # numpy's where it has been fetched before
+        # numpy's where it has been fetched before
+        self.states[0].copy_(torch.as_tensor(state), non_blocking=True)
 
     def _recorded(self, kv: KVBuffer, trie: TrieTable, sampling: SamplingParams) -> RecordedStep | None:
         open_ = self.fixed.recorded(partial(self._draw, trie, sampling))
@@ -131,7 +162,9 @@ class GraphRollout:
             probabilities = logits.softmax(-1).gather(-1, drawn)
         else:
             distributions = sampling.probs(logits)
-            drawn, probabilities = drawn_at(distributions, self.uniforms.index_select(0, draw_numbers)[:, None])
+            drawn, probabilities = drawn_at(
+                distributions, self.uniforms.index_select(0, draw_numbers)[:, None]
+            )
         ids = drawn.squeeze(-1)
         self.places.index_copy_(0, draw_numbers, places)
         self.ids.index_copy_(0, draw_numbers, ids)
@@ -141,8 +174,14 @@ class GraphRollout:
         return self.state, self.rows
 
     def _next(self, trie: TrieTable, ids: Tensor) -> Tensor:
-        """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the old one."""
-        state, places, limits, draw_numbers = self.state, self.state[PLACES], self.state[LIMITS], self.state[DRAW_NUMBERS]
+        """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the
+        old one."""
+        state, places, limits, draw_numbers = (
+            self.state,
+            self.state[PLACES],
+            self.state[LIMITS],
+            self.state[DRAW_NUMBERS],
+        )
         children = trie.find(state[NODES], ids)
         complete, within, open_ = (trie.info.index_select(0, children) <= limits[:, None]).unbind(1)
         complete = complete | self.alone.gather(1, ids[:, None]).squeeze(1)
@@ -151,7 +190,16 @@ class GraphRollout:
         rows, after = places + 1, draw_numbers + 1
         end = torch.where(complete, rows, state[3])  # where the next slot begins
         walk = after.masked_fill(~walking, DRAWS)
-        columns = [places + self.numbers[START], ids, rows, end, limits, self.numbers[TOTAL] - end, nodes, self.root]
+        columns = [
+            places + self.numbers[START],
+            ids,
+            rows,
+            end,
+            limits,
+            self.numbers[TOTAL] - end,
+            nodes,
+            self.root,
+        ]
         going = torch.stack([*columns, walk, after + walking, after, places], 1)
         # The draws of this step count, and the token just read was the last.
         staying = torch.cat([state[:10], state[9:10], state[2:3]])
@@ -169,7 +217,11 @@ class GraphRollout:
         sizes = (2, DRAWS, DRAWS, STEPS + 2, DRAWS, len(found) - 3 * DRAWS - STEPS - 4)
         (count, read), places, ids, tokens, probabilities, numbers = np.split(found, np.cumsum(sizes)[:-1])
         count, read = int(count), int(read)
-        states: Any = numbers.view(np.float32).reshape(STEPS + 2, -1)[: read + 1] if with_states else self.states[: read + 1].clone()
+        states: Any = (
+            numbers.view(np.float32).reshape(STEPS + 2, -1)[: read + 1]
+            if with_states
+            else self.states[: read + 1].clone()
+        )
         return Rollout(
             places[:count].tolist(),
             ids[:count].tolist(),
@@ -190,10 +242,12 @@ def roller_of(runner: FusedLlama, fixed: GraphCache) -> GraphRollout:
 
 
 def _aim(order: RolloutRequest) -> int:
-    return min(order.left if order.stop_rule is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun)
+    return min(
+        order.left if order.stop_rule is None else min(order.left, FEW), STEPS + 1 - order.rule.overrun
+    )
 
 
 def steps(order: RolloutRequest) -> int:
-    """Tokens that a rollout reads: all drafter tokens it aims at but the last, and those of a last walk beyond the budget. A walk that is
-    discarded may need more; the host then draws the rest."""
+    """Tokens that a rollout reads: all drafter tokens it aims at but the last, and those of a last walk
+    beyond the budget. A walk that is discarded may need more; the host then draws the rest."""
     return max(0, _aim(order) + order.rule.overrun - 1)

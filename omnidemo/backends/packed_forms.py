@@ -1,8 +1,9 @@
 """How weights of a few bits lie in memory: in records, which kernels read one after the other.
 
-A record holds 32 columns of sixteen rows: their codes, and the numbers that make weights of them, scale · code + minimum in float32. That
-is the value that the weight has in its file, bit for bit; so a packed matrix is the float32 matrix, in fewer bytes. The sixteen rows are
-the lanes of a vector: each piece of a record has a word, or a number, of every one of them.
+A record holds 32 columns of sixteen rows: their codes, and the numbers that make weights of them, scale ·
+code + minimum in float32. That is the value that the weight has in its file, bit for bit; so a packed matrix
+is the float32 matrix, in fewer bytes. The sixteen rows are the lanes of a vector: each piece of a record has
+a word, or a number, of every one of them.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ COLUMNS, ROWS = 32, 16  # of a record
 
 
 class Layout(NamedTuple):
-    """What a record holds, one after the other: words of codes, `scales` times a scale for each row, for as many columns each, and as many
-    minima, or none.
+    """What a record holds, one after the other: words of codes, `scales` times a scale for each row, for as
+    many columns each, and as many minima, or none.
 
-    A word has columns that follow each other, the first in the lowest bits: four codes of 8 bits, or the lower four bits of eight codes.
-    Where codes have 5 or 6 bits, one or two more words have their upper bits, see `upper`.
+    A word has columns that follow each other, the first in the lowest bits: four codes of 8 bits, or the
+    lower four bits of eight codes. Where codes have 5 or 6 bits, one or two more words have their upper bits,
+    see `upper`.
     """
 
     bits: int  # of a code, and of what the record has for it: the code plus `zero`
@@ -48,14 +50,20 @@ class Layout(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow each other in byte b of the
-        words behind the others, from the lowest bit on for w = 0, 1, … and in the next word where that byte is full."""
+        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow
+        each other in byte b of the words behind the others, from the lowest bit on for w = 0, 1, … and in the
+        next word where that byte is full."""
         return self.bits % 4
 
     @property
     def record(self) -> np.dtype[Any]:
         numbers = self.scales * (2 if self.minima else 1)
-        return np.dtype([("codes", np.uint32, (COLUMNS * self.bits // 32, ROWS)), ("numbers", self.number, (numbers, ROWS))])
+        return np.dtype(
+            [
+                ("codes", np.uint32, (COLUMNS * self.bits // 32, ROWS)),
+                ("numbers", self.number, (numbers, ROWS)),
+            ]
+        )
 
     @property
     def size(self) -> int:
@@ -76,13 +84,14 @@ LAYOUTS = {
     BYTES: Layout(8, 128, 1, False, np.float16),
     HALVES: Layout(4, 2, 2, True, np.float32),
 }
-PIECE = 2**18  # weights that are packed at a time, so that what lies between the steps stays in a core's cache
+# weights that are packed at a time, so that what lies between the steps stays in a core's cache
+PIECE = 2**18
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and `scales` and `minima`
-    [out, in / 16 or in / 32] in float32. None for minima that are zero."""
+    """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and
+    `scales` and `minima` [out, in / 16 or in / 32] in float32. None for minima that are zero."""
 
     codes: NDArray[Any]
     scales: NDArray[np.float32]
@@ -91,8 +100,8 @@ class Coded:
 
 @dataclass(frozen=True, slots=True)
 class PackedMatrix:
-    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32] of a form; where rows are missing at the end, their scales are
-    zeros."""
+    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32] of a form; where rows are missing
+    at the end, their scales are zeros."""
 
     form: int
     rows: int
@@ -105,7 +114,8 @@ class PackedMatrix:
 
     @classmethod
     def of(cls, form: int, rows: int, columns: int, read: Callable[[int, int], Coded]) -> PackedMatrix:
-        """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as `Coded`."""
+        """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as
+        `Coded`."""
         kind = LAYOUTS[form].record
         groups, blocks = -(-rows // ROWS), columns // COLUMNS
         memory = np.zeros(groups * blocks * kind.itemsize + 64, np.uint8)
@@ -115,7 +125,8 @@ class PackedMatrix:
 
         def fill(first: int) -> None:
             last = min(rows, first + step)
-            with np.errstate(all="ignore"):  # a damaged scale is no number: the probe at load finds what comes of it
+            # a damaged scale is no number: the probe at load finds what comes of it
+            with np.errstate(all="ignore"):
                 _write(LAYOUTS[form], records[first // ROWS : -(-last // ROWS)], read(first, last))
 
         with ThreadPoolExecutor() as pool:
@@ -127,16 +138,24 @@ class PackedMatrix:
         layout = LAYOUTS[self.form]
         words, numbers = self.records["codes"], self.records["numbers"].astype(np.float32)[:, :, :, None]
         places = np.arange(layout.each, dtype=np.uint32)[:, None] * np.uint32(32 // layout.each)
-        codes = (words[:, :, : layout.words, None] >> places & np.uint32(2 ** (32 // layout.each) - 1)).astype(np.int32)
+        codes = (
+            words[:, :, : layout.words, None] >> places & np.uint32(2 ** (32 // layout.each) - 1)
+        ).astype(np.int32)
         for column in range(COLUMNS if layout.upper else 0):
             word, shift = _place(layout, column)
             bits = words[:, :, word] >> np.uint32(shift) & np.uint32(2**layout.upper - 1)
             codes[:, :, column // 8, column % 8] |= bits.astype(np.int32) << 4
         codes -= layout.zero
-        values = numbers[:, :, : layout.scales] * codes.reshape(*codes.shape[:2], layout.scales, -1, ROWS).astype(np.float32)
+        values = numbers[:, :, : layout.scales] * codes.reshape(
+            *codes.shape[:2], layout.scales, -1, ROWS
+        ).astype(np.float32)
         if layout.minima:
             values += numbers[:, :, layout.scales :]
-        return values.reshape(len(values), self.columns, ROWS).swapaxes(1, 2).reshape(-1, self.columns)[: self.rows]
+        return (
+            values.reshape(len(values), self.columns, ROWS)
+            .swapaxes(1, 2)
+            .reshape(-1, self.columns)[: self.rows]
+        )
 
 
 def _place(layout: Layout, column: int) -> tuple[int, int]:
@@ -150,15 +169,23 @@ def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
     groups, blocks = records.shape
     codes = np.zeros((groups * ROWS, blocks, COLUMNS), np.uint8)
-    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) + np.uint8(layout.zero)
+    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) + np.uint8(
+        layout.zero
+    )
     words = codes if layout.each == 4 else codes[..., 0::2] & 15 | codes[..., 1::2] << np.uint8(4)
-    records["codes"][:, :, : layout.words] = words.view("<u4").reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
+    records["codes"][:, :, : layout.words] = (
+        words.view("<u4").reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
+    )
     for column in range(COLUMNS if layout.upper else 0):
         word, shift = _place(layout, column)
-        bits = (codes[..., column] >> np.uint8(4) & np.uint8(2**layout.upper - 1)).astype(np.uint32) << np.uint32(shift)
+        bits = (codes[..., column] >> np.uint8(4) & np.uint8(2**layout.upper - 1)).astype(
+            np.uint32
+        ) << np.uint32(shift)
         records["codes"][:, :, word] |= bits.reshape(groups, ROWS, blocks).swapaxes(1, 2)
     for first, numbers in ((0, coded.scales), (layout.scales, coded.minima if layout.minima else None)):
         if numbers is not None:
             placed = np.zeros((groups * ROWS, blocks, layout.scales), layout.number)
             placed[: len(numbers)] = numbers.reshape(len(numbers), blocks, -1)
-            records["numbers"][:, :, first : first + layout.scales] = placed.reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
+            records["numbers"][:, :, first : first + layout.scales] = placed.reshape(
+                groups, ROWS, blocks, -1
+            ).transpose(0, 2, 3, 1)

@@ -1,6 +1,8 @@
-"""Rounds whose draws are made several at once where the drafter computes, by compiled code or by a CUDA graph.
+"""Rounds whose draws are made several at once where the drafter computes, by compiled code or by a CUDA
+graph.
 
-Only the draws are made early: the method still walks over them, so what is proposed, judged and corrected is the reference's.
+Only the draws are made early: the method still walks over them, so what is proposed, judged and corrected is
+the reference's.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from omnidemo.decoding.sampling import Probs
 
 
 def roll_out(drafter: DrafterContext, order: RolloutRequest) -> Rollout | None:
-    """A rollout from the end of the drafter's ids; None where its cache cannot. Drawn ids are not pushed; those that are pushed later are
-    not read again."""
+    """A rollout from the end of the drafter's ids; None where its cache cannot. Drawn ids are not pushed;
+    those that are pushed later are not read again."""
     beginning = drafter.beginning()
     if beginning is None or not isinstance(drafter.cache, FusedCache):
         return None
@@ -34,24 +36,31 @@ class RolledDraws:
     """The draws of one round: see `decoding.round.Prefetch`."""
 
     def __init__(self) -> None:
-        self._draws: deque[tuple[int, int, float, Probs]] = deque()  # ids before the draw, the id, its probability and distribution
+        # ids before the draw, the id, its probability and distribution
+        self._draws: deque[tuple[int, int, float, Probs]] = deque()
         self._none = False  # no more rollouts in this round
         self._ends_known = False  # whether the draft ends with the last of these draws
 
     def give(self, drafter: DrafterContext, rollout: Rollout, whole: bool = False) -> None:
-        """Supply the draws of a rollout from the end of the drafter's ids. `whole`: the draft ends with them."""
+        """Supply the draws of a rollout from the end of the drafter's ids. `whole`: the draft ends with
+        them."""
         start, self._ends_known = len(drafter.ids), whole
         places = [start + place for place in rollout.places]
-        self._draws.extend(zip(places, rollout.ids, rollout.probabilities, rollout.distributions, strict=True))
+        self._draws.extend(
+            zip(places, rollout.ids, rollout.probabilities, rollout.distributions, strict=True)
+        )
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int) -> None:
+    def fill(
+        self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
+    ) -> None:
         if self._none or (self._draws and self._draws[0][0] == len(context.drafter.ids)):
             return
         self._draws.clear()
         policy = context.policy
         stop, states = (policy.stop_rule(), policy.reads_states) if policy.watches else (None, False)
         order = RolloutRequest(
-            rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states, seen=context.drafter_seen(),
+            rule(context), context.sampling, budget, context.upcoming(DRAWS), stop, states,
+            seen=context.drafter_seen(),
             noise=context.noise, position=context.place(index).position, names=context.map.tables[0],
         )  # fmt: skip
         rollout = roll_out(context.drafter, order)
@@ -74,7 +83,8 @@ class RolledDraws:
 
 
 class RolloutBackend:
-    """Serves rounds with a draft, for a drafter whose cache has rollouts; those with a repetition penalty where its passes are compiled."""
+    """Serves rounds with a draft, for a drafter whose cache has rollouts; those with a repetition penalty
+    where its passes are compiled."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -84,7 +94,11 @@ class RolloutBackend:
             return None
         drafter = context.drafter.cache
         unknown = context.penalty is not None or context.noise is not None  # to a step that is recorded
-        if not isinstance(drafter, FusedCache) or not drafter.rolls or (unknown and drafter.runner.passes is None):
+        if (
+            not isinstance(drafter, FusedCache)
+            or not drafter.rolls
+            or (unknown and drafter.runner.passes is None)
+        ):
             return None
         return self.with_draws(context, method, plan, RolledDraws())
 

@@ -1,4 +1,5 @@
-"""What a loaded model is to everything else. Two compute: `fused_llama.py` here, and `models/transformers_runner.py` for all others."""
+"""What a loaded model is to everything else. Two compute: `fused_llama.py` here, and
+`models/transformers_runner.py` for all others."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class Runner(Protocol):
         ...
 
     def spare(self, most: int) -> int:
-        """Bytes of buffers that no cache uses and that wait for the next one, after freeing as many of them as exceed `most` bytes."""
+        """Bytes of buffers that no cache uses and that wait for the next one, after freeing as many of them
+        as exceed `most` bytes."""
         ...
 
     def copy(self) -> Runner:
@@ -33,12 +35,13 @@ class Runner(Protocol):
         ...
 
     def weights(self) -> dict[str, Tensor]:
-        """The live weights by the names `transformers` gives them; they change with `overwrite`, so copy what must stay."""
+        """The live weights by the names `transformers` gives them; they change with `overwrite`, so copy what
+        must stay."""
         ...
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
-        """Copy new values into weights, in place, given by the same names. Caches filled before are stale afterwards.
-        ValueError for an unknown name or another shape; then nothing was changed."""
+        """Copy new values into weights, in place, given by the same names. Caches filled before are stale
+        afterwards. ValueError for an unknown name or another shape; then nothing was changed."""
         ...
 
 
@@ -47,14 +50,19 @@ class ModelError(ValueError):
 
 
 def check_ids(ids: Sequence[int], length: int, limit: int, rows: int) -> None:
-    """Raise ValueError for ids that a model with `limit` positions and `rows` embeddings cannot read after `length` others."""
+    """Raise ValueError for ids that a model with `limit` positions and `rows` embeddings cannot read after
+    `length` others."""
     if not ids:
         raise ValueError("nothing to read: give at least one token id")
     if length + len(ids) > limit:
-        raise ValueError(f"the context is full: {length} + {len(ids)} tokens exceed the model's window of {limit}; start a new chat")
+        raise ValueError(
+            f"the context is full: {length} + {len(ids)} tokens exceed the model's window of {limit}; start a"
+            " new chat"
+        )
     if min(ids) < 0 or max(ids) >= rows:
         raise ValueError(
-            f"token ids {min(ids)} to {max(ids)} do not fit the model's {rows} embeddings; the tokenizer belongs to another model"
+            f"token ids {min(ids)} to {max(ids)} do not fit the model's {rows} embeddings; the tokenizer"
+            " belongs to another model"
         )
 
 
@@ -65,7 +73,8 @@ def overwrite_named(weights: Mapping[str, Tensor], named: Mapping[str, Tensor]) 
             raise ValueError(f"the model has no weight {name!r}; the adapter belongs to another base model")
         if weights[name].shape != value.shape:
             raise ValueError(
-                f"{name} is {list(weights[name].shape)} in the model, not {list(value.shape)}: the adapter belongs to another base"
+                f"{name} is {list(weights[name].shape)} in the model, not {list(value.shape)}: the adapter"
+                " belongs to another base"
             )
     with torch.no_grad():
         for name, value in named.items():

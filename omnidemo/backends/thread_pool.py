@@ -1,7 +1,8 @@
 """Threads that share a compiled pass, task by task: whoever is free takes the next one.
 
-Teams that split each product evenly wait for their slowest member, which on a machine that does other things is mostly one that is not
-running. Here the thread that answers never waits for another to begin, only for tasks that were begun.
+Teams that split each product evenly wait for their slowest member, which on a machine that does other things
+is mostly one that is not running. Here the thread that answers never waits for another to begin, only for
+tasks that were begun.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ import psutil
 from numpy.typing import NDArray
 
 Queue = NDArray[np.int64]  # the numbers that the threads have in common
-TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24  # places on it; those that many write are on cache lines of their own
+# places on it; those that many write are on cache lines of their own
+TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24
 SIZE = 48
 TASKS = 2  # of a large product, for each thread
 MOST = 8  # more threads wait for the memory
-# Looks for a task before other programs get a chance in between, and before the thread sleeps: one to two milliseconds in all.
+# Looks for a task before other programs get a chance in between, and before the thread sleeps: one to two
+# milliseconds in all.
 SPINS_BEFORE_YIELD, SPINS_BEFORE_SLEEP = 300, 5000
 
 
@@ -31,13 +34,15 @@ def new_queue() -> Queue:
 
 @cache
 def pick_size(threads: int = 0) -> int:
-    """How many help the thread that answers: all of `threads` but that one. 0 stands for the cores, up to `MOST`."""
+    """How many help the thread that answers: all of `threads` but that one. 0 stands for the cores, up to
+    `MOST`."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return (threads or min(usable, psutil.cpu_count(logical=False) or usable, MOST)) - 1
 
 
 def helping(size: int, run_worker: Callable[[Queue], None]) -> AbstractContextManager[Queue]:
-    """A queue that so many threads work on, awake or on their way; one that no thread works on where all are busy, or there are none."""
+    """A queue that so many threads work on, awake or on their way; one that no thread works on where all are
+    busy, or there are none."""
     pool = _pool(size, run_worker) if size else None
     return pool if pool is not None and pool.lock.acquire(blocking=False) else nullcontext(new_queue())
 
@@ -48,7 +53,8 @@ def _pool(size: int, run_worker: Callable[[Queue], None]) -> ThreadPool:
 
 
 class ThreadPool:
-    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while, and then wait to be called."""
+    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while, and
+    then wait to be called."""
 
     def __init__(self, size: int, run_worker: Callable[[Queue], None]) -> None:
         self.size, self.queue, self._run_worker = size, new_queue(), run_worker

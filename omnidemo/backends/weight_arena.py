@@ -57,7 +57,8 @@ class Norm:
 
 
 class HeadNorms:
-    """The norms of queries and keys over the head dimension, for x [T, heads + kv_heads, D]; see `Norm`. Their weights are [D]."""
+    """The norms of queries and keys over the head dimension, for x [T, heads + kv_heads, D]; see `Norm`.
+    Their weights are [D]."""
 
     __slots__ = ("eps", "keys", "parts", "queries", "root", "scaled")
 
@@ -84,13 +85,18 @@ class HeadNorms:
 
 
 def as_array(tensor: Tensor) -> NDArray[np.float32]:
-    """The tensor's memory as a numpy array, for float32 on a CPU; elsewhere an empty array, which nothing reads."""
-    return tensor.numpy() if tensor.device.type == "cpu" and tensor.dtype == torch.float32 else np.empty(0, np.float32)
+    """The tensor's memory as a numpy array, for float32 on a CPU; elsewhere an empty array, which nothing
+    reads."""
+    return (
+        tensor.numpy()
+        if tensor.device.type == "cpu" and tensor.dtype == torch.float32
+        else np.empty(0, np.float32)
+    )
 
 
 class WeightArena:
-    """One block of memory for all weights of a model on a CPU. The system can back a large block with large pages, so that a pass over all
-    of it needs fewer page look-ups."""
+    """One block of memory for all weights of a model on a CPU. The system can back a large block with large
+    pages, so that a pass over all of it needs fewer page look-ups."""
 
     def __init__(self, numbers: int, arrays: int, kind: type[np.float32] | type[np.uint16]) -> None:
         self._left = np.empty(numbers + (arrays + 1) * LINE, kind)  # not touched yet
@@ -135,7 +141,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The weights as torch reads them, and the model whose parameters are views of them, by name in `named`."""
+    """The weights as torch reads them, and the model whose parameters are views of them, by name in
+    `named`."""
 
     layers: list[Layer]
     norm: Norm
@@ -149,7 +156,11 @@ class Whole:
         """Join the weights of a model into the matrices that a pass reads."""
         parameters, layers = list(model.parameters()), model.model.layers
         on_cpu = model.device.type == "cpu" and model.dtype == torch.float32
-        memory = WeightArena(sum(one.numel() for one in parameters), 1 + 4 * len(layers), np.float32) if on_cpu else None
+        memory = (
+            WeightArena(sum(one.numel() for one in parameters), 1 + 4 * len(layers), np.float32)
+            if on_cpu
+            else None
+        )
         return cls(
             layers=[Layer.of(layer, heads, kv_heads, eps, memory) for layer in layers],
             norm=Norm(model.model.norm.weight.detach(), eps),
@@ -160,7 +171,8 @@ class Whole:
         )
 
     def empty(self) -> None:
-        """Part the model from its weights: as modules may refer to each other, it may stay until garbage is collected."""
+        """Part the model from its weights: as modules may refer to each other, it may stay until garbage is
+        collected."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
 

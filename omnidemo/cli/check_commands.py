@@ -1,4 +1,5 @@
-"""The commands check-backend and space-check, which look for faults, and advise, which finds a drafter for a target."""
+"""The commands check-backend and space-check, which look for faults, and advise, which finds a drafter for a
+target."""
 
 from __future__ import annotations
 
@@ -20,20 +21,31 @@ if TYPE_CHECKING:
 
 
 def check_backend(
-    backend: Annotated[str | None, typer.Option(help="auto, cpu or cuda; default OMNIDEMO_BACKEND, else auto.")] = None,
-    method: Annotated[list[str] | None, typer.Option(help="May be given several times; default: all that serve the pair.")] = None,
-    temperature: Annotated[list[float] | None, typer.Option(help="May be given several times; default 0 and 1.")] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="auto, cpu or cuda; default OMNIDEMO_BACKEND, else auto.")
+    ] = None,
+    method: Annotated[
+        list[str] | None, typer.Option(help="May be given several times; default: all that serve the pair.")
+    ] = None,
+    temperature: Annotated[
+        list[float] | None, typer.Option(help="May be given several times; default 0 and 1.")
+    ] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Longest answer, in target tokens.")] = 48,
-    prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line; default: built-in ones.')] = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line; default: built-in ones.')
+    ] = None,
     draft_length: DraftLength = None,
     target: Target = None,
     drafter: Drafter = None,
 ) -> None:
-    """Answer the same prompts with the same seeds on the reference and on a fast backend, and name the first token that differs.
+    """Answer the same prompts with the same seeds on the reference and on a fast backend, and name the first
+    token that differs.
 
     The reference is plain torch, one pass at a time. Exits with 1 if any answer differs.
     """
-    settings = read_settings(target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off")
+    settings = read_settings(
+        target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off"
+    )
     from omnidemo.config import GenerationConfig
     from omnidemo.measuring import mismatch
     from omnidemo.measuring.prompt_files import read_prompts
@@ -56,7 +68,8 @@ def space_check(
 ) -> None:
     """Say what would stop this checkout from starting on a Space of the Hugging Face Hub.
 
-    Looks at files, requirements and variables (set them as the Space has them); asks the Hub nothing. Exits with 1 if something would.
+    Looks at files, requirements and variables (set them as the Space has them); asks the Hub nothing. Exits
+    with 1 if something would.
     """
     settings = read_settings(storage=storage)
     from omnidemo.hosting.space_check import check
@@ -72,14 +85,26 @@ def space_check(
 
 
 def advise(
-    target: Annotated[str, typer.Argument(help="The target: bundled name, Hub id, GGUF file, or folder with or without weights.")],
-    drafters: Annotated[list[str] | None, typer.Argument(help="Drafters to judge; default: the catalogue's smaller ones.")] = None,
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="The target: bundled name, Hub id, GGUF file, or folder with or without weights."
+        ),
+    ],
+    drafters: Annotated[
+        list[str] | None, typer.Argument(help="Drafters to judge; default: the catalogue's smaller ones.")
+    ] = None,
     draft_length: DraftLength = None,
-    try_it: Annotated[bool, typer.Option("--try", help="Load the best of them (this may download it) and measure.")] = False,
-    topic: Annotated[str, typer.Option(help="With --try: maths, code, stories, howto, news, chat; mixed: all in turn.")] = "mixed",
+    try_it: Annotated[
+        bool, typer.Option("--try", help="Load the best of them (this may download it) and measure.")
+    ] = False,
+    topic: Annotated[
+        str, typer.Option(help="With --try: maths, code, stories, howto, news, chat; mixed: all in turn.")
+    ] = "mixed",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say which drafter suits a target, before any weights are downloaded: modelled speedups, overlap of the vocabularies, warnings."""
+    """Say which drafter suits a target, before any weights are downloaded: modelled speedups, overlap of the
+    vocabularies, warnings."""
     settings = read_settings(draft_length=draft_length, training="off")
     from omnidemo.advisor import advice
     from omnidemo.advisor.overlap import prompts_of
@@ -90,7 +115,14 @@ def advise(
         _print(found)
     tried = _try(found, settings, topic) if try_it else None
     if as_json:
-        print(json.dumps({"advice": asdict(found), "trial": asdict(tried) if tried else None}, ensure_ascii=False, indent=2, default=str))
+        print(
+            json.dumps(
+                {"advice": asdict(found), "trial": asdict(tried) if tried else None},
+                ensure_ascii=False,
+                indent=2,
+                default=str,
+            )
+        )
     elif tried:
         _print_trial(found.candidates[0].model.name, tried)
 
@@ -99,19 +131,29 @@ def _print(found: Advice) -> None:
     from omnidemo.advisor.advice import ACCEPTANCES
 
     target = found.target
-    typer.echo(f"{target.name}: {target.parameters / 1e6:,.0f} M parameters ({target.source}), {found.bytes / 1e6:,.0f} MB here.")
+    typer.echo(
+        f"{target.name}: {target.parameters / 1e6:,.0f} M parameters ({target.source}),"
+        f" {found.bytes / 1e6:,.0f} MB here."
+    )
     for warning in found.warnings:
         typer.echo(f"  ! {warning}")
     modelled = [f"α {acceptance}" for acceptance in ACCEPTANCES]
     lines = [
-        [str(rank), one.model.name, f"{one.bytes / 1e6:,.0f} MB", f"{one.cost:.3f}", *(f"{times:.2f}×" for times in one.modelled),
-         "never" if one.pays_from is None else f"α {one.pays_from:.2f}", one.overlap.words if one.overlap else "not known"]
+        [str(rank), one.model.name, f"{one.bytes / 1e6:,.0f} MB", f"{one.cost:.3f}",
+            *(f"{times:.2f}×" for times in one.modelled),
+         "never" if one.pays_from is None else f"α {one.pays_from:.2f}",
+         one.overlap.words if one.overlap else "not known"]
         for rank, one in enumerate(found.candidates, 1)
     ]  # fmt: skip
     show(("", "drafter", "weights", "c", *modelled, "pays from", "tokens that fit"), lines)
     for rank, one in enumerate(found.candidates, 1):
-        notes = [f"! {warning}" for warning in one.warnings] + [f"reported: {report}" for report in one.reported]
-        typer.echo("\n".join([f"{rank} {one.model.name}", *(f"  {note}" for note in notes)] if notes else []), nl=bool(notes))
+        notes = [f"! {warning}" for warning in one.warnings] + [
+            f"reported: {report}" for report in one.reported
+        ]
+        typer.echo(
+            "\n".join([f"{rank} {one.model.name}", *(f"  {note}" for note in notes)] if notes else []),
+            nl=bool(notes),
+        )
     typer.echo("\n".join(found.assumptions))
     if shown := {one.overlap.source for one in found.candidates if one.overlap}:
         typer.echo(f"Tokens that fit: {'; '.join(sorted(shown))}.")
@@ -128,7 +170,15 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
     with loading() as progress:
-        pair = load_pair(found.target.name, best.model.name, settings.device, settings.dtype, None, settings, progress=progress)
+        pair = load_pair(
+            found.target.name,
+            best.model.name,
+            settings.device,
+            settings.dtype,
+            None,
+            settings,
+            progress=progress,
+        )
     options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
     measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
     each = collect(counted(trial.whole_prompts(measured), "prompts", trial.PROMPTS))
@@ -140,7 +190,8 @@ def _print_trial(drafter: str, tried: Trial) -> None:
         return "–" if value is None else format(value, form)
 
     typer.echo(
-        f"{drafter}: {number(tried.acceptance, '.0%')} of judged guesses right, {number(tried.per_round)} tokens a round, "
-        f"{number(tried.plain, '.0f')} tokens/s plain and {number(tried.speculative, '.0f')} with it: {number(tried.speedup)}×, "
-        f"where {number(tried.modelled)}× is modelled at this share ({tried.source})."
+        f"{drafter}: {number(tried.acceptance, '.0%')} of judged guesses right, {number(tried.per_round)}"
+        f" tokens a round, {number(tried.plain, '.0f')} tokens/s plain and {number(tried.speculative, '.0f')}"
+        f" with it: {number(tried.speedup)}×, where {number(tried.modelled)}× is modelled at this share"
+        f" ({tried.source})."
     )

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from omnidemo.measuring.report_tables import Stage
 
 T = TypeVar("T")
-SPREAD = "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
+SPREAD = (
+    "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
+)
 LOG_SECONDS = 10.0  # between two lines of progress where that goes to a file
 LOOK_SECONDS = 1.0  # between two looks whether it is time for one
 PREPARING = "getting ready: models are loaded, and passes compiled"
@@ -37,7 +39,8 @@ FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with
 
 
 class Commands(TyperGroup):
-    """Commands whose failures are one sentence on stderr; `python -X dev -m …` shows the traceback instead."""
+    """Commands whose failures are one sentence on stderr; `python -X dev -m …` shows the traceback
+    instead."""
 
     program = "omnidemo"  # what stands after `python -m`
 
@@ -53,14 +56,17 @@ class Commands(TyperGroup):
             if sys.flags.dev_mode:
                 raise
             usage = getattr(error, "format_message", None)  # a wrong option or argument
-            known = usage or (isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, FAULTS))
+            known = usage or (
+                isinstance(error, (ValueError, OSError, RuntimeError)) and not isinstance(error, FAULTS)
+            )
             said = usage() if usage else sentence(error) if known else fault(error, self.program)
             typer.echo(f"Error: {said}", err=True)
             raise typer.Exit(2 if known and not isinstance(error, RuntimeError) else 1) from None
 
 
 def read_settings(**given: Any) -> Settings:
-    """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence, for a wrong one."""
+    """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence,
+    for a wrong one."""
     check_environment()
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
@@ -78,7 +84,10 @@ def check_environment() -> None:
     for name in sorted(os.environ):
         if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
             close = difflib.get_close_matches(name.upper(), known, 1)
-            raise ValueError(f"there is no setting {name}; " + (f"did you mean {close[0]}?" if close else "docs/settings.md has all"))
+            raise ValueError(
+                f"there is no setting {name}; "
+                + (f"did you mean {close[0]}?" if close else "docs/settings.md has all")
+            )
 
 
 def sentence(error: Exception) -> str:
@@ -108,8 +117,11 @@ def command_line(program: str = "omnidemo") -> str:
     return shlex.join(["python", "-m", program, *sys.argv[1:]])
 
 
-def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None) -> None:
-    """A table on stdout, wide enough for every column where that is a file or a pipe; the note about it on stderr."""
+def show(
+    headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None
+) -> None:
+    """A table on stdout, wide enough for every column where that is a file or a pipe; the note about it on
+    stderr."""
     if lines:
         first, *others = (Column(heading, overflow="fold") for heading in headings)
         first.no_wrap = not sys.stdout.isatty()  # names are there to be copied
@@ -122,7 +134,8 @@ def show(headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = ""
 
 @contextmanager
 def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
-    """What `collect` returns; where the measurement fails or is stopped, what there is by then, and after the block the error goes on."""
+    """What `collect` returns; where the measurement fails or is stopped, what there is by then, and after the
+    block the error goes on."""
     rows: list[T] = []
     try:
         collect(events, rows=rows)
@@ -131,8 +144,8 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 
 
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
-    """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it yields, which is also put
-    into `rows` as it comes."""
+    """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it
+    yields, which is also put into `rows` as it comes."""
     from omnidemo.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
@@ -156,8 +169,9 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
 
 @contextmanager
 def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
-    """For as long as the block lasts, say on stderr every `LOG_SECONDS` what it does and how far it is, as the yielded function was told
-    last: a text, and perhaps that it is to be said at once. A shorter block says nothing of its own accord."""
+    """For as long as the block lasts, say on stderr every `LOG_SECONDS` what it does and how far it is, as
+    the yielded function was told last: a text, and perhaps that it is to be said at once. A shorter block
+    says nothing of its own accord."""
     said, told, over = doing, monotonic(), Event()
 
     def tell(what: str, now: bool = False) -> None:

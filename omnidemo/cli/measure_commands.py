@@ -8,27 +8,53 @@ from typing import Annotated, Any
 import typer
 
 from omnidemo.cli.common import SPREAD, collected, command_line, loading, names_in, read_settings, show
-from omnidemo.cli.options import Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Out, Prompts, Target, Temperature
+from omnidemo.cli.options import (
+    Drafter,
+    DraftLength,
+    KeptIn,
+    MaxNewTokens,
+    Method,
+    Out,
+    Prompts,
+    Target,
+    Temperature,
+)
 
 
 def compare(
     csv: Out,
     prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')] = None,
-    spec_bench: Annotated[Path | None, typer.Option(help="Or Spec-Bench's file: question_id, category, turns on each line.")] = None,
-    methods: Annotated[str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")] = "ngram-exact",
-    limit: Annotated[int | None, typer.Option(min=1, help="Use so many: the first prompts, or questions taken evenly.")] = None,
+    spec_bench: Annotated[
+        Path | None, typer.Option(help="Or Spec-Bench's file: question_id, category, turns on each line.")
+    ] = None,
+    methods: Annotated[
+        str, typer.Option(help="Names with commas between; autoregressive, the baseline, always runs.")
+    ] = "ngram-exact",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Use so many: the first prompts, or questions taken evenly.")
+    ] = None,
     temperature: Annotated[str, typer.Option(help="0 is greedy; several with commas between.")] = "0",
     runs: Annotated[int, typer.Option(min=1, help="Interleaved runs of each method on each prompt.")] = 1,
-    own_manner: Annotated[bool, typer.Option("--own-manner", help="Sample as the target's card says, whatever the temperature.")] = False,
+    own_manner: Annotated[
+        bool, typer.Option("--own-manner", help="Sample as the target's card says, whatever the temperature.")
+    ] = False,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
     draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head.")] = "fixed",
-    copying: Annotated[bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")] = True,
+    copying: Annotated[
+        bool, typer.Option("--copying/--no-copying", help="Whether drafts may be copied from the text, too.")
+    ] = True,
     seed: int = 0,
     no_seed: Annotated[
-        bool, typer.Option("--no-seed", help="Above temperature 0 accept with min(1, p/q), as papers do: each method another text.")
+        bool,
+        typer.Option(
+            "--no-seed",
+            help="Above temperature 0 accept with min(1, p/q), as papers do: each method another text.",
+        ),
     ] = False,
-    fill_cache: Annotated[bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")] = False,
+    fill_cache: Annotated[
+        bool, typer.Option(help="First fill the n-gram cache with all that the drafter can spell.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Write the tables as Markdown, too.")] = None,
     target: Target = None,
     drafter: Drafter = None,
@@ -36,9 +62,16 @@ def compare(
 ) -> None:
     """Measure methods on the same prompts, interleaved, and print the tables that papers print.
 
-    Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is given.
+    Nothing is learned meanwhile. Without --storage the n-gram cache starts empty, unless --fill-cache is
+    given.
     """
-    settings = read_settings(target=target, drafter=drafter, max_new_tokens=max_new_tokens, draft_length=draft_length, training="off")
+    settings = read_settings(
+        target=target,
+        drafter=drafter,
+        max_new_tokens=max_new_tokens,
+        draft_length=draft_length,
+        training="off",
+    )
     from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
     from omnidemo.config import GREEDY, GenerationConfig
@@ -49,7 +82,9 @@ def compare(
 
     if (prompts is None) == (spec_bench is None):
         raise ValueError("give either --prompts or --spec-bench, a JSON Lines file")
-    asked: list[Any] = read_questions(spec_bench, limit) if spec_bench else read_prompts(prompts or Path(), limit)
+    asked: list[Any] = (
+        read_questions(spec_bench, limit) if spec_bench else read_prompts(prompts or Path(), limit)
+    )
     temperatures = [None] if own_manner else numbers(temperature, "--temperature", float)
     options: dict[str, Any] = {} if own_manner else GREEDY.options
     options |= {"max_new_tokens": settings.max_new_tokens, "draft_length": settings.draft_length}
@@ -61,7 +96,15 @@ def compare(
     for file in [csv, *([report] if report else [])]:
         check_writable(file)
     with loading() as progress:
-        pair = load_pair(settings.target, settings.drafter, settings.device, settings.dtype, storage, settings, progress=progress)
+        pair = load_pair(
+            settings.target,
+            settings.drafter,
+            settings.device,
+            settings.dtype,
+            storage,
+            settings,
+            progress=progress,
+        )
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     if fill_cache or settings.warm_start:
@@ -69,10 +112,18 @@ def compare(
     if spec_bench:
         asked, given = fitting(pair, asked), len(asked)
         if not asked:
-            raise ValueError(f"no question of {spec_bench} fits the window of {pair.target.name}; choose another target")
+            raise ValueError(
+                f"no question of {spec_bench} fits the window of {pair.target.name}; choose another target"
+            )
         if len(asked) < given:
-            typer.echo(f"{given - len(asked)} of {given} questions are left out, for they do not fit the window of the target.", err=True)
-    measured = compare_methods.run(pair, asked, names, csv, temperatures, runs, seed=None if no_seed else seed, **options)
+            typer.echo(
+                f"{given - len(asked)} of {given} questions are left out, for they do not fit the window of"
+                " the target.",
+                err=True,
+            )
+    measured = compare_methods.run(
+        pair, asked, names, csv, temperatures, runs, seed=None if no_seed else seed, **options
+    )
     with collected(measured) as results:
         found = list(arena.tables(results))
         for title, headings, lines in found:
@@ -80,23 +131,42 @@ def compare(
             show(headings, lines)
         typer.echo(f"{arena.NOTE} Rows: {csv}", err=True)
         if report and found:
-            about = {"command": command_line(), "target": pair.target.name, "drafter": pair.drafter.name, "asked": len(asked), "runs": runs}
-            sections = [f"## {title}\n\n{markdown_table(headings, lines)}" for title, headings, lines in found]
+            about = {
+                "command": command_line(),
+                "target": pair.target.name,
+                "drafter": pair.drafter.name,
+                "asked": len(asked),
+                "runs": runs,
+            }
+            sections = [
+                f"## {title}\n\n{markdown_table(headings, lines)}" for title, headings, lines in found
+            ]
             report.write_text(page("Methods side by side", arena.NOTE, about, sections), encoding="utf-8")
 
 
 def adapt(
     prompts: Prompts,
     csv: Out,
-    requests: Annotated[int, typer.Option(min=1, help="Prompts to answer; the file starts again at its end.")] = 200,
+    requests: Annotated[
+        int, typer.Option(min=1, help="Prompts to answer; the file starts again at its end.")
+    ] = 200,
     update_interval: Annotated[int | None, typer.Option(help="Requests between two updates.")] = None,
     steps: Annotated[int | None, typer.Option(help="Optimiser steps of an update.")] = None,
     pause: Annotated[float, typer.Option(min=0.0, help="Seconds between two requests.")] = 0.0,
-    held_out: Annotated[Path | None, typer.Option(help="Prompts to evaluate on; default: the file's last, which are kept back.")] = None,
-    eval_at: Annotated[str, typer.Option(help="Evaluate after so many requests, and at the end.")] = "0,25,50,100,200",
+    held_out: Annotated[
+        Path | None,
+        typer.Option(help="Prompts to evaluate on; default: the file's last, which are kept back."),
+    ] = None,
+    eval_at: Annotated[
+        str, typer.Option(help="Evaluate after so many requests, and at the end.")
+    ] = "0,25,50,100,200",
     eval_limit: Annotated[int, typer.Option(min=1, help="Held-out prompts.")] = 20,
-    draft_policy: Annotated[str, typer.Option(help="fixed, confidence, cost or head; figures compare best with fixed.")] = "fixed",
-    offline: Annotated[int, typer.Option(min=0, help="At the end train so many epochs on the same answers: the ceiling.")] = 0,
+    draft_policy: Annotated[
+        str, typer.Option(help="fixed, confidence, cost or head; figures compare best with fixed.")
+    ] = "fixed",
+    offline: Annotated[
+        int, typer.Option(min=0, help="At the end train so many epochs on the same answers: the ceiling.")
+    ] = 0,
     method: Method = None,
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
@@ -111,7 +181,8 @@ def adapt(
     Without --storage everything learned is dropped at the end; with it, learning goes on from what is there.
     """
     settings = read_settings(
-        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens, draft_length=draft_length,
+        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,
+        draft_length=draft_length,
         update_interval=update_interval, steps_per_update=steps, storage=storage, draft_policy=draft_policy,
     )  # fmt: skip
     from omnidemo.measuring import adapt
@@ -120,8 +191,13 @@ def adapt(
 
     check_methods([settings.method])
     traffic, held = hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
-    what = adapt.Experiment(traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline)
+    what = adapt.Experiment(
+        traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline
+    )
     check_writable(csv)
     with collected(adapt.run(settings, what, csv, keep=storage is not None)) as points:
-        note = f"Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice. {SPREAD} Rows: {csv}"
+        note = (
+            "Held-out prompts. Agreement: mean of Σ min(p, q) over all positions, same first choice."
+            f" {SPREAD} Rows: {csv}"
+        )
         show(("requests", "adapter", "steps", "agreement", *HEADINGS), [at.cells() for at in points], note)

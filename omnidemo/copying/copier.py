@@ -22,19 +22,23 @@ AGREEING = 4  # classes of how the places agree: there is one, all of several, m
 CLASSES = AGREEING * (len(LENGTHS) + 1)  # of a copied id, of each source
 BELIEF = 8.0  # observations that a chance is worth at first
 FORGET = 0.995  # decay of a class's older observations with each new one
-# P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement, from the conversation itself and from
-# earlier answers: what SmolLM2's greedy answers give, rounded. It is learned from what is accepted.
+# P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement, from the
+# conversation itself and from earlier answers: what SmolLM2's greedy answers give, rounded. It is learned
+# from what is accepted.
 FIRST_CHANCES = (
-    ((0.6, 0.6, 0.5, 0.3), (0.63, 0.78, 0.5, 0.33), (0.72, 0.78, 0.55, 0.25), (0.78, 0.79, 0.55, 0.3), (0.83, 0.82, 0.55, 0.35),
+    ((0.6, 0.6, 0.5, 0.3), (0.63, 0.78, 0.5, 0.33), (0.72, 0.78, 0.55, 0.25), (0.78, 0.79, 0.55, 0.3),
+        (0.83, 0.82, 0.55, 0.35),
      (0.85, 0.88, 0.6, 0.35), (0.91, 0.92, 0.65, 0.35), (0.95, 0.96, 0.7, 0.35)),
-    ((0.35, 0.45, 0.4, 0.25), (0.45, 0.6, 0.45, 0.3), (0.55, 0.67, 0.5, 0.27), (0.5, 0.65, 0.5, 0.25), (0.5, 0.73, 0.5, 0.35),
+    ((0.35, 0.45, 0.4, 0.25), (0.45, 0.6, 0.45, 0.3), (0.55, 0.67, 0.5, 0.27), (0.5, 0.65, 0.5, 0.25),
+        (0.5, 0.73, 0.5, 0.35),
      (0.57, 0.9, 0.5, 0.3), (0.62, 0.88, 0.5, 0.25), (0.75, 0.9, 0.5, 0.3)),
 )  # fmt: skip
 
 
 class CopyChances:
-    """How often copied ids are accepted, by class: the source, how many of the newest ids agree with the place that is copied from (those
-    copied before in the same draft included), and how far several places agree."""
+    """How often copied ids are accepted, by class: the source, how many of the newest ids agree with the
+    place that is copied from (those copied before in the same draft included), and how far several places
+    agree."""
 
     def __init__(self) -> None:
         self.weight = [BELIEF] * (2 * CLASSES)
@@ -56,7 +60,8 @@ def _class_of(length: int, places: int, all_places: int, earlier: bool) -> int:
 
 @dataclass(slots=True)
 class CopiedDraft:
-    """Target ids that may be proposed, with where each is from, its class, and the chance that it and all before it are accepted."""
+    """Target ids that may be proposed, with where each is from, its class, and the chance that it and all
+    before it are accepted."""
 
     ids: list[int] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
@@ -65,16 +70,22 @@ class CopiedDraft:
 
 
 class Copier:
-    """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids are the prompt) and from
-    `earlier` answers. Both stay as they are within a round."""
+    """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids
+    are the prompt) and from `earlier` answers. Both stay as they are within a round."""
 
     def __init__(
-        self, text: TextIndex, chances: CopyChances, ends: Collection[int], prompt: int, earlier: TextIndex | None = None
+        self,
+        text: TextIndex,
+        chances: CopyChances,
+        ends: Collection[int],
+        prompt: int,
+        earlier: TextIndex | None = None,
     ) -> None:
         self.text, self.chances, self.ends, self.prompt, self.earlier = text, chances, ends, prompt, earlier
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        """The best draft of at most `most` ids after the text `ids`, by expected length; None where there is none."""
+        """The best draft of at most `most` ids after the text `ids`, by expected length; None where there is
+        none."""
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
         best = self._from(self.text, ids, most, False)
@@ -96,7 +107,9 @@ class Copier:
                 best, expected = found, length
         return best
 
-    def _follow(self, text: TextIndex, places: list[tuple[int, int]], most: int, earlier: bool) -> CopiedDraft:
+    def _follow(
+        self, text: TextIndex, places: list[tuple[int, int]], most: int, earlier: bool
+    ) -> CopiedDraft:
         """What stands behind most of the places (the newest first), id by id; the newest of equals."""
         draft, ids, chance, longest, size = CopiedDraft(), text.ids, 1.0, max(places)[0], len(text.ids)
         for step in range(most):
@@ -116,7 +129,9 @@ class Copier:
             chance *= self.chances(kind)
             if chance < LEAST:
                 break
-            origin: Origin = "earlier" if earlier else "prompt" if places[0][1] + step < self.prompt else "answer"
+            origin: Origin = (
+                "earlier" if earlier else "prompt" if places[0][1] + step < self.prompt else "answer"
+            )
             draft.ids.append(token)
             draft.matches.append(Match(longest + step, origin))
             draft.classes.append(kind)
@@ -126,7 +141,8 @@ class Copier:
         return draft
 
     def learn(self, draft: CopiedDraft, accepts: Sequence[float]) -> None:
-        """Take the acceptance probabilities of the ids that were judged, the last of which may have been rejected."""
+        """Take the acceptance probabilities of the ids that were judged, the last of which may have been
+        rejected."""
         for kind, accepted in zip(draft.classes, accepts, strict=False):
             self.chances.learn(kind, accepted)
 

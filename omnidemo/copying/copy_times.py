@@ -11,17 +11,20 @@ import numpy as np
 from omnidemo.copying.copier import LONGEST_COPY
 
 NEWEST = 15  # times of each length that count
-FEW = 3  # times below which the least counts and not the median, because the first rounds of a process are slow
+# times below which the least counts and not the median, because the first rounds of a process are slow
+FEW = 3
 FIRST_ROW = 0.15  # plain rounds that a row is believed to take at first
 BELIEVED_AT, BELIEF = (1, 8), 1.5  # ids of a draft for which that counts as so many times
 TRUST = 2.0  # times of a length that count as much as the line does
 MOST = 1.0  # plain rounds that a row can be measured to take, so that one slow round does not end copying
-STALE = 64  # rounds without a copy after which the oldest times are forgotten: what seemed too dear is tried again
+# rounds without a copy after which the oldest times are forgotten: what seemed too dear is tried again
+STALE = 64
 
 
 class CopyTimes:
-    """A round that proposes n copied ids is taken to last as much more than a plain one as such rounds did; where there are few of them, as
-    a line through all says: the first rows cost less than later ones, and how much less is another for each form of weights."""
+    """A round that proposes n copied ids is taken to last as much more than a plain one as such rounds did;
+    where there are few of them, as a line through all says: the first rows cost less than later ones, and how
+    much less is another for each form of weights."""
 
     def __init__(self) -> None:
         self._times: defaultdict[int, deque[float]] = defaultdict(_newest)  # by number of ids proposed
@@ -43,13 +46,19 @@ class CopyTimes:
             self._known, self._idle = None, 0
 
     def costs(self, plain: float) -> list[float]:
-        """Seconds more of a round that proposes 0 … LONGEST_COPY ids, where a plain round lasts `plain` seconds."""
+        """Seconds more of a round that proposes 0 … LONGEST_COPY ids, where a plain round lasts `plain`
+        seconds."""
         if self._known is None or self._known[0] != plain:
-            points = {count: (self._more(count, plain), float(len(times))) for count, times in self._times.items()}
+            points = {
+                count: (self._more(count, plain), float(len(times))) for count, times in self._times.items()
+            }
             believed = [(count, FIRST_ROW * plain * count, BELIEF) for count in BELIEVED_AT]
             first, row = _line([*believed, *((count, *point) for count, point in points.items())])
             # How far rounds of a length are off the line; lengths between two are off as these are.
-            off = {count: (more - first - row * count) * weight / (weight + TRUST) for count, (more, weight) in sorted(points.items())}
+            off = {
+                count: (more - first - row * count) * weight / (weight + TRUST)
+                for count, (more, weight) in sorted(points.items())
+            }
             numbers = range(LONGEST_COPY + 1)
             apart = np.interp(numbers, [*off], [*off.values()]).tolist() if off else [0.0] * len(numbers)
             self._known = plain, [0.0, *(max(0.0, first + row * n + apart[n]) for n in numbers[1:])]

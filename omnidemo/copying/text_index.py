@@ -19,9 +19,10 @@ BREAK = -1  # stands between two texts, and is equal to nothing
 class TextIndex:
     """Target ids in which the places of any two neighbouring ids are found, the newest first.
 
-    Tables of heads [2^n] hold, by the hash of two ids, the newest position of the second one; `previous` [ids] the next older position of
-    the same hash in the same table. A table that is full stays as it is, and a larger one takes what comes after: nothing is entered twice,
-    so that no id ever waits for many others. Positions count from the first id that ever was; what is older than `begin` has been dropped.
+    Tables of heads [2^n] hold, by the hash of two ids, the newest position of the second one; `previous`
+    [ids] the next older position of the same hash in the same table. A table that is full stays as it is, and
+    a larger one takes what comes after: nothing is entered twice, so that no id ever waits for many others.
+    Positions count from the first id that ever was; what is older than `begin` has been dropped.
     """
 
     BYTES = 30  # of memory at most, for each id, beyond what little an empty one takes
@@ -94,7 +95,9 @@ class TextIndex:
             if self.begin + len(self.ids) < self.firsts[-1]:
                 del self.tables[-1], self.firsts[-1]
             heads = self.tables[-1]
-            heads[((self.ids[-1] if self.ids else BREAK) * SPREAD + token * 31) & (len(heads) - 1)] = self.previous.pop()
+            heads[((self.ids[-1] if self.ids else BREAK) * SPREAD + token * 31) & (len(heads) - 1)] = (
+                self.previous.pop()
+            )
 
     def drop(self, count: int) -> None:
         """Forget the oldest `count` ids."""
@@ -104,8 +107,9 @@ class TextIndex:
             del self.tables[0], self.firsts[0]
 
     def places(self, tail: Sequence[int], own: bool) -> list[tuple[int, int]]:
-        """(length, index of the id behind) of the newest places at which ids stand as they do at the end of `tail`: how many agree, at
-        least two. `own`: `tail` is this text itself, whose end is no such place."""
+        """(length, index of the id behind) of the newest places at which ids stand as they do at the end of
+        `tail`: how many agree, at least two. `own`: `tail` is this text itself, whose end is no such
+        place."""
         if len(tail) < 2:
             return []
         before, token, ids, previous = tail[-2], tail[-1], self.ids, self.previous

@@ -1,7 +1,9 @@
-"""The seam between a generation and whatever computes its rounds: the input and the result of one round, and the protocols.
+"""The seam between a generation and whatever computes its rounds: the input and the result of one round, and
+the protocols.
 
-A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` computes the same round faster, or returns
-None, and then nothing has changed. How many rounds it computes per call is private to it. A faster single pass belongs into a `KVCache`.
+A round drafts, verifies and accepts; `decoding.round.reference_round` defines it. A `Backend` computes the
+same round faster, or returns None, and then nothing has changed. How many rounds it computes per call is
+private to it. A faster single pass belongs into a `KVCache`.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ Clock = Callable[[], float]  # seconds from some moment on
 
 @dataclass(slots=True, eq=False)
 class Pass:
-    """The output of a forward pass at its last tokens: `logits` [rows, V] in float32, statistics of each row (None where they were not
-    requested or are not supported), and the output layer's input [rows or more, H] (None where the model does not return it)."""
+    """The output of a forward pass at its last tokens: `logits` [rows, V] in float32, statistics of each row
+    (None where they were not requested or are not supported), and the output layer's input [rows or more, H]
+    (None where the model does not return it)."""
 
     logits: Logits
     stats: RowStats | None = None
@@ -44,13 +47,14 @@ class KVCache(Protocol):
         ...
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Read `ids` (at least one) and return the rows after each of the last `last` of them. `stats_at`: the temperature for which row
-        statistics are wanted, None for none. ValueError for ids that the model does not have, and where the window is full."""
+        """Read `ids` (at least one) and return the rows after each of the last `last` of them. `stats_at`:
+        the temperature for which row statistics are wanted, None for none. ValueError for ids that the model
+        does not have, and where the window is full."""
         ...
 
     def trim(self, length: int) -> int:
-        """Forget all positions from `length` on; returns how many are kept, which may be fewer where a model cannot go back exactly (the
-        caller reads the rest again)."""
+        """Forget all positions from `length` on; returns how many are kept, which may be fewer where a model
+        cannot go back exactly (the caller reads the rest again)."""
         ...
 
 
@@ -59,16 +63,20 @@ class Slot:
     """One proposed target token."""
 
     target_id: int  # −1: the drafter drew, but no complete target token came of it
-    # Drafter ids that spell it; () where no drafter token ends on its last byte: then they are in the next slot that has any.
+    # Drafter ids that spell it; () where no drafter token ends on its last byte: then they are in the next
+    # slot that has any.
     draft_ids: tuple[int, ...]
-    q: float  # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
+    # the probability with which the slot proposes the token, or an upper bound of it; unused at temperature 0
+    q: float
     base: int  # drafter ids before the slot
     limit: int = 0  # drafter tokens that the slot may use
     distributions: dict[tuple[int, ...], Probs] = field(
         default_factory=dict
     )  # the drafter's distributions [D] after `base`, by path of drafter ids
-    draft_probs: Sequence[float] = ()  # the drafter's probability of each of `draft_ids`; () where it did not draw these
-    match: Match | None = None  # of a copied token, which is proposed with q = 1; None where the drafter proposed it
+    # the drafter's probability of each of `draft_ids`; () where it did not draw these
+    draft_probs: Sequence[float] = ()
+    # of a copied token, which is proposed with q = 1; None where the drafter proposed it
+    match: Match | None = None
 
 
 @dataclass(slots=True)
@@ -88,10 +96,12 @@ class Draft:
 
 @dataclass(slots=True)
 class Acceptance:
-    """`accepted` slots are kept; `token` is the target's own token after them, None after an accepted end token.
+    """`accepted` slots are kept; `token` is the target's own token after them, None after an accepted end
+    token.
 
-    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a bonus token. `variation`: of a
-    rule that is not lossless, how far the law of each judged position is from the target's, in total variation, summed; None: not measured.
+    `accepts`: the acceptance probability of each judged slot. `rejected`: `token` is a correction and not a
+    bonus token. `variation`: of a rule that is not lossless, how far the law of each judged position is from
+    the target's, in total variation, summed; None: not measured.
     """
 
     accepted: int
@@ -103,10 +113,11 @@ class Acceptance:
 
 @dataclass(slots=True, eq=False)
 class RoundPlan:
-    """The limits of a round. `draft_length`: drafter tokens that its draft may use, 0 where the drafter drafts nothing. `copied`: what is
-    proposed then, slots of copied tokens, without drafter ids; without any the round is plain decoding. `max_tokens`: target tokens that
-    may be emitted, by the limit of the answer and the window. `lookahead`: how many rounds after it will probably have the same plan, so
-    that a backend may compute them too; 0 for the first round of an answer, whose token must come at once."""
+    """The limits of a round. `draft_length`: drafter tokens that its draft may use, 0 where the drafter
+    drafts nothing. `copied`: what is proposed then, slots of copied tokens, without drafter ids; without any
+    the round is plain decoding. `max_tokens`: target tokens that may be emitted, by the limit of the answer
+    and the window. `lookahead`: how many rounds after it will probably have the same plan, so that a backend
+    may compute them too; 0 for the first round of an answer, whose token must come at once."""
 
     draft_length: int
     max_tokens: int
@@ -115,8 +126,8 @@ class RoundPlan:
 
 
 class StageSeconds(NamedTuple):
-    """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was done, and wasted prefetching to
-    the next round with a draft."""
+    """Seconds of a round by stage. A backend charges to each round the work done for it, whenever it was
+    done, and wasted prefetching to the next round with a draft."""
 
     draft: float = 0.0
     verify: float = 0.0
@@ -132,7 +143,8 @@ class RoundResult:
     next_token: int | None  # the target's own token after them; None after an accepted end token
     rejected: bool  # `next_token` is a correction and not a bonus token
     accept_probs: list[float]  # of each slot that was judged
-    target_probs: list[float]  # the target's probability of each proposed token, then of `next_token`, before temperature
+    # the target's probability of each proposed token, then of `next_token`, before temperature
+    target_probs: list[float]
     drafted: int  # drafter tokens that were drawn
     logits: Logits  # [proposed + 1 or more, T], the target's, before penalties
     seconds: StageSeconds
@@ -141,7 +153,8 @@ class RoundResult:
 
 @dataclass(slots=True)
 class StateKey:
-    """Everything but the draft policy's rule that a round depends on besides its plan. A prefetched round needs equal ones."""
+    """Everything but the draft policy's rule that a round depends on besides its plan. A prefetched round
+    needs equal ones."""
 
     target_len: int  # ids of the target's context
     draft_len: int  # ids of the drafter's context
@@ -149,7 +162,8 @@ class StateKey:
     rng_position: int  # random numbers used so far
     weight_changes: int  # how often the drafter's weights have changed in this context; no adapter's version
     rule: ProposalRule | None  # a new n-gram makes a new rule
-    cache_epoch: tuple[int, int]  # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
+    # passes through both caches so far: a pass made elsewhere overwrites prefetched keys and values
+    cache_epoch: tuple[int, int]
 
 
 class Backend(Protocol):

@@ -1,4 +1,5 @@
-"""Calibration: how often slots are accepted, by the probability that was predicted for them; learned from judged drafts."""
+"""Calibration: how often slots are accepted, by the probability that was predicted for them; learned from
+judged drafts."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ BELIEF = 5.0  # observations that the drafter's own probability is worth at firs
 
 
 class Calibration:
-    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as `BELIEF` observations."""
+    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as
+    `BELIEF` observations."""
 
     def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
-        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines  # (a, b) of each class: P is a + b · prediction
+        # (a, b) of each class: P is a + b · prediction
+        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
@@ -43,6 +46,11 @@ class Calibration:
         line[1] = BELIEF / seen if self.prior is None else 0.0
 
     def rows(self) -> list[tuple[float, float, float]]:
-        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a reliability plot."""
+        """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a
+        reliability plot."""
         seen = zip(self.predicted, self.accepted, self.weight, strict=True)
-        return [(predicted / weight, accepted / weight, weight) for predicted, accepted, weight in seen if weight > 0]
+        return [
+            (predicted / weight, accepted / weight, weight)
+            for predicted, accepted, weight in seen
+            if weight > 0
+        ]

@@ -1,4 +1,5 @@
-"""One byte stream with two token views: what the target has read, and what the drafter has read of the same text."""
+"""One byte stream with two token views: what the target has read, and what the drafter has read of the same
+text."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 class DrafterContext:
     """The drafter's ids, read lazily, with the logits rows of this round's positions.
 
-    While `unk_count` is 0 (`spells`): the bytes of `ids` plus `pending_bytes` equal those of the target's ids. `pending_bytes` are bytes
-    that the drafter cannot spell yet, such as half a character. A whole character that it has no way to spell becomes its unknown token (or
-    nothing) and is counted in `unk_count`. A drafter with a short window drops the older half of its ids when the window is full and
+    While `unk_count` is 0 (`spells`): the bytes of `ids` plus `pending_bytes` equal those of the target's
+    ids. `pending_bytes` are bytes that the drafter cannot spell yet, such as half a character. A whole
+    character that it has no way to spell becomes its unknown token (or nothing) and is counted in
+    `unk_count`. A drafter with a short window drops the older half of its ids when the window is full and
     reads the rest again, which costs O(1) per token on average.
     """
 
@@ -35,10 +37,12 @@ class DrafterContext:
         self.passes = 0  # forward passes made from here; see `StateKey.cache_epoch`
         self.weight_changes = 0  # how often the drafter's weights have changed under these ids
         self._dropped = 0  # ids that have left the window
-        # By number of ids: logits [D] after them and the output layer's input [H], None where the model does not return it.
+        # By number of ids: logits [D] after them and the output layer's input [H], None where the model does
+        # not return it.
         self._rows: dict[int, tuple[Logits, Any]] = {}
         self._ahead: tuple[int, Rollout] | None = None  # (number of ids, what a rollout has read after them)
-        self.alignment: list[tuple[int, int]] = [(0, 0)]  # (target ids, drafter ids) whose texts end at the same byte
+        # (target ids, drafter ids) whose texts end at the same byte
+        self.alignment: list[tuple[int, int]] = [(0, 0)]
         self._followed = 0  # target ids translated so far
 
     def start(self, prompt: Sequence[int], kept: int) -> None:
@@ -59,7 +63,8 @@ class DrafterContext:
             self._slide()
 
     def read_again(self, cache: KVCache) -> None:
-        """Continue with an empty cache into which all ids are read again: needed when the drafter's weights have changed."""
+        """Continue with an empty cache into which all ids are read again: needed when the drafter's weights
+        have changed."""
         self.cache = cache
         self.weight_changes += 1
         self._rows.clear()
@@ -70,7 +75,8 @@ class DrafterContext:
         return bool(self.ids) and not self.pending_bytes
 
     def logits(self) -> Logits:
-        """Logits [D] after all ids. Costs a forward pass over the ids that the cache lacks, or nothing where they are known."""
+        """Logits [D] after all ids. Costs a forward pass over the ids that the cache lacks, or nothing where
+        they are known."""
         end = len(self.ids)
         known = self._rows.get(end) or self._caught_up(end)
         if known is None:
@@ -83,9 +89,10 @@ class DrafterContext:
         return known[0]
 
     def score_history(self, min_tokens: int, max_tokens: int, greedy: bool) -> list[list[float]]:
-        """The drafter's probabilities of the newest target tokens (at most `max_tokens`) that it has not read yet, in the pass that a draft
-        needs anyway. For each token: one per drafter id that spells it (`greedy`: 1.0 where that id is the most probable, else 0.0), []
-        where no ids of its own do. Before temperature, penalty and masks. [] altogether for fewer than `min_tokens`."""
+        """The drafter's probabilities of the newest target tokens (at most `max_tokens`) that it has not read
+        yet, in the pass that a draft needs anyway. For each token: one per drafter id that spells it
+        (`greedy`: 1.0 where that id is the most probable, else 0.0), [] where no ids of its own do. Before
+        temperature, penalty and masks. [] altogether for fewer than `min_tokens`."""
         end, read = len(self.ids), self._dropped + self.cache.length
         points = [point for point in self.alignment[-max_tokens - 1 :] if point[1] > read]
         if len(points) <= min_tokens or end - self._dropped >= self.cache.max_positions:
@@ -110,35 +117,41 @@ class DrafterContext:
         return tokens
 
     def state(self, position: int) -> NDArray[np.float32] | None:
-        """The hidden state [H] (the output layer's input) after `position` ids; None where this round has not computed it."""
+        """The hidden state [H] (the output layer's input) after `position` ids; None where this round has not
+        computed it."""
         found = (self._rows.get(position) or self._caught_up(position) or (None, None))[1]
         return found.float().cpu().numpy() if isinstance(found, Tensor) else found
 
     def beginning(self) -> tuple[list[int], Logits | None, Any] | None:
-        """The start of a rollout: (ids still to be read, logits [D], hidden state); the latter two where nothing is left to be read. None
-        where the window is full, or was and the remaining ids were not read again."""
+        """The start of a rollout: (ids still to be read, logits [D], hidden state); the latter two where
+        nothing is left to be read. None where the window is full, or was and the remaining ids were not read
+        again."""
         end = len(self.ids)
         row, state = self._rows.get(end) or self._caught_up(end) or (None, None)
-        if end - self._dropped >= self.cache.max_positions or (row is not None and self.cache.length != end - self._dropped):
+        if end - self._dropped >= self.cache.max_positions or (
+            row is not None and self.cache.length != end - self._dropped
+        ):
             return None
         return [] if row is not None else self.ids[self._dropped + self.cache.length :], row, state
 
     def read_ahead(self, rollout: Rollout) -> None:
-        """Record what a backend's rollout has read after all ids. It counts as read as far as the ids that are pushed agree with it."""
+        """Record what a backend's rollout has read after all ids. It counts as read as far as the ids that
+        are pushed agree with it."""
         self.passes += 1
         self.cache.length = len(self.ids) - self._dropped
         self._ahead = (len(self.ids), rollout)
         self._rows[len(self.ids)] = (rollout.rows[0], rollout.states[0])
 
     def count_read(self, further: int) -> None:
-        """Count all ids as read by a backend, and `further` tokens that are about to be pushed. Their rows are not known."""
+        """Count all ids as read by a backend, and `further` tokens that are about to be pushed. Their rows
+        are not known."""
         self._ahead = None
         self._rows.clear()
         self.cache.length = len(self.ids) - self._dropped + further
 
     def _caught_up(self, position: int, last: bool = False) -> tuple[Logits, Any] | None:
-        """Count as read what a rollout has read and the ids agree with. Returns the row after `position` ids if it is known then. `last`:
-        keep no other row."""
+        """Count as read what a rollout has read and the ids agree with. Returns the row after `position` ids
+        if it is known then. `last`: keep no other row."""
         if self._ahead is None:
             return None
         start, ahead = self._ahead
@@ -164,14 +177,16 @@ class DrafterContext:
             if length < self._dropped:
                 self._dropped = 0
                 self.cache.trim(0)
-        # A pass is needed for the row after the last id unless that row is kept, so one id is left to be read again.
+        # A pass is needed for the row after the last id unless that row is kept, so one id is left to be read
+        # again.
         readable = length - self._dropped if length in self._rows else length - self._dropped - 1
         if self.cache.length > max(0, readable):
             self.cache.trim(max(0, readable))
 
     def commit(self, start: int, lengths: Sequence[int], target_ids: Sequence[int]) -> None:
-        """End a round that began at `start` drafter ids. The first `len(lengths)` target ids were accepted and keep the drafter ids that
-        were drawn: `lengths` of them each (0: the token's ids belong to a later one). The other target ids are spelled anew."""
+        """End a round that began at `start` drafter ids. The first `len(lengths)` target ids were accepted
+        and keep the drafter ids that were drawn: `lengths` of them each (0: the token's ids belong to a later
+        one). The other target ids are spelled anew."""
         end = start + sum(lengths)
         self._caught_up(end, last=True)
         self._ahead = None
@@ -201,12 +216,14 @@ class DrafterContext:
                 self.alignment.append((self._followed, len(self.ids)))
 
     def _spell_pending(self, last: bool = False) -> tuple[int, ...]:
-        """Drafter ids of the pending bytes. Half a character at their end stays pending, unless nothing can follow (`last`)."""
+        """Drafter ids of the pending bytes. Half a character at their end stays pending, unless nothing can
+        follow (`last`)."""
         spelled = self.map.drafter.spell(self.pending_bytes)
         if spelled is not None:
             self.pending_bytes = b""
             return spelled
-        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")  # bytes of no character become lone surrogates
+        # bytes of no character become lone surrogates
+        decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         text = decoder.decode(self.pending_bytes, last)
         self.pending_bytes = decoder.getstate()[0]
         ids: list[int] = []
@@ -221,7 +238,9 @@ class DrafterContext:
 
     def spells(self, target_ids: Sequence[int]) -> bool:
         """Whether the invariant holds; checked in tests, and after each answer (`Pair.mismatches`)."""
-        return self.map.drafter.text_bytes(self.ids) + self.pending_bytes == self.map.target.text_bytes(target_ids)
+        return self.map.drafter.text_bytes(self.ids) + self.pending_bytes == self.map.target.text_bytes(
+            target_ids
+        )
 
     def _begin(self, prompt: Sequence[int]) -> None:
         """Open with the drafter's own begin token where the target's prompt has none."""
@@ -230,8 +249,11 @@ class DrafterContext:
             self.ids.append(begin[0])
 
     def _translate(self, target_ids: Sequence[int]) -> None:
-        """Translate a prompt: text between special tokens by the drafter's own tokenizer, special tokens by the vocabulary map."""
-        for is_text, group in itertools.groupby(target_ids, key=lambda target_id: bool(self.map.target.writes(target_id))):
+        """Translate a prompt: text between special tokens by the drafter's own tokenizer, special tokens by
+        the vocabulary map."""
+        for is_text, group in itertools.groupby(
+            target_ids, key=lambda target_id: bool(self.map.target.writes(target_id))
+        ):
             run = [*group]
             ids = self.map.drafter.encode(self.map.target.text_bytes(run)) if is_text else None
             if ids is None:

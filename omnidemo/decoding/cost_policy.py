@@ -9,29 +9,36 @@ from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.cost_model import FIRST_WAIT, FITTED_EVERY, LONGEST_WAIT, STRETCH, TRY, CostModel
 from omnidemo.decoding.draft_policy import AdaptivePolicy, Look, Policy, StopRule
 
-BLIND_EVERY = 3  # every third try is made without a replay that promises a gain, because the measured times may be out of date
-PLAIN_EVERY, NEAR_EVERY = 64, 16  # rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
+# every third try is made without a replay that promises a gain, because the measured times may be out of date
+BLIND_EVERY = 3
+# rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
+PLAIN_EVERY, NEAR_EVERY = 64, 16
 CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
-EARLY = 16  # rounds before the first probes; four times as many before each next block, up to the figures above
+# rounds before the first probes; four times as many before each next block, up to the figures above
+EARLY = 16
 ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
 CLEAR_LOSS = 0.65  # unless the speedup is below this: then `FITTED_EVERY` of them are enough
-WORTH = 0.1  # plain rounds that a copied draft has to be expected to save, because times and chances are estimates
+# plain rounds that a copied draft has to be expected to save, because times and chances are estimates
+WORTH = 0.1
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
 MARGIN = 1.02  # estimated speedup above which a pair that had given up drafts again
 
 
 class CostPolicy(AdaptivePolicy):
-    """Draft on while the next slot is expected to save more time than it costs, and not at all where plain decoding is faster.
+    """Draft on while the next slot is expected to save more time than it costs, and not at all where plain
+    decoding is faster.
 
-    An accepted slot saves the time of one token, so it pays when P(all slots before it and itself are accepted) · t_token exceeds the
-    cost of its drafter tokens and its row of the verification. At the best speed (Dinkelbach's condition) t_token is the time a token
-    takes now. P is calibrated by what became of slots with similar probabilities. While drafting wins, plain rounds are probed now and
-    then. While it loses, the drafter replays what was written meanwhile; drafts are tried where that replay promises a gain, and
-    sometimes without.
+    An accepted slot saves the time of one token, so it pays when P(all slots before it and itself are
+    accepted) · t_token exceeds the cost of its drafter tokens and its row of the verification. At the best
+    speed (Dinkelbach's condition) t_token is the time a token takes now. P is calibrated by what became of
+    slots with similar probabilities. While drafting wins, plain rounds are probed now and then. While it
+    loses, the drafter replays what was written meanwhile; drafts are tried where that replay promises a gain,
+    and sometimes without.
     """
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """As many as are expected to save the most time, where that is more than what a draft of the drafter saves."""
+        """As many as are expected to save the most time, where that is more than what a draft of the drafter
+        saves."""
         known, plain = self.cost_model, self.cost_model.plain_seconds
         if plain is None:
             return sum(chance > UNTIMED for chance in copied.chances)
@@ -68,8 +75,8 @@ class CostPolicy(AdaptivePolicy):
         return max(soonest, self._most_drafts()) - known.rounds_since_plain - 1
 
     def _plain_now(self) -> int:
-        """How many rounds from this one on are plain, to time them. Counted over all answers, because a short one alone would never have
-        any."""
+        """How many rounds from this one on are plain, to time them. Counted over all answers, because a short
+        one alone would never have any."""
         known = self.cost_model
         if self._plain > 1:
             return self._plain - 1
@@ -83,7 +90,9 @@ class CostPolicy(AdaptivePolicy):
         """Rounds from one block of plain ones to the next; a multiple of `STRETCH`."""
         known = self.cost_model
         near = known.speedup is not None and known.speedup < CLEAR
-        return min(EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH)
+        return min(
+            EARLY * 4 ** (known.plain_rounds // STRETCH), (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH
+        )
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where a replay on the newest tokens promises a gain."""
@@ -135,7 +144,8 @@ class CostPolicy(AdaptivePolicy):
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted) by classes."""
+    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted)
+    by classes."""
 
     policy: Policy
     length: float
@@ -150,7 +160,10 @@ def describe(policy: Policy, known: CostModel, has_head: bool, draft_length: int
     losing = policy == "cost" and not known.speculating
     estimated = known.speedup if losing else known.gain
     if losing:
-        sentence = "The small model's guesses cost more time than they saved lately, so it rests; it tries again soon."
+        sentence = (
+            "The small model's guesses cost more time than they saved lately, so it rests; it tries again"
+            " soon."
+        )
     elif policy == "fixed" and draft_length == 0:
         sentence = "Guessing is switched off: the draft length is 0."
     elif policy == "head" and not has_head:

@@ -1,8 +1,9 @@
-"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, or while it pays for itself.
+"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, or while it
+pays for itself.
 
-All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what came before. So the
-distribution of the emitted text does not depend on them: a draft that ends early is a draft with a smaller budget. The last of the four is
-in `cost_policy.py`.
+All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what
+came before. So the distribution of the emitted text does not depend on them: a draft that ends early is a
+draft with a smaller budget. The last of the four is in `cost_policy.py`.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from omnidemo.decoding.cost_model import STRETCH, CostModel, ReplayedAcceptance
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
-Look = Callable[[], tuple[ReplayedAcceptance, float]]  # acceptance of drafts replayed on the newest tokens, and the seconds that it took
+# acceptance of drafts replayed on the newest tokens, and the seconds that it took
+Look = Callable[[], tuple[ReplayedAcceptance, float]]
 
 LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
 
 
 @dataclass(slots=True)
 class StopRule:
-    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`): change both.
+    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`):
+    change both.
 
-    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of s, the drafter's probability
-    of a slot. After a slot, `cumulative` (the probability that all slots so far are accepted) is multiplied by a + b·s. Another slot is
-    drafted if s ≥ `min_prob` and `cumulative` · (c + d·s) > `price`.
+    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of
+    s, the drafter's probability of a slot. After a slot, `cumulative` (the probability that all slots so far
+    are accepted) is multiplied by a + b·s. Another slot is drafted if s ≥ `min_prob` and `cumulative` · (c +
+    d·s) > `price`.
     """
 
     cumulative: float = 1.0
@@ -41,19 +45,22 @@ class StopRule:
     segments: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
 
     def keep_drafting(self, prob: float) -> bool:
-        """Take a slot that was drawn with probability `prob` into account; returns whether another one is drafted."""
+        """Take a slot that was drawn with probability `prob` into account; returns whether another one is
+        drafted."""
         _, a, b, c, d = self.segments[int(self.segments[:, 0].searchsorted(prob, side="right")) - 1].tolist()
         self.cumulative *= a + b * prob
         return prob >= self.min_prob and self.cumulative * (c + d * prob) > self.price
 
 
-NEVER = StopRule()  # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
-AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])  # segments by which a slot is accepted with the probability s itself
+# a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
+NEVER = StopRule()
+# segments by which a slot is accepted with the probability s itself
+AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])
 
 
 def stretch(index: int, every: int) -> int:
-    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) so that plain decoding is timed. They come
-    in blocks of `STRETCH`, the first after `every` − 1 rounds."""
+    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) so that plain
+    decoding is timed. They come in blocks of `STRETCH`, the first after `every` − 1 rounds."""
     place = index % (every * STRETCH) - every + 1 if every else -1
     return STRETCH - place if 0 <= place < STRETCH else 0
 
@@ -64,9 +71,9 @@ def until_stretch(index: int, every: int) -> int:
 
 
 class DraftPolicy:
-    """The draft policy of one generation: up to `longest` drafter tokens, except that one in `probe_every` rounds (0: none) is plain; see
-    `stretch`. `watches`: whether drafts may end before their budget is used up; `reads_states`: whether `keep_drafting` needs the drafter's
-    hidden states."""
+    """The draft policy of one generation: up to `longest` drafter tokens, except that one in `probe_every`
+    rounds (0: none) is plain; see `stretch`. `watches`: whether drafts may end before their budget is used
+    up; `reads_states`: whether `keep_drafting` needs the drafter's hidden states."""
 
     watches = False
     reads_states = False
@@ -75,12 +82,13 @@ class DraftPolicy:
         self.longest, self.probe_every = longest, probe_every
         self._plain = 0  # plain rounds from this one on
         self._drafts = 0  # rounds with a draft after this one, if this one has one
-        self._right, self._judged = 2.0, 4.0  # slots of the drafter that were accepted and judged in this generation, and a guess before
+        # slots of the drafter that were accepted and judged in this generation, and a guess before
+        self._right, self._judged = 2.0, 4.0
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none. `drafts`: whether it can draft.
-        By default those of which more are expected to be accepted, by a token, than of the generation's own drafts: what has been drafted
-        ahead is lost for a copy."""
+        """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none.
+        `drafts`: whether it can draft. By default those of which more are expected to be accepted, by a
+        token, than of the generation's own drafts: what has been drafted ahead is lost for a copy."""
         if stretch(index, self.probe_every):
             return 0
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
@@ -88,9 +96,9 @@ class DraftPolicy:
         return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
 
     def budget(self, index: int, look: Look) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts on the newest tokens. With
-        fewer than ENOUGH of them it finds nothing and costs nothing; else it costs the drafter's pass over what it has not read yet,
-        which the next draft then saves."""
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts
+        on the newest tokens. With fewer than ENOUGH of them it finds nothing and costs nothing; else it costs
+        the drafter's pass over what it has not read yet, which the next draft then saves."""
         self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
         return 0 if self._plain else self.longest
 
@@ -103,18 +111,18 @@ class DraftPolicy:
         return self._drafts
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
-        """Whether another slot is drafted after one whose tokens were drawn with these probabilities. `states`: one [H] per token, or
-        none."""
+        """Whether another slot is drafted after one whose tokens were drawn with these probabilities.
+        `states`: one [H] per token, or none."""
         return True
 
     def stop_rule(self) -> StopRule:
-        """The rule of this draft with its state so far, for code that draws several slots before it can call `keep_drafting`. A guess
-        where that also needs hidden states."""
+        """The rule of this draft with its state so far, for code that draws several slots before it can call
+        `keep_drafting`. A guess where that also needs hidden states."""
         return NEVER
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot was spelled otherwise), and
-        the acceptance probabilities of the slots that were judged."""
+        """Learn from a finished draft: the drafter's probabilities of each slot's tokens (none where the slot
+        was spelled otherwise), and the acceptance probabilities of the slots that were judged."""
         self._right += sum(accept_probs)
         self._judged += max(1, len(accept_probs))
 
@@ -124,7 +132,8 @@ class FixedPolicy(DraftPolicy):
 
 
 class AdaptivePolicy(DraftPolicy):
-    """What the policies that end drafts early have in common: a `StopRule`, and a `CostModel` that learns from their drafts."""
+    """What the policies that end drafts early have in common: a `StopRule`, and a `CostModel` that learns
+    from their drafts."""
 
     watches = True
 
@@ -168,11 +177,13 @@ class ConfidencePolicy(AdaptivePolicy):
 class HeadPolicy(AdaptivePolicy):
     """Stop when 1 − Π P(accepted) > γ, with P from the acceptance head (SpecDec++; OmniDraft, equation 7).
 
-    A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is trained yet, and the
-    drafter's own probabilities stand in for it.
+    A slot of several drafter tokens is accepted as a whole, with the product of theirs. `head` None: none is
+    trained yet, and the drafter's own probabilities stand in for it.
     """
 
-    def __init__(self, longest: int, cost_model: CostModel, gamma: float, head: Head | None, probe_every: int = 0) -> None:
+    def __init__(
+        self, longest: int, cost_model: CostModel, gamma: float, head: Head | None, probe_every: int = 0
+    ) -> None:
         super().__init__(longest, cost_model, probe_every)
         self.gamma, self.head = gamma, head
         self.reads_states = head is not None
@@ -185,12 +196,16 @@ class HeadPolicy(AdaptivePolicy):
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         predicted = draft_probs
         if self.head is not None and len(states) == len(draft_probs):
-            predicted = [self.head(state, math.log(max(q, 1e-30))) for state, q in zip(states, draft_probs, strict=True)]
+            predicted = [
+                self.head(state, math.log(max(q, 1e-30)))
+                for state, q in zip(states, draft_probs, strict=True)
+            ]
         self._predicted += predicted
         return super().keep_drafting(predicted, states)
 
     def _new_rule(self) -> StopRule:
-        price = math.nextafter(1.0 - self.gamma, -math.inf)  # a draft also goes on where the product is just 1 − γ
+        # a draft also goes on where the product is just 1 − γ
+        price = math.nextafter(1.0 - self.gamma, -math.inf)
         return StopRule(price=price, segments=AS_PREDICTED)
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:

@@ -1,4 +1,5 @@
-"""prompt → draft → translate → verify → accept, correct → record: the loop of a generation, one `Round` at a time."""
+"""prompt → draft → translate → verify → accept, correct → record: the loop of a generation, one `Round` at a
+time."""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 @dataclass(slots=True)
 class Limits:
-    """When a generation ends. `stop`: strings that end it after the token that completes one; the text keeps them. `cancelled` is called
-    after each round. `begun`: ids of the answer that were written before, at the end of the prompt: a stop string or a character may begin
-    in them."""
+    """When a generation ends. `stop`: strings that end it after the token that completes one; the text keeps
+    them. `cancelled` is called after each round. `begun`: ids of the answer that were written before, at the
+    end of the prompt: a stop string or a character may begin in them."""
 
     max_new_tokens: int
     stop: tuple[str, ...] = ()
@@ -40,8 +41,11 @@ class Limits:
         """The control tokens whose names are stop strings; they write no text in which to find them."""
         return [vocabulary.target.control[stop] for stop in self.stop if stop in vocabulary.target.control]
 
-    def until_stop(self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder) -> int:
-        """How many of the ids that follow `text` stay: up to the one that completes a stop string. The decoder is left as it was."""
+    def until_stop(
+        self, ids: list[int], text: str, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder
+    ) -> int:
+        """How many of the ids that follow `text` stay: up to the one that completes a stop string. The
+        decoder is left as it was."""
         state = decoder.getstate()
         count = len(ids)
         for position, token_id in enumerate(ids):
@@ -53,8 +57,8 @@ class Limits:
         return count
 
     def finish_reason(self, text: str, emitted: int, free_positions: int) -> FinishReason | None:
-        """Why the generation ends after `emitted` tokens with this text; None while it goes on. `free_positions`: what the target's
-        window still holds."""
+        """Why the generation ends after `emitted` tokens with this text; None while it goes on.
+        `free_positions`: what the target's window still holds."""
         if any(stop in text for stop in self.stop):
             return "stop"
         return "length" if emitted >= self.max_new_tokens else "context" if free_positions < 1 else None
@@ -74,20 +78,34 @@ def decode(
     backend: Backend | None = None,
     copier: Copier | None = None,
 ) -> Iterator[Round]:
-    """Decode until an end token, a stop string or a limit, from a state that has been started with its prompt.
+    """Decode until an end token, a stop string or a limit, from a state that has been started with its
+    prompt.
 
-    `policy` decides how many drafter tokens a round may use (0 is plain decoding) and when a draft ends earlier. `ngrams` is only read:
-    each round carries what it would insert, and the caller inserts it before the next round. `backend`: computes rounds
-    faster; the reference computes those that it declines. `clock`: returns seconds; times of rounds are its differences. `copier`: makes
-    drafts by copying, which the policy may prefer; None: there are none.
+    `policy` decides how many drafter tokens a round may use (0 is plain decoding) and when a draft ends
+    earlier. `ngrams` is only read: each round carries what it would insert, and the caller inserts it before
+    the next round. `backend`: computes rounds faster; the reference computes those that it declines. `clock`:
+    returns seconds; times of rounds are its differences. `copier`: makes drafts by copying, which the policy
+    may prefer; None: there are none.
     """
     target, drafter = state.target, state.drafter
     end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
-    # What the drafter has read may be later than where the answer began, which its own distribution may depend on.
+    # What the drafter has read may be later than where the answer began, which its own distribution may
+    # depend on.
     prompt = len(target.ids) - len(limits.begun)
     begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
-    context = RoundContext(drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, prompt=prompt, policy=policy, target=target)
+    context = RoundContext(
+        drafter,
+        vocabulary,
+        ngrams,
+        sampling,
+        rng,
+        end_ids,
+        penalty,
+        prompt=prompt,
+        policy=policy,
+        target=target,
+    )
     recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
     look = partial(_look, state, recent, sampling.greedy, clock)
     text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)
@@ -116,7 +134,8 @@ def decode(
         ids += [written] if written is not None else []
         if limits.stop and (count := limits.until_stop(ids, text, vocabulary, state.decoder)) < len(ids):
             del ids[count:]
-            accepted, written = count, None  # what stands behind the stop is neither a right guess nor a wrong one
+            # what stands behind the stop is neither a right guess nor a wrong one
+            accepted, written = count, None
             result = replace(result, slots=result.slots[:count], accept_probs=result.accept_probs[:count])
         if copier is not None and copied is not None and not copies:
             copier.learn_from(copied, ids)
@@ -127,17 +146,28 @@ def decode(
         tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, sampling.greedy, plain)
         probs = [token.p for token in tokens]
         if not math.isfinite(sum(probs)):
-            raise RuntimeError("the target's numbers are not finite here, so it cannot go on; load it in float32 or choose another one")
+            raise RuntimeError(
+                "the target's numbers are not finite here, so it cannot go on; load it in float32 or choose"
+                " another one"
+            )
         recent.extend(probs)
         emitted += len(ids)
         text += "".join([token.text for token in tokens])
         reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.free_positions)
-        if reason is not None and (rest := state.decoder.decode(b"", True)):  # bytes that never became a whole character
+        # bytes that never became a whole character
+        if reason is not None and (rest := state.decoder.decode(b"", True)):
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
         if tracer is not None:
-            tracer.add(result.logits[: len(ids)], ids, accepted, [token.source == "copied" for token in tokens])
+            tracer.add(
+                result.logits[: len(ids)], ids, accepted, [token.source == "copied" for token in tokens]
+            )
         spent = result.seconds
-        stages = (planned - began + spent.draft, spent.verify, committed - made + spent.accept, clock() - committed)
+        stages = (
+            planned - began + spent.draft,
+            spent.verify,
+            committed - made + spent.accept,
+            clock() - committed,
+        )
         yield Round(
             index=index,
             tokens=tuple(tokens),
@@ -147,7 +177,9 @@ def decode(
             proposed=sum(slot.target_id >= 0 for slot in result.slots),
             accepted=accepted,
             judged=len(result.accept_probs),
-            ngram_hits=sum(len(slot.draft_ids) != 1 and slot.match is None for slot in result.slots[:accepted]),
+            ngram_hits=sum(
+                len(slot.draft_ids) != 1 and slot.match is None for slot in result.slots[:accepted]
+            ),
             seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
             inserts=new_ngrams(written, vocabulary, ngrams),
             finish_reason=reason,
@@ -159,9 +191,11 @@ def decode(
 
 
 def _plan(
-    policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look, copied: CopiedDraft | None
+    policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look,
+    copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
-    """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token must come at once."""
+    """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token
+    must come at once."""
     drafts = method.drafts and state.drafter.can_draft
     if copied is not None and (count := policy.copies(index, copied, drafts)):
         base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
@@ -171,10 +205,16 @@ def _plan(
     if not state.drafter.can_draft:
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index, look), most - 1)
-    return RoundPlan(length, most, (policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)) if index else 0)
+    return RoundPlan(
+        length,
+        most,
+        (policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)) if index else 0,
+    )
 
 
-def _look(state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock) -> tuple[ReplayedAcceptance, float]:
+def _look(
+    state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock
+) -> tuple[ReplayedAcceptance, float]:
     """The acceptance of drafts replayed on the newest tokens, and the seconds that this took."""
     began = clock()
     return state.replayed_acceptance(target_probs, greedy), clock() - began

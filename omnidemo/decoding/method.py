@@ -22,7 +22,8 @@ class Method:
     name: ClassVar[str]
     title: ClassVar[str]
     lossless: ClassVar[bool]
-    coupled: ClassVar[bool] = True  # whether target and drafter share the noise of a seed, which then fixes the text
+    # whether target and drafter share the noise of a seed, which then fixes the text
+    coupled: ClassVar[bool] = True
     help: ClassVar[str]
     drafts: ClassVar[bool] = True  # whether the drafter drafts
     copies: ClassVar[bool] = True  # whether drafts may be copied from the text instead
@@ -33,11 +34,13 @@ class Method:
         return None
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
-        """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole rounds.
+        """Its drafting as data, where its slots are just those of a rule; then compiled code can make whole
+        rounds.
 
-        Such rounds call no `draft`, `accept` or `residual`, unless the host has to finish one: they accept as `Method.accept` does and
-        correct as `NgramExact` does, of which `TokenIntersection` is the case without n-grams. None for a method that accepts or corrects
-        otherwise; its `draft` hands `begin_slot` a rule by another function, or leaves that call out."""
+        Such rounds call no `draft`, `accept` or `residual`, unless the host has to finish one: they accept as
+        `Method.accept` does and correct as `NgramExact` does, of which `TokenIntersection` is the case
+        without n-grams. None for a method that accepts or corrects otherwise; its `draft` hands `begin_slot`
+        a rule by another function, or leaves that call out."""
         return None
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
@@ -45,11 +48,13 @@ class Method:
         raise NotImplementedError
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and `probs` [T] is p."""
+        """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and
+        `probs` [T] is p."""
         raise NotImplementedError
 
     def _correction(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token in the place of a rejected one. Of a copied token, a point mass, all that p gives it is accepted."""
+        """A token in the place of a rejected one. Of a copied token, a point mass, all that p gives it is
+        accepted."""
         if slot.match is None:
             return self.residual(context, slot, probs)
         rest = as_tensor(probs).clone()
@@ -57,13 +62,16 @@ class Method:
         return context.rng.draw(rest / rest.sum())
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full acceptance. `slot.q` may be
-        an upper bound of the proposal's probability. With noise that is shared, and at temperature 0, accept what the target writes itself.
+        """Accept each slot with min(1, p/`slot.q`), correct the first rejection, add a bonus token after full
+        acceptance. `slot.q` may be an upper bound of the proposal's probability. With noise that is shared,
+        and at temperature 0, accept what the target writes itself.
 
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if context.sampling.greedy:
-            return self._accept_greedy(context, draft, context.stats.best() if context.stats is not None else highest_each(logits))
+            return self._accept_greedy(
+                context, draft, context.stats.best() if context.stats is not None else highest_each(logits)
+            )
         if context.rng.shared:
             return self._accept_equal(context, draft, logits)
         proposal = draft.proposal
@@ -77,11 +85,13 @@ class Method:
                 return Acceptance(index, self._correction(context, slot, distribution(index)), True, accepts)
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
-        return Acceptance(len(proposal), context.rng.draw(distribution(-1), context.place(len(proposal))), False, accepts)
+        return Acceptance(
+            len(proposal), context.rng.draw(distribution(-1), context.place(len(proposal))), False, accepts
+        )
 
     def _accept_equal(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
-        """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0 where noise is shared, as at
-        temperature 0; else p."""
+        """Accept each slot that is what the target draws there itself. Its acceptance probability is 1 or 0
+        where noise is shared, as at temperature 0; else p."""
         distribution: Callable[[int], Probs]
         if context.stats is not None and context.sampling.plain:
             distribution = context.stats.probs
@@ -96,7 +106,9 @@ class Method:
                 break
             slot = draft.slots[index]
             if slot.target_id >= 0:
-                accepts.append(float(token == slot.target_id) if context.rng.shared else float(probs[slot.target_id]))
+                accepts.append(
+                    float(token == slot.target_id) if context.rng.shared else float(probs[slot.target_id])
+                )
             if token != slot.target_id:
                 return Acceptance(index, token, True, accepts)
             if token in context.end_ids:
@@ -115,21 +127,39 @@ class Method:
         return Acceptance(len(draft.slots), best[-1], False, accepts)
 
 
-def target_rows(context: RoundContext, proposal: Sequence[int], logits: Logits) -> tuple[Callable[[int], Probs], list[float]]:
-    """The target's distribution [T] by row of its logits, of which only those that are asked for are computed, and its probability of each
-    proposed token."""
+def target_rows(
+    context: RoundContext, proposal: Sequence[int], logits: Logits
+) -> tuple[Callable[[int], Probs], list[float]]:
+    """The target's distribution [T] by row of its logits, of which only those that are asked for are
+    computed, and its probability of each proposed token."""
     if context.stats is not None and context.sampling.plain:
         return context.stats.probs, context.stats.tempered_probs(proposal)
     rows = context.sampling.probs(logits)
     return rows.__getitem__, chosen(rows, proposal)
 
 
-def slot_of(target_id: int, start: int, drawn: list[int], q: list[float], distributions: list[Probs], first: int, stop: int) -> Slot:
-    """The slot that the tokens `first` to `stop` of `RoundContext.draw_freely` spell, which began at `start` drafter ids."""
+def slot_of(
+    target_id: int,
+    start: int,
+    drawn: list[int],
+    q: list[float],
+    distributions: list[Probs],
+    first: int,
+    stop: int,
+) -> Slot:
+    """The slot that the tokens `first` to `stop` of `RoundContext.draw_freely` spell, which began at `start`
+    drafter ids."""
     drafter_ids = tuple(drawn[first:stop])
     paths = {drafter_ids[:depth]: distributions[first + depth] for depth in range(len(drafter_ids))}
     draft_probs = q[first:stop]
-    return Slot(target_id, drafter_ids, math.prod(draft_probs), start + first, distributions=paths, draft_probs=draft_probs)
+    return Slot(
+        target_id,
+        drafter_ids,
+        math.prod(draft_probs),
+        start + first,
+        distributions=paths,
+        draft_probs=draft_probs,
+    )
 
 
 def subtract(rng: Randomness, probs: Tensor, accepted: Tensor) -> int:

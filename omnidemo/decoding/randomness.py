@@ -1,5 +1,5 @@
-"""Where random numbers come from: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which belongs to a seed. Tests use
-one that takes every branch."""
+"""Where random numbers come from: the protocol `Randomness`, the stream `Sampler`, and `SharedNoise`, which
+belongs to a seed. Tests use one that takes every branch."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from omnidemo.decoding.sampling import Probs, as_array, as_tensor, drawn_at, fet
 
 
 class Place(NamedTuple):
-    """Where in an answer a token is drawn: `position` ids of the answer come before it (of a drafter's token: before what it proposes).
+    """Where in an answer a token is drawn: `position` ids of the answer come before it (of a drafter's token:
+    before what it proposes).
 
-    A drafter's token is drawn after the `path` of drafter ids in its slot; None: it is the target's. `known` are drafter ids and the
-    target ids, one each, that they propose there.
+    A drafter's token is drawn after the `path` of drafter ids in its slot; None: it is the target's. `known`
+    are drafter ids and the target ids, one each, that they propose there.
     """
 
     position: int
@@ -32,12 +33,13 @@ class Randomness(Protocol):
 
     @property
     def shared(self) -> bool:
-        """Whether the target draws its own token at every position, whatever was proposed. Then a proposal is accepted where it is that
-        token, and nothing else is drawn for it."""
+        """Whether the target draws its own token at every position, whatever was proposed. Then a proposal is
+        accepted where it is that token, and nothing else is drawn for it."""
         ...
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        """An index of `probs` [V], which sums to one. `place`: given wherever a token of the text is drawn, or a guess at it."""
+        """An index of `probs` [V], which sums to one. `place`: given wherever a token of the text is drawn,
+        or a guess at it."""
         ...
 
     def accept(self, probability: float) -> bool: ...
@@ -51,8 +53,8 @@ NUMBERS = 256
 
 
 class Sampler:
-    """A stream of uniform numbers: the best agreement of drafter and target, but what it emits depends on all that was drawn before. It
-    lives on the host."""
+    """A stream of uniform numbers: the best agreement of drafter and target, but what it emits depends on all
+    that was drawn before. It lives on the host."""
 
     shared = False
 
@@ -89,7 +91,9 @@ class Sampler:
         self._numbers, self._at = np.concatenate([self._numbers[self._at :], self._host.random(NUMBERS)]), 0
 
     def draw(self, probs: Probs, place: Place | None = None) -> int:
-        return inverse_cdf(as_array(probs), self.uniform()) if on_host(probs) else draw_with_prob(self, probs)[0]
+        return (
+            inverse_cdf(as_array(probs), self.uniform()) if on_host(probs) else draw_with_prob(self, probs)[0]
+        )
 
     def accept(self, probability: float) -> bool:
         return probability >= 1.0 or bool(self.uniform() < probability)
@@ -103,9 +107,10 @@ class Sampler:
 
 
 class SharedNoise:
-    """Numbers that belong to a seed, a position of the answer and a token of the target, for which target and drafter race alike: the
-    least −log u ÷ p wins. So the text is a function of the seed and of the target's distributions, and no guess changes it ("Coupling
-    without Communication and Drafter-Invariant Speculative Decoding", Daliri, Musco and Suresh, 2408.07978).
+    """Numbers that belong to a seed, a position of the answer and a token of the target, for which target and
+    drafter race alike: the least −log u ÷ p wins. So the text is a function of the seed and of the target's
+    distributions, and no guess changes it ("Coupling without Communication and Drafter-Invariant Speculative
+    Decoding", Daliri, Musco and Suresh, 2408.07978).
 
     A drafter's token that proposes no single target token has a number by the path before it in its slot.
     """
@@ -128,9 +133,14 @@ class SharedNoise:
         ids, targets = place.known if place.known is not None else NOTHING
         own = probs > 0.0
         own[ids] = False
-        # Where each token that may be drawn proposes one of the target's, as with one vocabulary, no other number is looked at.
+        # Where each token that may be drawn proposes one of the target's, as with one vocabulary, no other
+        # number is looked at.
         path = stream_of(place.path)
-        found = noise(self.seed, place.position, path, len(probs)) if own.any() else np.zeros(len(probs), np.uint32)
+        found = (
+            noise(self.seed, place.position, path, len(probs))
+            if own.any()
+            else np.zeros(len(probs), np.uint32)
+        )
         found[ids] = self._row(place.position)[targets]
         return found
 
@@ -161,9 +171,9 @@ def stream_of(path: Sequence[int]) -> int:
 
 
 def randomness_of(seed: int | None, coupled: bool, tokens: int, begun: int = 0) -> Randomness:
-    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the text of a coupled method. The
-    others have a stream, each part of an answer its own: what is not lossless has another rule with other noise, and block verification
-    needs rejections of its own."""
+    """The random numbers of an answer, of which `begun` ids exist already: with a seed noise that fixes the
+    text of a coupled method. The others have a stream, each part of an answer its own: what is not lossless
+    has another rule with other noise, and block verification needs rejections of its own."""
     if seed is None or not coupled:
         return Sampler(seed if seed is None or not begun else (seed, begun))
     return SharedNoise(seed, tokens)
@@ -173,7 +183,8 @@ def draw_with_prob(rng: Randomness, probs: Probs, place: Place | None = None) ->
     """(an index drawn from `probs` [V], its probability)."""
     if rng.shared:
         probs = on_the_host(probs)
-    if isinstance(rng, Sampler) and not on_host(probs):  # one wait for the device; torch's `multinomial` would take several
+    # one wait for the device; torch's `multinomial` would take several
+    if isinstance(rng, Sampler) and not on_host(probs):
         (drawn,), (probability,) = fetch(*drawn_at(as_tensor(probs), rng.uniform()))
         return drawn, probability
     drawn = rng.draw(probs, place)
@@ -184,9 +195,10 @@ BATCH = 32  # draws that are fetched from a device together; a residual rarely n
 
 
 class BatchedSampler:
-    """Repeated draws from one distribution `probs` [V]. On the host its running sums are computed once. On a device every draw would
-    synchronise, so the results for the sampler's next BATCH uniform numbers are fetched together, whichever of them will be used.
-    `beside` computes numbers [V] of which the drawn token's is fetched along; it is called on a device only.
+    """Repeated draws from one distribution `probs` [V]. On the host its running sums are computed once. On a
+    device every draw would synchronise, so the results for the sampler's next BATCH uniform numbers are
+    fetched together, whichever of them will be used. `beside` computes numbers [V] of which the drawn token's
+    is fetched along; it is called on a device only.
     """
 
     def __init__(self, rng: Randomness, probs: Probs, beside: Callable[[], Tensor] | None = None) -> None:
@@ -213,7 +225,8 @@ class BatchedSampler:
         return self._known[number]
 
     def passes_over(self, probability: float) -> bool:
-        """Whether `accept` would refuse by the next number, known before; the number is used up then. False where it is not known."""
+        """Whether `accept` would refuse by the next number, known before; the number is used up then. False
+        where it is not known."""
         if self._sampler is None or self._sampler.peek(1)[0] < probability:
             return False
         self._sampler.uniform()
@@ -221,9 +234,13 @@ class BatchedSampler:
 
     def _fetch_batch(self, numbers: list[float]) -> None:
         probs = as_tensor(self.probs)
-        drawn, p = drawn_at(probs, torch.tensor(numbers, dtype=torch.float64).to(probs.device, non_blocking=True))
+        drawn, p = drawn_at(
+            probs, torch.tensor(numbers, dtype=torch.float64).to(probs.device, non_blocking=True)
+        )
         if self._beside is None:
             ids, p_drawn = fetch(drawn, p)
             self._known = dict(zip(numbers, zip(ids, p_drawn, [None] * len(ids), strict=True), strict=True))
         else:
-            self._known = dict(zip(numbers, zip(*fetch(drawn, p, self._beside()[drawn]), strict=True), strict=True))
+            self._known = dict(
+                zip(numbers, zip(*fetch(drawn, p, self._beside()[drawn]), strict=True), strict=True)
+            )

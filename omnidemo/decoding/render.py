@@ -13,10 +13,12 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 def emitted_tokens(
-    result: RoundResult, ids: Sequence[int], accepted: int, vocabulary: VocabularyMap, decoder: codecs.IncrementalDecoder, greedy: bool,
+    result: RoundResult, ids: Sequence[int], accepted: int, vocabulary: VocabularyMap,
+    decoder: codecs.IncrementalDecoder, greedy: bool,
     plain: bool,
 ) -> list[Token]:  # fmt: skip
-    """The tokens that a round emits: its `ids`, of which the first `accepted` were proposed. `plain`: it was planned without a draft."""
+    """The tokens that a round emits: its `ids`, of which the first `accepted` were proposed. `plain`: it was
+    planned without a draft."""
     tokens, texts, whole = [], vocabulary.target.shown, not decoder.getstate()[0]
     for position, token_id in enumerate(ids):
         text = texts[token_id]
@@ -28,24 +30,42 @@ def emitted_tokens(
             continue
         pieces = vocabulary.spelling(token_id) or ()
         source: Source = "plain" if plain else "corrected" if result.rejected or not result.slots else "bonus"
-        tokens.append(Token(token_id, text, source, result.target_probs[-1], None, None, pieces, _piece_texts(pieces, vocabulary)))
+        tokens.append(
+            Token(
+                token_id,
+                text,
+                source,
+                result.target_probs[-1],
+                None,
+                None,
+                pieces,
+                _piece_texts(pieces, vocabulary),
+            )
+        )
     return tokens
 
 
-def discarded_tokens(result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool) -> Iterator[Token]:
-    """What was proposed beyond the `accepted` ones: the rejected one first, then those that were never judged."""
+def discarded_tokens(
+    result: RoundResult, accepted: int, vocabulary: VocabularyMap, greedy: bool
+) -> Iterator[Token]:
+    """What was proposed beyond the `accepted` ones: the rejected one first, then those that were never
+    judged."""
     for position in range(accepted, len(result.slots)):
         token_id = result.slots[position].target_id
         if token_id >= 0:
             yield _proposed(result, position, vocabulary.target.shown[token_id], vocabulary, greedy)
 
 
-def _proposed(result: RoundResult, position: int, text: str, vocabulary: VocabularyMap, greedy: bool) -> Token:
+def _proposed(
+    result: RoundResult, position: int, text: str, vocabulary: VocabularyMap, greedy: bool
+) -> Token:
     slot = result.slots[position]
     source: Source = "copied" if slot.match else "direct" if len(slot.draft_ids) == 1 else "ngram"
     accept = result.accept_probs[position] if position < len(result.accept_probs) else None
     p, q, pieces = result.target_probs[position], _shown_q(slot, greedy), slot.draft_ids
-    return Token(slot.target_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary), slot.match)
+    return Token(
+        slot.target_id, text, source, p, q, accept, pieces, _piece_texts(pieces, vocabulary), slot.match
+    )
 
 
 def _shown_q(slot: Slot, greedy: bool) -> float | None:
@@ -62,7 +82,9 @@ def _piece_texts(pieces: Sequence[int], vocabulary: VocabularyMap) -> tuple[str,
     return tuple([shown[piece] for piece in pieces])
 
 
-def new_ngrams(token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache) -> tuple[tuple[int, tuple[int, ...]], ...]:
+def new_ngrams(
+    token_id: int | None, vocabulary: VocabularyMap, ngrams: NgramCache
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
     """The n-gram of a token that the target wrote itself, if the cache does not know it (OmniDraft 3.1)."""
     if token_id is None or token_id in ngrams:
         return ()

@@ -1,4 +1,5 @@
-"""What a method works with during a round, and the reference round itself, with which every backend has to agree."""
+"""What a method works with during a round, and the reference round itself, with which every backend has to
+agree."""
 
 from __future__ import annotations
 
@@ -11,13 +12,33 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.decoding.backend import Acceptance, Clock, Draft, Pass, RoundPlan, RoundResult, Slot, StageSeconds
+from omnidemo.decoding.backend import (
+    Acceptance,
+    Clock,
+    Draft,
+    Pass,
+    RoundPlan,
+    RoundResult,
+    Slot,
+    StageSeconds,
+)
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, State
 from omnidemo.decoding.randomness import Place, Randomness, Sampler, SharedNoise, draw_with_prob
 from omnidemo.decoding.rollout import ProposalRule, token_by_token
 from omnidemo.decoding.row_ops import RowStats, softmax_, token_prob
-from omnidemo.decoding.sampling import Logits, Probs, RepetitionPenalty, SamplingParams, Seen, as_array, as_tensor, fetch, highest, on_host
+from omnidemo.decoding.sampling import (
+    Logits,
+    Probs,
+    RepetitionPenalty,
+    SamplingParams,
+    Seen,
+    as_array,
+    as_tensor,
+    fetch,
+    highest,
+    on_host,
+)
 from omnidemo.decoding.state import TargetContext
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -33,22 +54,28 @@ class NotFinite(ArithmeticError):
 class Prefetch(Protocol):
     """Draws that a backend makes early, with the random numbers that the reference would use."""
 
-    def fill(self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int) -> None:
-        """Called between two slots: the next slots, from place `index` on, are drawn by this rule, for at most `budget` drafter tokens."""
+    def fill(
+        self, context: RoundContext, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int
+    ) -> None:
+        """Called between two slots: the next slots, from place `index` on, are drawn by this rule, for at
+        most `budget` drafter tokens."""
         ...
 
     def pop(self, context: RoundContext) -> tuple[int, float, Probs] | None:
-        """The next draw, as `RoundContext.draw` returns it, and its random number is used up; None where it has not been made."""
+        """The next draw, as `RoundContext.draw` returns it, and its random number is used up; None where it
+        has not been made."""
         ...
 
     def keep_drafting(self, answer: bool) -> bool:
-        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end on their own."""
+        """Whether another slot is drafted, given the draft policy's answer: prefetched draws may end on their
+        own."""
         ...
 
 
 @dataclass(slots=True, eq=False)
 class RoundContext:
-    """What a method works with. One object serves a generation. Trie and weights do not change within a round."""
+    """What a method works with. One object serves a generation. Trie and weights do not change within a
+    round."""
 
     drafter: DrafterContext
     map: VocabularyMap
@@ -58,7 +85,8 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))  # when a draft ends before its budget is used up
+    # when a draft ends before its budget is used up
+    policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))
     target: TargetContext = field(kw_only=True)
     prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them
@@ -75,27 +103,36 @@ class RoundContext:
 
     def target_seen(self) -> Seen | None:
         """The same of the target's."""
-        return None if self.penalty is None else self.penalty.target.hold(self.target.ids, len(self.target.ids))
+        return (
+            None if self.penalty is None else self.penalty.target.hold(self.target.ids, len(self.target.ids))
+        )
 
     def masked(self, logit_mask: Tensor) -> Tensor:
-        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest. Applied before temperature and
-        top-k, so that top-k counts only what may be drawn."""
+        """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest.
+        Applied before temperature and top-k, so that top-k counts only what may be drawn."""
         return self.logits() + logit_mask
 
     def probs(self, logit_mask: Tensor) -> Probs:
         """The drafter's distribution [D] over what `logit_mask` [D] allows."""
-        if self.penalty is None and self.sampling.plain and not self.sampling.greedy and on_host(logits := self.drafter.logits()):
+        if (
+            self.penalty is None
+            and self.sampling.plain
+            and not self.sampling.greedy
+            and on_host(logits := self.drafter.logits())
+        ):
             return softmax_(as_array(logits) + as_array(logit_mask), self.sampling.temperature)
         return self.sampling.probs(self.masked(logit_mask))
 
     def probs_after(self, slot: Slot, path: tuple[int, ...]) -> Probs:
-        """The drafter's distribution [D] over all that is `readable` after the slot's base and `path`, remembered for the slot."""
+        """The drafter's distribution [D] over all that is `readable` after the slot's base and `path`,
+        remembered for the slot."""
         probs = slot.distributions.get(path)
         if probs is None:
             self.drafter.rollback(slot.base)
             self.drafter.push(*path)
             probs = self.probs(self.map.readable_logit_mask)
-            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at them.
+            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at
+            # them.
             if not on_host(probs):
                 probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
             elif not 0.0 < float(probs.sum()) < float("inf"):
@@ -108,20 +145,29 @@ class RoundContext:
         return Place(len(self.target.ids) - self.prompt + index)
 
     def draw(
-        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (), completed: Mapping[int, int] | None = None
+        self,
+        logit_mask: Callable[[], Tensor],
+        index: int = 0,
+        path: tuple[int, ...] = (),
+        completed: Mapping[int, int] | None = None,
     ) -> tuple[int, float, Probs]:
-        """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has drawn it already: (id, its
-        probability, the distribution [D]). At temperature 0 the third is the masked logits, and the probability that of their softmax.
-        It belongs to the slot of the token at place `index`, after a `path` of drafter ids there. `completed`: drafter ids that complete a
-        target token after that path, and which; not needed for an empty path.
-        NotFinite where the drafter's numbers give no distribution."""
+        """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has
+        drawn it already: (id, its probability, the distribution [D]). At temperature 0 the third is the
+        masked logits, and the probability that of their softmax. It belongs to the slot of the token at place
+        `index`, after a `path` of drafter ids there. `completed`: drafter ids that complete a target token
+        after that path, and which; not needed for an empty path. NotFinite where the drafter's numbers give
+        no distribution."""
         drawn, q, probs = self._drawn(logit_mask, index, path, completed)
         if not 0.0 < q <= 2.0:  # beyond rounding: what is not a number, and what infinite logits come to
             raise NotFinite
         return drawn, q, probs
 
     def _drawn(
-        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...], completed: Mapping[int, int] | None
+        self,
+        logit_mask: Callable[[], Tensor],
+        index: int,
+        path: tuple[int, ...],
+        completed: Mapping[int, int] | None,
     ) -> tuple[int, float, Probs]:
         if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
             return made
@@ -136,7 +182,11 @@ class RoundContext:
         probs, place = self.probs(logit_mask()), None
         if self.rng.shared:
             ends = completed or {}
-            known = (np.array([*ends], np.int64), np.array([*ends.values()], np.int64)) if path else self.map.directly
+            known = (
+                (np.array([*ends], np.int64), np.array([*ends.values()], np.int64))
+                if path
+                else self.map.directly
+            )
             place = self.place(index)._replace(path=path, known=known)
         return *draw_with_prob(self.rng, probs, place), probs
 
@@ -145,9 +195,9 @@ class RoundContext:
         return self.map.readable_logit_mask
 
     def begin_slot(self, rule: Callable[[RoundContext], ProposalRule], budget: int, index: int = 0) -> None:
-        """Announce how the next slots are drawn, from that of the token at place `index` on, and for how many drafter tokens, so that a
-        backend may draw several at once. Optional; unlike `Method.proposal_rule` it changes only who draws: the method's `accept` and
-        `residual` stay."""
+        """Announce how the next slots are drawn, from that of the token at place `index` on, and for how many
+        drafter tokens, so that a backend may draw several at once. Optional; unlike `Method.proposal_rule` it
+        changes only who draws: the method's `accept` and `residual` stay."""
         if self.prefetch is not None:
             self.prefetch.fill(self, rule, budget, index)
 
@@ -181,7 +231,8 @@ class RoundContext:
             self.rng.advance(count)
 
     def draw_freely(self, budget: int) -> tuple[list[int], list[float], list[Probs]]:
-        """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids, probabilities and distributions [D]."""
+        """Draw and push up to `budget` drafter tokens, at most to the end of the answer: their ids,
+        probabilities and distributions [D]."""
         drawn: list[int] = []
         q: list[float] = []
         distributions: list[Probs] = []
@@ -205,9 +256,14 @@ def _freely(context: RoundContext) -> ProposalRule:
 
 
 def reference_round(
-    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock, verify: Callable[[list[int]], Pass] | None = None
+    context: RoundContext,
+    method: Method,
+    plan: RoundPlan,
+    clock: Clock,
+    verify: Callable[[list[int]], Pass] | None = None,
 ) -> RoundResult:
-    """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has computed it already."""
+    """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has
+    computed it already."""
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
@@ -222,13 +278,22 @@ def reference_round(
     # 4 Accept from the left, correct the first rejection or add a bonus token.
     penalty = context.penalty
     context.stats = read.stats if penalty is None else None
-    scores = read.logits if penalty is None else context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
-    found = method.accept(context, draft, scores) if draft.slots else Acceptance(0, _undrafted_token(context, scores), False, [])
+    scores = (
+        read.logits
+        if penalty is None
+        else context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
+    )
+    found = (
+        method.accept(context, draft, scores)
+        if draft.slots
+        else Acceptance(0, _undrafted_token(context, scores), False, [])
+    )
     written = [*proposal[: found.accepted], *([] if found.token is None else [found.token])]
     probs = target_probs(read, proposal, written)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
-        draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted, read.logits, seconds,
+        draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted,
+        read.logits, seconds,
         found.variation,
     )  # fmt: skip
 
@@ -238,11 +303,15 @@ def _undrafted_token(context: RoundContext, scores: Logits) -> int:
     stats, sampling = context.stats, context.sampling
     if sampling.greedy:
         return stats.best()[0] if stats is not None else highest(scores[0])
-    return context.rng.draw(stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]), context.place(0))
+    return context.rng.draw(
+        stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]),
+        context.place(0),
+    )
 
 
 def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
-    """The target's probability of each proposed token, and of the last one that was written, before temperature."""
+    """The target's probability of each proposed token, and of the last one that was written, before
+    temperature."""
     accepted = min(len(proposal), len(written) - 1)
     rows = [*range(len(proposal)), accepted]
     tokens = [*proposal, written[-1]]
@@ -253,5 +322,6 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
         return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
     there = as_tensor(read.logits)  # with one synchronisation
     wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
-    found: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()  # several times as fast as logsumexp
+    # several times as fast as logsumexp
+    found: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()
     return found

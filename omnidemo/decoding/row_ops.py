@@ -1,4 +1,5 @@
-"""Operations on one row [V] on the host: the softmax of one token, both ways to draw, and row statistics. Compiled where possible."""
+"""Operations on one row [V] on the host: the softmax of one token, both ways to draw, and row statistics.
+Compiled where possible."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ from numpy.typing import NDArray
 
 Row = NDArray[Any]  # [V], of float32 or float64
 
-MOST = 88.0  # e to the power of more does not fit into float32, and what is less probable than its inverse is never looked at
+# e to the power of more does not fit into float32, and what is less probable than its inverse is never looked
+# at
+MOST = 88.0
 ROUNDING = 1e-6  # what a sum of probabilities leaves of 1 may be no more than rounding
 BLOCK = 256  # tokens whose probabilities are summed together when one is drawn
 
 
-_compiled: Any = None  # the same functions for contiguous float32 rows: `backends/kernels/rows_kernel.py` under these names
+# the same functions for contiguous float32 rows: `backends/kernels/rows_kernel.py` under these names
+_compiled: Any = None
 
 
 def use_compiled(compiled: ModuleType) -> None:
@@ -36,20 +40,23 @@ def token_prob(row: Row, token: int) -> float:
 
 
 def inverse_cdf(probs: Row, uniform: float) -> int:
-    """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform` in [0, 1) times its total;
-    never one of probability 0."""
+    """Inverse-CDF sampling: the first token at which the running sum of a distribution [V] exceeds `uniform`
+    in [0, 1) times its total; never one of probability 0."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
         return _compiled.inverse_cdf(probs, uniform)
     return inverse_cdf_by(probs, block_sums(probs), uniform)
 
 
 def block_sums(probs: Row) -> NDArray[np.float64]:
-    """The running sums of a distribution [V] at the end of each block of BLOCK tokens, for `inverse_cdf_by`."""
+    """The running sums of a distribution [V] at the end of each block of BLOCK tokens, for
+    `inverse_cdf_by`."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
         sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
         _compiled.block_sums(probs, sums)
         return sums
-    found: NDArray[np.float64] = np.add.reduceat(probs, np.arange(0, len(probs), BLOCK), dtype=np.float64).cumsum()
+    found: NDArray[np.float64] = np.add.reduceat(
+        probs, np.arange(0, len(probs), BLOCK), dtype=np.float64
+    ).cumsum()
     return found
 
 
@@ -57,7 +64,8 @@ def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int
     """`inverse_cdf` given the `block_sums`, for several draws from one distribution."""
     if _compiled is not None and probs.dtype == np.float32 and probs.flags.c_contiguous:
         return _compiled.inverse_cdf_by(probs, sums, uniform)
-    # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three times.
+    # On a CPU `multinomial` takes fifteen times as long, and sums of all tokens instead of a block's three
+    # times.
     aim = uniform * sums[-1]
     block = _first_above(sums, aim)
     inside = probs[block * BLOCK : (block + 1) * BLOCK].cumsum(dtype=np.float64)
@@ -65,7 +73,8 @@ def inverse_cdf_by(probs: Row, sums: NDArray[np.float64], uniform: float) -> int
 
 
 def softmax_given(row: Row, top: float, factor: float, mass: float) -> Row:
-    """The softmax exp((x − top) · factor) / mass of logits x [V], whose highest logit and sum of exponentials are known already."""
+    """The softmax exp((x − top) · factor) / mass of logits x [V], whose highest logit and sum of exponentials
+    are known already."""
     if _compiled is not None and row.dtype == np.float32 and row.flags.c_contiguous:
         probs = np.empty_like(row)
         _compiled.softmax_given(row, top, factor, mass, probs)
@@ -86,8 +95,8 @@ def softmax_(row: Row, temperature: float) -> Row:
 
 
 def _first_above(sums: NDArray[np.float64], aim: float) -> int:
-    """The first index at which running sums exceed `aim`; where rounding leaves none, the last at which they rise. Either has a probability
-    above 0."""
+    """The first index at which running sums exceed `aim`; where rounding leaves none, the last at which they
+    rise. Either has a probability above 0."""
     return min(int(sums.searchsorted(aim, side="right")), int(sums.searchsorted(sums[-1])))
 
 
@@ -96,10 +105,11 @@ LANES = 64  # counters whose four words are BLOCK tokens in a row
 
 
 def noise(seed: int, position: int, stream: int, count: int) -> Noise:
-    """The numbers of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words of a counter and a key.
+    """The numbers of the first `count` tokens, by Philox4x32-10 (Salmon et al. 2011), which makes four words
+    of a counter and a key.
 
-    The key is the `seed` below 2⁶⁴; the counter a number within the row, the `position` below 2³², and the `stream` below 2⁶⁴. So any
-    number can be had without those before it, and nothing is remembered.
+    The key is the `seed` below 2⁶⁴; the counter a number within the row, the `position` below 2³², and the
+    `stream` below 2⁶⁴. So any number can be had without those before it, and nothing is remembered.
     """
     blocks = -(-count // BLOCK)
     if _compiled is not None:
@@ -119,9 +129,11 @@ def noise(seed: int, position: int, stream: int, count: int) -> Noise:
 
 
 def race(weights: Row, numbers: Noise) -> int:
-    """The token with the least −log u ÷ weight: a draw with chances in proportion to the weights [V], of which those at 0 never win.
+    """The token with the least −log u ÷ weight: a draw with chances in proportion to the weights [V], of
+    which those at 0 never win.
 
-    The logarithm is taken only where 1 − u is below the best so far times the weight: −log u is at least 1 − u, so nothing is missed.
+    The logarithm is taken only where 1 − u is below the best so far times the weight: −log u is at least 1 −
+    u, so nothing is missed.
     """
     if _compiled is not None and weights.dtype == np.float32 and weights.flags.c_contiguous:
         return int(_compiled.race(weights, numbers))
@@ -136,7 +148,8 @@ def race(weights: Row, numbers: Noise) -> int:
 
 
 def rest_of(mass: float) -> float:
-    """What a mass leaves of 1; nothing where that may be rounding, as where filters have left out all else."""
+    """What a mass leaves of 1; nothing where that may be rounding, as where filters have left out all
+    else."""
     return 1.0 - mass if mass < 1.0 - ROUNDING else 0.0
 
 
@@ -145,8 +158,8 @@ BEST, TOP, MASS, TEMPERED = range(4)
 
 @dataclass(slots=True)
 class RowStats:
-    """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂ itself, Σ exp(x − x̂), and
-    Σ exp((x − x̂) / temperature), which is meaningless at temperature 0."""
+    """`rows` [R, V] of logits x, with `numbers` [R, 4] of each: the lowest index of the highest, that x̂
+    itself, Σ exp(x − x̂), and Σ exp((x − x̂) / temperature), which is meaningless at temperature 0."""
 
     rows: NDArray[np.float32]
     numbers: NDArray[np.float32]  # which holds indices below 2²⁴ exactly

@@ -1,4 +1,5 @@
-"""From logits to probabilities: temperature, top-k, top-p, min-p and the repetition penalty; and small operations on such rows."""
+"""From logits to probabilities: temperature, top-k, top-p, min-p and the repetition penalty; and small
+operations on such rows."""
 
 from __future__ import annotations
 
@@ -13,21 +14,23 @@ from torch import Tensor
 
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
-# One row [V] or several [R, V], in float32: scores before softmax, and distributions that sum to one. Either is a numpy array on the host
-# wherever torch is not needed: a torch call behind a pass that has emptied the caches takes 10 to 30 µs, a numpy call a quarter of that.
+# One row [V] or several [R, V], in float32: scores before softmax, and distributions that sum to one. Either
+# is a numpy array on the host wherever torch is not needed: a torch call behind a pass that has emptied the
+# caches takes 10 to 30 µs, a numpy call a quarter of that.
 Logits = Tensor | NDArray[np.float32]
 Probs = Tensor | NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and drafter, in float32.
+    """Repetition penalty, temperature, top-k, top-p and min-p, in this order, applied alike to target and
+    drafter, in float32.
 
-    temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1, min_p 0 and
-    repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most probable one are left out. Where equals meet
-    at a border, those with the lowest ids stay.
-    `penalty_scope`: whose tokens are penalised, "text" for prompt and answer as in `transformers`, "answer" for the answer alone.
-    `config.GenerationConfig` checks the values.
+    temperature 0 is greedy: all probability is on the argmax (lowest id among equals). top_k 0, top_p 1,
+    min_p 0 and repetition_penalty 1 are off. min_p: tokens less probable than this fraction of the most
+    probable one are left out. Where equals meet at a border, those with the lowest ids stay. `penalty_scope`:
+    whose tokens are penalised, "text" for prompt and answer as in `transformers`, "answer" for the answer
+    alone. `config.GenerationConfig` checks the values.
     """
 
     temperature: float = 1.0
@@ -43,8 +46,9 @@ class SamplingParams:
 
     @property
     def plain(self) -> bool:
-        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each keeps the most probable token. Of
-        the penalty this says nothing. (A plain round is another thing: one without a draft.)"""
+        """Whether no filter (top-k, top-p, min-p) changes what is drawn, as at temperature 0, where each
+        keeps the most probable token. Of the penalty this says nothing. (A plain round is another thing: one
+        without a draft.)"""
         return self.greedy or (self.top_k == 0 and self.top_p == 1.0 and self.min_p == 0.0)
 
     @property
@@ -54,20 +58,29 @@ class SamplingParams:
     @property
     def numbers(self) -> tuple[float, int, float, float, float]:
         """The numbers in their order, for compiled code."""
-        return float(self.temperature), int(self.top_k), float(self.top_p), float(self.min_p), float(self.repetition_penalty)
+        return (
+            float(self.temperature),
+            int(self.top_k),
+            float(self.top_p),
+            float(self.min_p),
+            float(self.repetition_penalty),
+        )
 
     def penalised(self, given: Logits, seen: Tensor) -> Tensor:
-        """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the penalty, or multiplied by
-        it where negative (Keskar et al. 2019)."""
+        """Logits [..., V] with those of tokens in the text so far (`seen` [..., V] bool) divided by the
+        penalty, or multiplied by it where negative (Keskar et al. 2019)."""
         logits = as_tensor(given)
         less = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
         return torch.where(seen, less, logits)
 
     def probs(self, given: Logits) -> Tensor:
-        """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only is an error."""
+        """Probabilities [..., V] of logits [..., V]; entries of −inf have probability 0. A row of −inf only
+        is an error."""
         logits = as_tensor(given)
         if self.greedy:
-            return torch.zeros_like(logits, dtype=torch.float32).scatter_(-1, logits.argmax(-1, keepdim=True), 1.0)
+            return torch.zeros_like(logits, dtype=torch.float32).scatter_(
+                -1, logits.argmax(-1, keepdim=True), 1.0
+            )
         scores = logits if logits.dtype == torch.float64 else logits.float()
         if self.temperature != 1.0:
             scores = scores / self.temperature
@@ -136,13 +149,17 @@ def totals(wanted: Sequence[tuple[Probs, Sequence[int]]]) -> list[float]:
     if not wanted or on_host(wanted[0][0]):
         return [float(as_array(probs)[ids].sum()) for probs, ids in wanted]
     there = [(as_tensor(probs), ids) for probs, ids in wanted]
-    sums = [probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum() for probs, ids in there]
+    sums = [
+        probs[torch.tensor(ids, dtype=torch.long).to(probs.device, non_blocking=True)].sum()
+        for probs, ids in there
+    ]
     found: list[float] = torch.stack(sums).tolist()
     return found
 
 
 def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
-    """The distribution [V] over these tokens alone, or (`keep` false) over all others, renormalised; None where nothing is left."""
+    """The distribution [V] over these tokens alone, or (`keep` false) over all others, renormalised; None
+    where nothing is left."""
     host = on_host(probs)
     given: Any = as_array(probs) if host else as_tensor(probs)
     others = given.copy() if host else given.clone()
@@ -154,62 +171,68 @@ def restricted(probs: Probs, ids: Sequence[int], keep: bool) -> Probs | None:
 
 
 def fetch(indices: Tensor, *numbers: Tensor) -> tuple[Any, ...]:
-    """Indices [n] below 2³¹ and float32 numbers [n], as lists, by one transfer from the device: as bits, since float32 cannot hold every
-    index."""
+    """Indices [n] below 2³¹ and float32 numbers [n], as lists, by one transfer from the device: as bits,
+    since float32 cannot hold every index."""
     bits = torch.stack([indices.int(), *(one.float().view(torch.int32) for one in numbers)]).cpu().numpy()
     return bits[0].tolist(), *(row.view(np.float32).tolist() for row in bits[1:])
 
 
 def drawn_at(probs: Tensor, uniform: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Inverse-CDF sampling: (index [..., 1], its probability [..., 1]) where the running sum of `probs` [..., V] first exceeds `uniform`
-    [..., 1] in [0, 1)."""
-    sums = probs.cumsum(-1, dtype=torch.float32 if probs.device.type == "mps" else torch.float64)  # Apple's GPUs have no float64
+    """Inverse-CDF sampling: (index [..., 1], its probability [..., 1]) where the running sum of `probs` [...,
+    V] first exceeds `uniform` [..., 1] in [0, 1)."""
+    # Apple's GPUs have no float64
+    sums = probs.cumsum(-1, dtype=torch.float32 if probs.device.type == "mps" else torch.float64)
     drawn = torch.searchsorted(sums, sums[..., -1:] * uniform, right=True).clamp_(max=probs.shape[-1] - 1)
     return drawn, probs.gather(-1, drawn)
 
 
-FIRST = 256  # most probable tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times as long
+# most probable tokens that nearly always hold the mass of top-p; sorting the whole vocabulary takes 100 times
+# as long
+FIRST = 256
 
 
 def _nucleus(probs: Tensor, mass: float) -> Tensor:
-    """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass before it is below `mass`, so at
-    least one does. Among equals those with the lowest ids stay."""
+    """Top-p: `probs` [..., V] with 0 for all but the most probable tokens. A token stays while the mass
+    before it is below `mass`, so at least one does. Among equals those with the lowest ids stay."""
     if on_host(probs):
         best = probs.topk(min(FIRST, probs.shape[-1])).values
         if bool((best.sum(-1) < mass).any()) and best.shape[-1] < probs.shape[-1]:
             best = probs.sort(descending=True).values
     else:  # to check whether the first are enough would synchronise, which takes longer than sorting
         best = probs.sort(descending=True).values
-    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)  # 0 only where the distribution is no number
+    # 0 only where the distribution is no number
+    stay = (best.cumsum(-1) - best < mass).sum(-1, keepdim=True).clamp_(min=1)
     return probs.masked_fill(~_best(probs, best.gather(-1, stay - 1), stay), 0.0)
 
 
 def _best(rows: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
-    """[..., V] bool: the `count` [..., 1] largest of the numbers [..., V], of which `least` [..., 1] is the smallest. Among equals those
-    with the lowest ids."""
+    """[..., V] bool: the `count` [..., 1] largest of the numbers [..., V], of which `least` [..., 1] is the
+    smallest. Among equals those with the lowest ids."""
     equal = rows == least
     among = count - (rows > least).sum(-1, keepdim=True)
     return (rows > least) | (equal & (equal.cumsum(-1) <= among))
 
 
 class Seen:
-    """The tokens of a vocabulary [V] that a text contains from a place on, updated with new ids only, so that a round costs nothing
-    O(context)."""
+    """The tokens of a vocabulary [V] that a text contains from a place on, updated with new ids only, so that
+    a round costs nothing O(context)."""
 
     def __init__(self, tokens: int, device: torch.device | str = "cpu", begin: int = 0) -> None:
         self._marks = np.zeros(tokens, np.bool_)
         self._order = np.zeros(1 + tokens, np.int64)  # how many are marked, and which, the newest last
         self.there = torch.from_numpy(self._marks).to(device)  # [V] bool; on a CPU the same memory
-        self._read, self._settled = begin, 0  # ids that were read for good or are passed over, and the tokens that were marked for them
+        # ids that were read for good or are passed over, and the tokens that were marked for them
+        self._read, self._settled = begin, 0
 
     @property
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """For compiled code, which may mark more tokens: [V] which are marked, and [1 + V] how many, and which in the order they came."""
+        """For compiled code, which may mark more tokens: [V] which are marked, and [1 + V] how many, and
+        which in the order they came."""
         return self._marks, self._order
 
     def hold(self, ids: Sequence[int], start: int) -> Seen:
-        """Contain these ids and no others. Those before `start` stay for good; the others, and all that compiled code has marked, are taken
-        back by the next call."""
+        """Contain these ids and no others. Those before `start` stay for good; the others, and all that
+        compiled code has marked, are taken back by the next call."""
         self._set(self._order[1 + self._settled : 1 + self._order[0]], False)
         self._order[0] = self._settled
         if start > self._read:

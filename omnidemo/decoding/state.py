@@ -13,18 +13,24 @@ from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import ENOUGH
 
-PIECE = 512  # ids of a prompt that are read at once: between two pieces others have their turn, and who has left is noticed
+# ids of a prompt that are read at once: between two pieces others have their turn, and who has left is
+# noticed
+PIECE = 512
 
 
 @dataclass(slots=True)
 class DecodingState:
-    """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's history is read only once."""
+    """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's
+    history is read only once."""
 
     target: TargetContext
     drafter: DrafterContext
     domain: str = "default"  # the adapter line whose drafter reads
-    decoder: codecs.IncrementalDecoder = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
-    text: TextIndex = field(default_factory=TextIndex)  # of the target's ids, as far as somebody has looked for copies
+    decoder: codecs.IncrementalDecoder = field(
+        default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace")
+    )
+    # of the target's ids, as far as somebody has looked for copies
+    text: TextIndex = field(default_factory=TextIndex)
 
     @property
     def nbytes(self) -> int:
@@ -37,7 +43,8 @@ class DecodingState:
             pass
 
     def starting(self, prompt: Sequence[int]) -> Iterator[bool]:
-        """`start`, in steps that read a piece each and yield False; where they end early, the next pass reads what is left."""
+        """`start`, in steps that read a piece each and yield False; where they end early, the next pass reads
+        what is left."""
         kept = self.target.begin(prompt)
         self.drafter.start(prompt, kept)
         self.text.trim(kept)
@@ -46,23 +53,29 @@ class DecodingState:
             yield False
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
-        """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first `accepted` were proposed."""
+        """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first
+        `accepted` were proposed."""
         self.target.append(ids)
-        # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later ones are spelled anew.
+        # Accepted tokens keep the drafted ids up to the last one that ends where a drafter token ends; later
+        # ones are spelled anew.
         while accepted and not result.slots[accepted - 1].draft_ids:
             accepted -= 1
         self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
 
     def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> ReplayedAcceptance:
-        """How drafts would have done on the newest tokens, given the target's probabilities of these: for each token its number of drafter
-        tokens and min(1, q/p), whose mean estimates the acceptance of the drafter's own proposals. Costs the drafter's pass over what it
-        has not read, which a draft then need not make again. [] for fewer than ENOUGH tokens."""
+        """How drafts would have done on the newest tokens, given the target's probabilities of these: for
+        each token its number of drafter tokens and min(1, q/p), whose mean estimates the acceptance of the
+        drafter's own proposals. Costs the drafter's pass over what it has not read, which a draft then need
+        not make again. [] for fewer than ENOUGH tokens."""
         if len(target_probs) < ENOUGH:
             return []
         found = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
         # Numbers that are not finite count as a wrong guess.
         products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
-        each = [(len(q), min(1.0, product / max(p, 1e-30))) for q, product, p in zip(found, products, reversed(target_probs), strict=False)]
+        each = [
+            (len(q), min(1.0, product / max(p, 1e-30)))
+            for q, product, p in zip(found, products, reversed(target_probs), strict=False)
+        ]
         return each[::-1]
 
 
@@ -75,7 +88,8 @@ class TargetContext:
         self.passes = 0  # forward passes made from here, which overwrite what a backend has read further
 
     def start(self, prompt: Sequence[int]) -> int:
-        """Make `prompt` the context, reading all but its last id; returns how many ids were kept from before."""
+        """Make `prompt` the context, reading all but its last id; returns how many ids were kept from
+        before."""
         kept = self.begin(prompt)
         while self.read():
             pass
@@ -95,8 +109,9 @@ class TargetContext:
         return self.cache.length < len(self.ids) - 1
 
     def verify(self, proposal: Sequence[int], temperature: float = 1.0) -> Pass:
-        """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each proposed token and one for the token
-        after all of them. `temperature`: for which row statistics are wanted."""
+        """One pass over the unread ids and the proposal (m target ids): rows [m + 1, T], one for each
+        proposed token and one for the token after all of them. `temperature`: for which row statistics are
+        wanted."""
         self.passes += 1
         return self.cache.forward([*self.unread, *proposal], len(proposal) + 1, temperature)
 
@@ -106,7 +121,8 @@ class TargetContext:
         return self.ids[self.cache.length :]
 
     def append(self, ids: Sequence[int]) -> None:
-        """Append the emitted tokens; positions that the cache has read beyond all but the newest are dropped."""
+        """Append the emitted tokens; positions that the cache has read beyond all but the newest are
+        dropped."""
         self.ids.extend(ids)
         self.cache.trim(min(self.cache.length, len(self.ids) - 1))
 

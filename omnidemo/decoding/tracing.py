@@ -1,4 +1,5 @@
-"""The trace of an answer for distillation: the target's own distributions, from the rows of its verification passes."""
+"""The trace of an answer for distillation: the target's own distributions, from the rows of its verification
+passes."""
 
 from __future__ import annotations
 
@@ -14,12 +15,15 @@ from omnidemo.records import Trace
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 FIRSTS = 64  # drafter tokens with which the text may go on that are kept of each row
-LIKELY = 1e-4  # tokens that are less probable are not looked at for them: a row has some hundred above it, and all its others below
+# tokens that are less probable are not looked at for them: a row has some hundred above it, and all its
+# others below
+LIKELY = 1e-4
 BATCH = 32  # rows whose best entries are looked for at once: the search costs as much for one row as for many
 
 
 class Tracer:
-    """Collects the rows of one answer. `add` only keeps them, for a while; `finish` moves what remains to the CPU once."""
+    """Collects the rows of one answer. `add` only keeps them, for a while; `finish` moves what remains to the
+    CPU once."""
 
     def __init__(self, vocabulary: VocabularyMap, first: int, top_k: int) -> None:
         self.map, self.first = vocabulary, first  # `first`: number of prompt ids on the target's side
@@ -33,8 +37,8 @@ class Tracer:
         self._firsts: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, logits: Logits, ids: list[int], accepted: int, copied: Sequence[bool] = ()) -> None:
-        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were proposals. `copied`: of each token,
-        whether it was (none where it is empty)."""
+        """Take the target's rows [n, T] at the n tokens it emitted, of which the first `accepted` were
+        proposals. `copied`: of each token, whether it was (none where it is empty)."""
         self._rows.append(logits)
         self._ids.extend(ids)
         self._accepted.extend(position < accepted for position in range(len(ids)))
@@ -44,7 +48,8 @@ class Tracer:
             self._reduce()
 
     def _reduce(self) -> None:
-        """Reduce each collected row to the probabilities of the most probable mapped tokens and of the emitted token."""
+        """Reduce each collected row to the probabilities of the most probable mapped tokens and of the
+        emitted token."""
         probs = torch.cat([as_tensor(rows) for rows in self._rows]).softmax(-1)
         values, places = _largest(probs.index_select(1, self.map.mapped_targets), self.top_k)
         ids = torch.tensor(self._ids[-self._unreduced :], device=probs.device)
@@ -53,19 +58,29 @@ class Tracer:
         self._rows, self._unreduced = [], 0
 
     def _first_tokens(self, probs: Tensor) -> tuple[np.ndarray, np.ndarray]:
-        """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most probably, and their probabilities."""
+        """Of rows of probabilities [R, T] the drafter tokens [R, F] with which the text goes on most
+        probably, and their probabilities."""
         likely = (probs > LIKELY).reshape(-1)
         # numpy finds what is true in an eighth of the time that torch takes on the host.
-        places = torch.from_numpy(np.flatnonzero(likely.numpy())) if on_host(probs) else likely.nonzero().squeeze(1)
-        values, places = (part.cpu().numpy() for part in (probs.reshape(-1)[places], places))
+        places = (
+            np.flatnonzero(likely.numpy()) if on_host(probs) else likely.nonzero().squeeze(1).cpu().numpy()
+        )
+        values = probs.reshape(-1)[torch.from_numpy(places).to(probs.device)].cpu().numpy()
         rows, tokens = np.divmod(places, probs.shape[1])
         firsts, size = self.map.first_tokens(tokens), len(self.map.targets)
         known = firsts >= 0
         keys, which = np.unique((rows * size + firsts)[known], return_inverse=True)
-        return _rows_of(keys // size, keys % size, np.bincount(which, weights=values[known], minlength=len(keys)), len(probs), min(FIRSTS, size))
+        return _rows_of(
+            keys // size,
+            keys % size,
+            np.bincount(which, weights=values[known], minlength=len(keys)),
+            len(probs),
+            min(FIRSTS, size),
+        )
 
     def finish(self, drafter: DrafterContext) -> Trace | None:
-        """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing before a token."""
+        """The trace of the answer; None when nothing was emitted. Length 0 where the drafter read nothing
+        before a token."""
         if not self._ids:
             return None
         if self._unreduced:
@@ -93,9 +108,11 @@ class Tracer:
         )
 
 
-def _rows_of(rows: np.ndarray, ids: np.ndarray, values: np.ndarray, count: int, width: int) -> tuple[np.ndarray, np.ndarray]:
-    """Entries (row, id, value) as so many rows [count, width] of ids and values, the largest first; −1 and 0 behind them. An empty row
-    begins with id 0, for padding may not stand in the first place."""
+def _rows_of(
+    rows: np.ndarray, ids: np.ndarray, values: np.ndarray, count: int, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Entries (row, id, value) as so many rows [count, width] of ids and values, the largest first; −1 and 0
+    behind them. An empty row begins with id 0, for padding may not stand in the first place."""
     order = np.lexsort((-values, rows))
     rows, ids, values = rows[order], ids[order], values[order]
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)  # within its row

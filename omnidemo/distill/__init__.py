@@ -1,1 +1,2 @@
-"""From traces to a new version: losses, the training step, the processes that make it, and what it was worth."""
+"""From traces to a new version: losses, the training step, the processes that make it, and what it was
+worth."""

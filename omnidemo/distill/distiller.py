@@ -1,4 +1,5 @@
-"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; only inline an answer waits for it."""
+"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; only inline an
+answer waits for it."""
 
 from __future__ import annotations
 
@@ -30,13 +31,14 @@ THREADED = ("idle", "concurrent")
 class Distiller:
     """Adapts a drafter to a target (one line: drafter, target, domain).
 
-    `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's parameter names and those
-    of the acceptance head ({}: none), for a version that is already on disk (0: the base weights again). It comes from this object's
-    thread, and from the caller of `restore`, `activate`, `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a
-    caller holds. `busy()` says whether a request is in flight. Nothing that goes wrong while learning is raised: see `status().error`.
+    `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's
+    parameter names and those of the acceptance head ({}: none), for a version that is already on disk (0: the
+    base weights again). It comes from this object's thread, and from the caller of `restore`, `activate`,
+    `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a caller holds. `busy()` says
+    whether a request is in flight. Nothing that goes wrong while learning is raised: see `status().error`.
 
-    Before an update trains on the answers that came since the last one, the published version is evaluated on them beside the
-    trusted one. A version that guesses worse is rolled back.
+    Before an update trains on the answers that came since the last one, the published version is evaluated on
+    them beside the trusted one. A version that guesses worse is rolled back.
     """
 
     def __init__(
@@ -55,16 +57,19 @@ class Distiller:
         closes: bool = False,
         cost: ChatCost | None = None,
     ) -> None:
-        """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`: what learning costs a chat, of
-        the same lines."""
+        """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`:
+        what learning costs a chat, of the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
-        self.versions = AdapterRegistry(self.folder, drafter_name, target_name, domain, storage, publish, store)
+        self.versions = AdapterRegistry(
+            self.folder, drafter_name, target_name, domain, storage, publish, store
+        )
         self.line_folder = self.versions.line_folder
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None
         self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()
-        self.condition = threading.Condition()  # guards buffer, evaluation and state; held for microseconds, taken last
+        # guards buffer, evaluation and state; held for microseconds, taken last
+        self.condition = threading.Condition()
         self._state: State = "idle"
         self._paused = False
         self.closing = threading.Event()
@@ -84,7 +89,8 @@ class Distiller:
         return self.settings.training
 
     def observe(self, trace: Trace) -> None:
-        """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token, NaN) is left out."""
+        """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token,
+        NaN) is left out."""
         if self.mode == "off" or not usable(trace):
             return
         with self.condition:
@@ -98,8 +104,8 @@ class Distiller:
             return self.buffer.fresh_traces()
 
     def run_pending(self) -> bool:
-        """In inline mode: run the update that is due, in this thread; whether one was. While another thread learns with the same
-        worker it stays due."""
+        """In inline mode: run the update that is due, in this thread; whether one was. While another thread
+        learns with the same worker it stays due."""
         if self.mode != "inline" or not self._due() or not self._worker.turn.acquire(blocking=False):
             return False
         try:
@@ -111,7 +117,8 @@ class Distiller:
             self._worker.turn.release()
 
     def configure(self, settings: Settings) -> None:
-        """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
+        is reset."""
         with self.versions.lock:
             if not self.versions.untouched:
                 settings = settings.model_copy(update={"lora_rank": self.settings.lora_rank})
@@ -127,7 +134,12 @@ class Distiller:
     def status(self) -> TrainerStatus:
         cost, rounds = self.cost.measure()
         with self.condition:
-            state, evaluation, current, error = self._state, self.evaluation, self.versions.current, self.versions.error
+            state, evaluation, current, error = (
+                self._state,
+                self.evaluation,
+                self.versions.current,
+                self.versions.error,
+            )
             if self.mode == "off":
                 state = "off"
             elif state not in ("training", "waiting") and self._paused:
@@ -137,7 +149,11 @@ class Distiller:
             elif state == "idle" and evaluation.payback.converged:
                 state = "converged"
             silent = self._worker.silent if state == "training" else 0.0
-            left = max(0, self.settings.update_interval * (1 + evaluation.skip) - evaluation.waiting, evaluation.payback.answers_left)
+            left = max(
+                0,
+                self.settings.update_interval * (1 + evaluation.skip) - evaluation.waiting,
+                evaluation.payback.answers_left,
+            )
             return TrainerStatus(
                 state=state,
                 why=hanging(silent) or explain(state, left, evaluation.remark, self.mode),
@@ -169,17 +185,20 @@ class Distiller:
             self.condition.notify()
 
     def restore(self) -> int:
-        """Publish the version that was active last, or the newest whole one before it, and go on from there; its number (0: none)."""
+        """Publish the version that was active last, or the newest whole one before it, and go on from there;
+        its number (0: none)."""
         with self._choice():
             return self.versions.restore()
 
     def activate(self, version: int) -> None:
-        """Go back (or forward) to a stored version; 0 is the base drafter. Raises as `AdapterRegistry.activate`."""
+        """Go back (or forward) to a stored version; 0 is the base drafter. Raises as
+        `AdapterRegistry.activate`."""
         with self._choice():
             self.versions.activate(version)
 
     def adopt(self, adapter: AdapterState) -> int:
-        """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError where it does not fit."""
+        """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError
+        where it does not fit."""
         with self._choice():
             return self.versions.adopt(adapter, self.evaluation.requests, self.settings.adapters_kept)
 
@@ -191,7 +210,8 @@ class Distiller:
                 self._begin()
 
     def close(self) -> None:
-        """Stop thread and worker (unless it is shared), within three seconds; what was not written is lost, what was written stays."""
+        """Stop thread and worker (unless it is shared), within three seconds; what was not written is lost,
+        what was written stays."""
         self.closing.set()
         atexit.unregister(self.close)
         with self.condition:
@@ -219,7 +239,9 @@ class Distiller:
     def _run(self) -> None:
         while not self.closing.is_set():
             with self.condition:
-                self.condition.wait_for(lambda: self.closing.is_set() or (self.mode in THREADED and self._due()))
+                self.condition.wait_for(
+                    lambda: self.closing.is_set() or (self.mode in THREADED and self._due())
+                )
                 if self.closing.is_set():
                     return
                 self._state = "waiting"
@@ -242,7 +264,11 @@ class Distiller:
 
     def _due(self) -> bool:
         evaluation = self.evaluation
-        return not self._paused and evaluation.waiting >= self.settings.update_interval and not evaluation.payback.answers_left
+        return (
+            not self._paused
+            and evaluation.waiting >= self.settings.update_interval
+            and not evaluation.payback.answers_left
+        )
 
     def _update(self, pauses: PauseController) -> None:
         """One update, in the worker of `pauses`. On any failure the published version stays."""
@@ -257,7 +283,9 @@ class Distiller:
             if not self.closing.is_set():
                 log.warning("An update of %s failed: %s", self.versions.target, error)
                 now = self.versions.current.version
-                self.versions.error = f"{error} The drafter stays at version {now}; the next answers start another attempt."
+                self.versions.error = (
+                    f"{error} The drafter stays at version {now}; the next answers start another attempt."
+                )
         finally:
             self.cost.running = False
             self._set_state("idle")

@@ -13,21 +13,23 @@ LEVEL = 30  # requests before them that they are compared with
 FEWEST = 12  # requests that make a level
 LEAST_DROP = 0.08
 ERRORS = 3.0  # standard errors
-IN_A_ROW = 2  # requests that have to agree: the test is made again with every request, so one alone is too often chance
+# requests that have to agree: the test is made again with every request, so one alone is too often chance
+IN_A_ROW = 2
 
 
 class DriftDetector:
     """Detects a fall of the acceptance level, from one acceptance per request.
 
-    With m recent values and n before them (mean m̄ and variance s² of the latter), it fires where
-    m̄ − recent mean > max(LEAST_DROP, ERRORS · s · √(1/m + 1/n)), IN_A_ROW times. Both windows move, so a slow drift is followed, not
-    reported. After it has fired, the values from the estimated onset on are the new level.
+    With m recent values and n before them (mean m̄ and variance s² of the latter), it fires where m̄ − recent
+    mean > max(LEAST_DROP, ERRORS · s · √(1/m + 1/n)), IN_A_ROW times. Both windows move, so a slow drift is
+    followed, not reported. After it has fired, the values from the estimated onset on are the new level.
     """
 
     def __init__(self) -> None:
         self._values: deque[float] = deque(maxlen=LEVEL + RECENT)
         self._low = 0
-        self.onset = 0  # how many of the newest values belong to the new topic, as far as one can tell, after `add` was True
+        # how many of the newest values belong to the new topic, as far as one can tell, after `add` was True
+        self.onset = 0
 
     def add(self, value: float) -> bool:
         """Take the next acceptance (0 to 1); whether a shift shows with it."""
@@ -51,7 +53,8 @@ class DriftDetector:
 
 
 def shifts(values: Iterable[float | None]) -> list[int]:
-    """Indices of the requests with which a topic shift set in, estimated, for a chart of the finite values; None is left out."""
+    """Indices of the requests with which a topic shift set in, estimated, for a chart of the finite values;
+    None is left out."""
     detector, found = DriftDetector(), []
     known = [(index, value) for index, value in enumerate(values) if value is not None]
     for number, (_, value) in enumerate(known, 1):

@@ -1,4 +1,5 @@
-"""Whether a version is better on later answers: the evidence, when it is promoted or rolled back, and when the line trains next."""
+"""Whether a version is better on later answers: the evidence, when it is promoted or rolled back, and when
+the line trains next."""
 
 from __future__ import annotations
 
@@ -16,11 +17,14 @@ from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_sa
 from omnidemo.records import Trace
 
 UNSEEN = 24  # newest answers that nothing has learned from, on which a version is evaluated
-SPAN = 6  # updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is mostly noise
+# updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is
+# mostly noise
+SPAN = 6
 FEWEST_REQUESTS = 4  # answers that a verdict needs
-# A version is rolled back where it is worse by more than this many standard errors. Every update tests again, and the tokens of an answer
-# are not independent: with 2 (and no decay) two of three simulated lines lost a good version within 50 updates, with 3.5 one of 25. A
-# version that loses a tenth of its acceptance is still rolled back at the first or second evaluation.
+# A version is rolled back where it is worse by more than this many standard errors. Every update tests again,
+# and the tokens of an answer are not independent: with 2 (and no decay) two of three simulated lines lost a
+# good version within 50 updates, with 3.5 one of 25. A version that loses a tenth of its acceptance is still
+# rolled back at the first or second evaluation.
 ROLLBACK_ERRORS = 3.5
 EVIDENCE_DECAY = 0.8  # weight of earlier evaluations, with each later one
 MOST_EVALUATIONS = 64  # that are kept: a weight of 0.8⁶⁴ is none
@@ -31,7 +35,8 @@ Verdict = Literal["better", "worse", "open"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """Finite acceptance probabilities [n] of a version (`tried`) and of the trusted one at the same positions of `requests` answers."""
+    """Finite acceptance probabilities [n] of a version (`tried`) and of the trusted one at the same positions
+    of `requests` answers."""
 
     tried: np.ndarray
     trusted: np.ndarray
@@ -39,9 +44,11 @@ class Measured:
 
 
 def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
-    """The mean difference of a_i (tried) and b_i (trusted) over all positions i, and its standard error; the oldest evidence comes first.
+    """The mean difference of a_i (tried) and b_i (trusted) over all positions i, and its standard error; the
+    oldest evidence comes first.
 
-    With every later evaluation the weight of the earlier ones decays, so that a bad version is not hidden by many good ones before it.
+    With every later evaluation the weight of the earlier ones decays, so that a bad version is not hidden by
+    many good ones before it.
     """
     values = np.concatenate([one.tried - one.trusted for one in evidence])
     weights = EVIDENCE_DECAY ** np.arange(len(evidence), dtype=np.float64)[::-1]
@@ -49,11 +56,12 @@ def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
 
 
 def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
-    """Whether the versions published since the trusted one guess better than it, on answers that neither has learned from: better above one
-    standard error, worse below minus ROLLBACK_ERRORS of them, for a difference within the noise decides nothing.
+    """Whether the versions published since the trusted one guess better than it, on answers that neither has
+    learned from: better above one standard error, worse below minus ROLLBACK_ERRORS of them, for a difference
+    within the noise decides nothing.
 
-    The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is neither promoted for
-    what the versions before it gained nor rolled back for what they lost.
+    The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is
+    neither promoted for what the versions before it gained nor rolled back for what they lost.
     """
     mean, error = difference(evidence)
     if sum(one.requests for one in evidence) < FEWEST_REQUESTS or not math.isfinite(error):
@@ -64,12 +72,17 @@ def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
 
 
 def effect(measured: Sequence[Measured]) -> dict[str, float]:
-    """acceptance_before and acceptance_after (0 to 1) of one version, and requests; empty where nothing was measured."""
+    """acceptance_before and acceptance_after (0 to 1) of one version, and requests; empty where nothing was
+    measured."""
     if not measured:
         return {}
     before = float(np.concatenate([one.trusted for one in measured]).mean())
     after = float(np.concatenate([one.tried for one in measured]).mean())
-    return {"acceptance_before": before, "acceptance_after": after, "requests": float(sum(one.requests for one in measured))}
+    return {
+        "acceptance_before": before,
+        "acceptance_after": after,
+        "requests": float(sum(one.requests for one in measured)),
+    }
 
 
 class Evaluation:
@@ -78,10 +91,12 @@ class Evaluation:
     def __init__(self, adapter: AdapterState | None) -> None:
         """`adapter` is the one that is published (None: the base drafter)."""
         self.payback, self._detector = Payback(), DriftDetector()
-        self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # on versions since the one that is trusted
+        # on versions since the one that is trusted
+        self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
         self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
         self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
-        self._unseen: deque[Trace] = deque(maxlen=UNSEEN)  # answers since the last update: nothing has learned from them
+        # answers since the last update: nothing has learned from them
+        self._unseen: deque[Trace] = deque(maxlen=UNSEEN)
         self.waiting = 0  # answers since the last update
         self.requests = self.shifts = self.rolled_back = 0
         self._shifted = False  # a topic shift since the last evaluation
@@ -95,7 +110,8 @@ class Evaluation:
 
     @property
     def slower(self) -> float:
-        """Factor of the learning rate: each version that was rolled back halves it, until one is better or the topic changes."""
+        """Factor of the learning rate: each version that was rolled back halves it, until one is better or
+        the topic changes."""
         return float(0.5 ** min(self._setbacks, MOST_HALVINGS))
 
     def answer(self, trace: Trace) -> None:
@@ -114,20 +130,26 @@ class Evaluation:
             self.payback.restart()
 
     def take(self) -> list[Trace]:
-        """The answers to evaluate on, oldest first. The update that begins now learns from them afterwards, so they are given out once."""
+        """The answers to evaluate on, oldest first. The update that begins now learns from them afterwards,
+        so they are given out once."""
         unseen = list(self._unseen)
         self._unseen.clear()
         self.waiting = 0
         return unseen
 
-    def states(self, published: AdapterState | None, trusted: AdapterState | None) -> list[AdapterState | None]:
-        """What an evaluation compares: the published version, the trusted one, and an earlier one from which gains are measured."""
+    def states(
+        self, published: AdapterState | None, trusted: AdapterState | None
+    ) -> list[AdapterState | None]:
+        """What an evaluation compares: the published version, the trusted one, and an earlier one from which
+        gains are measured."""
         anchor = self._anchors[0][1]
         return [published, trusted, *([anchor] if anchor is not trusted else [])]
 
-    def conclude(self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int) -> tuple[Verdict, dict[str, float]]:
-        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of `states`; positions that are not
-        finite are left out."""
+    def conclude(
+        self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int
+    ) -> tuple[Verdict, dict[str, float]]:
+        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of
+        `states`; positions that are not finite are left out."""
         found = np.stack(acceptance).astype(np.float64)
         found = found[:, np.isfinite(found).all(axis=0)]
         after, before, earlier = found[0], found[1], found[-1]
@@ -149,27 +171,36 @@ class Evaluation:
         return verdict, measured
 
     def note_rollback(self, bad: int, good: int, adapter: AdapterState | None) -> None:
-        """Version `bad` was rolled back to `good`: the next update comes later and learns at half the rate."""
+        """Version `bad` was rolled back to `good`: the next update comes later and learns at half the
+        rate."""
         self.evidence.clear()
         self.anchor(adapter)
         self.rolled_back += 1
         self._setbacks += 1
         self.skip = 2 ** min(self._setbacks - 1, MOST_HALVINGS)
         name = f"version {good}" if good else "the base drafter"
-        self.remark = f"Version {bad} guessed worse than {name} on new answers, so {name} is back; learning goes on later and slower."
+        self.remark = (
+            f"Version {bad} guessed worse than {name} on new answers, so {name} is back; learning goes on"
+            " later and slower."
+        )
 
     def expected(self, cost: ChatCost) -> tuple[float | None, float | None]:
-        """The expected gain of the next update: relative change of tokens per second, and seconds that it may save; None: unknown."""
+        """The expected gain of the next update: relative change of tokens per second, and seconds that it may
+        save; None: unknown."""
         gain, acceptance = self.payback.gain, self._acceptance
         if gain is None or acceptance is None:
             return None, None
         length, round_seconds = cost.draft_length or DRAFT_LENGTH, cost.round_seconds
-        saved = seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds) if round_seconds else None
+        saved = (
+            seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds)
+            if round_seconds
+            else None
+        )
         return speed_gain(acceptance, gain, length), saved
 
     def wanted(self, aware: bool, cost: ChatCost, price: float, adapter: AdapterState | None) -> bool:
-        """Whether to train now: not right after a rollback, nor (`aware`) where it costs more than it gains. `price`: of a
-        second of training, in seconds of waiting; `adapter`: the published one."""
+        """Whether to train now: not right after a rollback, nor (`aware`) where it costs more than it gains.
+        `price`: of a second of training, in seconds of waiting; `adapter`: the published one."""
         if self.skip:
             self.skip -= 1
             return False
@@ -186,13 +217,14 @@ class Evaluation:
             self._anchors.append((self._updates, adapter))
 
     def chosen(self, requests: int, adapter: AdapterState | None) -> None:
-        """Somebody chose the published version, or a restart restored it; it had been made after `requests` answers. What was rolled back
-        before is forgotten."""
+        """Somebody chose the published version, or a restart restored it; it had been made after `requests`
+        answers. What was rolled back before is forgotten."""
         self.requests = max(self.requests, requests)
         self._setbacks, self.skip, self.remark = 0, 0, ""
         self.anchor(adapter)
 
     def anchor(self, adapter: AdapterState | None) -> None:
         """Measure gains against the published version from now on."""
-        # (number of updates, adapter) of an earlier version and of one between it and now, which takes its place.
+        # (number of updates, adapter) of an earlier version and of one between it and now, which takes its
+        # place.
         self._anchors: deque[tuple[int, AdapterState | None]] = deque([(self._updates, adapter)], maxlen=2)

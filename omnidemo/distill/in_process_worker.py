@@ -1,4 +1,5 @@
-"""Training in the calling process: in inline mode, inside the training process, and on a GPU, where steps run on a separate CUDA stream."""
+"""Training in the calling process: in inline mode, inside the training process, and on a GPU, where steps run
+on a separate CUDA stream."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class InProcessWorker(Worker):
         self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     def train(
-        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches,
+        plan: TrainingPlan,
         head_batches: Batches = (),
     ) -> Trained:  # fmt: skip
         with self._learner(folder, adapter, plan) as learner:
@@ -45,14 +47,20 @@ class InProcessWorker(Worker):
     def evaluate(
         self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
     ) -> list[np.ndarray]:
-        with self._learner(folder, next((state for state in states if state is not None), None), plan) as learner:
+        with self._learner(
+            folder, next((state for state in states if state is not None), None), plan
+        ) as learner:
             return evaluate(learner, states, traces, plan.window)
 
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
+    def agree(
+        self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[Agreement]:
         with self._learner(folder, state, plan) as learner:
             return agree(learner, state, traces, plan.window)
 
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+    def replay(
+        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
+    ) -> list[Replayed]:
         """`Prober.replay`, always on the CPU."""
         from omnidemo.probes.probe import Prober
 

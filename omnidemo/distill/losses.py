@@ -1,4 +1,5 @@
-"""The distillation loss `L = L_DM + λ · L_NG` on traces; pure functions of logits (OmniDraft, equations 2, 3 and 4)."""
+"""The distillation loss `L = L_DM + λ · L_NG` on traces; pure functions of logits (OmniDraft, equations 2, 3
+and 4)."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ P_NOISE = 1e-6  # a rest bucket below this is rounding of float32 sums
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """The n positions of a batch of traces that count, first those that one drafter token spells (`direct` of them, in reading order), then
-    the n-grams; and the r drafter tokens that spell them, in the same order.
+    """The n positions of a batch of traces that count, first those that one drafter token spells (`direct` of
+    them, in reading order), then the n-grams; and the r drafter tokens that spell them, in the same order.
 
-    `rows` [r, 2] hold (index of the trace, logits row that predicts the token), `ids` [r] are the tokens to predict, `owner` [r] their
-    positions, `first` [n] the first token of each position. `top_ids` [n, K] are drafter ids (−1: padding) and `top_p` [n, K] the target's
-    raw probabilities of them, `ngram_p` [n] that of the n-gram (0: none stands there), `temperature` [n] is that of the request.
-    `first_ids` and `first_p` [n, F]: drafter ids and the raw probabilities that the target's text goes on with them, n-grams included; None
+    `rows` [r, 2] hold (index of the trace, logits row that predicts the token), `ids` [r] are the tokens to
+    predict, `owner` [r] their positions, `first` [n] the first token of each position. `top_ids` [n, K] are
+    drafter ids (−1: padding) and `top_p` [n, K] the target's raw probabilities of them, `ngram_p` [n] that of
+    the n-gram (0: none stands there), `temperature` [n] is that of the request. `first_ids` and `first_p` [n,
+    F]: drafter ids and the raw probabilities that the target's text goes on with them, n-grams included; None
     where a trace has none.
     """
 
@@ -49,13 +51,15 @@ class Positions:
 
     def to(self, device: torch.device) -> Positions:
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "direct"}
-        return replace(self, **{name: tensor.to(device) for name, tensor in given.items() if tensor is not None})
+        return replace(
+            self, **{name: tensor.to(device) for name, tensor in given.items() if tensor is not None}
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per position of `direct_loss`, and per n-gram; with "dynamic" the
-    target's probability of each n-gram stands in the place of λ."""
+    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per position of `direct_loss`, and per
+    n-gram; with "dynamic" the target's probability of each n-gram stands in the place of λ."""
 
     total: Tensor
     direct: Tensor
@@ -64,11 +68,14 @@ class Losses:
 
 def spelled(trace: Trace) -> np.ndarray:
     """Which positions [n] have a spelling, and a row before it that predicts it (so `starts` ≥ 1)."""
-    return (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
+    return (
+        (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
+    )
 
 
 def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts of one trace or more: the positions that are spelled; errors_only: without accepted proposals."""
+    """Collect what counts of one trace or more: the positions that are spelled; errors_only: without accepted
+    proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
     widths = [0 if trace.first_ids is None else trace.first_ids.shape[1] for trace in traces]
     firsts = max(widths) if all(widths) else 0  # one without them, and all are learnt from without
@@ -98,9 +105,16 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     first = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(lengths)), lengths)
     source, token = joined["trace"][owner], joined["starts"][owner] + np.arange(len(owner)) - first[owner]
-    begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])  # of each trace among the drafter tokens of all
+    # of each trace among the drafter tokens of all
+    begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])
     ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
-    integers = {"rows": np.stack([source, token - 1], axis=1), "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
+    integers = {
+        "rows": np.stack([source, token - 1], axis=1),
+        "ids": ids,
+        "owner": owner,
+        "first": first,
+        "top_ids": joined["top_ids"],
+    }
     floats = {name: joined[name] for name in ("top_p", "ngram_p", "temperature")}
     if firsts:
         integers["first_ids"], floats["first_p"] = joined["first_ids"], joined["first_p"]
@@ -112,7 +126,8 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
 
 
 def newest(trace: Trace, window: int) -> Trace:
-    """The trace cut to its last `window` drafter tokens, without the positions that then have no row to predict them."""
+    """The trace cut to its last `window` drafter tokens, without the positions that then have no row to
+    predict them."""
     drop = len(trace.drafter_ids) - window
     return trace if drop <= 0 else _cut(trace, trace.starts > drop, drop, len(trace.drafter_ids))
 
@@ -128,8 +143,8 @@ def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
 
 
 def parts(trace: Trace, window: int) -> Iterator[Trace]:
-    """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with half a window before it as far
-    as there is so much. Positions that are not spelled are in none."""
+    """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with
+    half a window before it as far as there is so much. Positions that are not spelled are in none."""
     ends, left = trace.starts + trace.lengths, spelled(trace)
     while left.any():
         end = int(ends[left].max())
@@ -145,9 +160,11 @@ def parts(trace: Trace, window: int) -> Iterator[Trace]:
 
 
 def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
-    """log q of the top ids [m, K] (0 at padding) and of everything else [m]; q is not renormalised. Logits [m, D].
+    """log q of the top ids [m, K] (0 at padding) and of everything else [m]; q is not renormalised. Logits
+    [m, D].
 
-    The rest is the logsumexp of the other logits, never `log(1 − Σ q)`, which loses all digits where Σ q is near 1.
+    The rest is the logsumexp of the other logits, never `log(1 − Σ q)`, which loses all digits where Σ q is
+    near 1.
     """
     valid = top_ids >= 0
     safe = torch.where(valid, top_ids, top_ids[:, :1])  # padding points at an id that is in the top anyway
@@ -157,13 +174,17 @@ def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
     return log_q, (others - total).clamp(min=LOG_FLOOR)
 
 
-def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
-    """Divergence [m] between drafter (logits [m, D]) and target over K top tokens and the rest bucket; nats, but for "tv".
+def direct_divergence(
+    logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward", beta: float = 0.5
+) -> Tensor:
+    """Divergence [m] between drafter (logits [m, D]) and target over K top tokens and the rest bucket; nats,
+    but for "tv".
 
-    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "acceptance" is −log Σ min(p, q) (2602.23881), which unlike "tv" pulls
-    hardest where little would be accepted; "jsd" is β·D(p ‖ M) + (1 − β)·D(q ‖ M) with M = β·p + (1 − β)·q, the convention of GKD and OSD:
-    β → 0 behaves like the forward KL, β → 1 like the reverse one. With K = vocabulary each is the full divergence. ValueError for another
-    kind ("nll" needs the emitted token: see `direct_loss`).
+    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "acceptance" is −log Σ min(p, q)
+    (2602.23881), which unlike "tv" pulls hardest where little would be accepted; "jsd" is β·D(p ‖ M) + (1 −
+    β)·D(q ‖ M) with M = β·p + (1 − β)·q, the convention of GKD and OSD: β → 0 behaves like the forward KL, β
+    → 1 like the reverse one. With K = vocabulary each is the full divergence. ValueError for another kind
+    ("nll" needs the emitted token: see `direct_loss`).
     """
     log_q, log_q_rest = log_q_with_rest(logits.float(), top_ids)
     valid = top_ids >= 0
@@ -187,12 +208,14 @@ def direct_divergence(logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Dive
         mixture = (beta * p + (1 - beta) * q).clamp(min=torch.finfo(q.dtype).tiny).log()
         towards_p = torch.xlogy(p, p) - p * mixture
         return (beta * towards_p + (1 - beta) * q * (log_q - mixture)).sum(-1)
-    raise ValueError(f"Unknown divergence {kind!r}: use 'forward', 'reverse', 'jsd', 'tv', 'acceptance' or 'nll'.")
+    raise ValueError(
+        f"Unknown divergence {kind!r}: use 'forward', 'reverse', 'jsd', 'tv', 'acceptance' or 'nll'."
+    )
 
 
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
-    """The loss of each position's first token, from the logits [r, D]: [n] where there are `first_ids`, else [m], of the directly mapped
-    positions alone. A divergence, or with "nll" −log q of what was written."""
+    """The loss of each position's first token, from the logits [r, D]: [n] where there are `first_ids`, else
+    [m], of the directly mapped positions alone. A divergence, or with "nll" −log q of what was written."""
     count = at.direct if at.first_ids is None else len(at)
     rows = logits[at.first[:count]]
     if kind == "nll":
@@ -205,15 +228,17 @@ def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", bet
 def ngram_divergence(logits: Tensor, at: Positions) -> Tensor:
     """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at the place of each n-gram; logits [r, D].
 
-    q' gives the n-gram its product Π q(d_j), takes that product from the first sub-token, and is q elsewhere. The rest bucket holds
-    everything outside the top, and what is left of a first sub-token that is not in it.
+    q' gives the n-gram its product Π q(d_j), takes that product from the first sub-token, and is q elsewhere.
+    The rest bucket holds everything outside the top, and what is left of a first sub-token that is not in it.
     """
-    m = at.direct  # each directly mapped position has one token, so positions and tokens begin with the same number
+    # each directly mapped position has one token, so positions and tokens begin with the same number
+    m = at.direct
     logits, ids, owner, first = logits[m:].float(), at.ids[m:], at.owner[m:] - m, at.first[m:] - m
     top_ids, p_product = at.top_ids[m:], at.ngram_p[m:]
     log_q_sub = logits.log_softmax(-1).gather(1, ids[:, None]).squeeze(1)
     log_first = log_q_sub[first]
-    after = log_q_sub.new_zeros(len(first)).index_add(0, owner, log_q_sub.index_fill(0, first, 0.0))  # log Π of the later ones
+    # log Π of the later ones
+    after = log_q_sub.new_zeros(len(first)).index_add(0, owner, log_q_sub.index_fill(0, first, 0.0))
     log_product = log_first + after
     left = log_first + torch.log(-torch.expm1(after.clamp(max=-1e-6)))  # log of q(d1) − Π q(d_j)
 
@@ -231,21 +256,29 @@ def ngram_divergence(logits: Tensor, at: Positions) -> Tensor:
 
     top = torch.where(others >= 0, term(log_q[:, 1:], p), 0.0).sum(-1)
     first_p = torch.where(is_first, p, 0.0).sum(-1)
-    rest = torch.where(in_top, term(left, first_p) + term(log_rest, p_rest), term(torch.logaddexp(left, log_rest), p_rest))
+    rest = torch.where(
+        in_top, term(left, first_p) + term(log_rest, p_rest), term(torch.logaddexp(left, log_rest), p_rest)
+    )
     return top + term(log_product, p_product) + rest
 
 
 def distillation(
-    logits: Tensor, at: Positions, weight: float = 0.2, kind: Divergence = "forward", ngram: NgramLoss = "nll", beta: float = 0.5
+    logits: Tensor,
+    at: Positions,
+    weight: float = 0.2,
+    kind: Divergence = "forward",
+    ngram: NgramLoss = "nll",
+    beta: float = 0.5,
 ) -> Losses:
     """The loss of a batch from the logits [r, D] of its rows.
 
-    Where the positions have `first_ids`, the drafter's first token at *every* position is held against the probability that the target's
-    text goes on with it, and an n-gram's later tokens against what was written. Otherwise, as OmniDraft has it, the directly mapped
-    tokens alone are held against each other, and the target's probability of each n-gram is taken for one of tokens that must not be
-    drafted; a drafter that knows n-grams then unlearns how they begin (docs/experiments.md).
-    `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place
-    of λ; "kl" equation 2, which has labels of its own and so leaves the others aside. No positions of a kind: zero.
+    Where the positions have `first_ids`, the drafter's first token at *every* position is held against the
+    probability that the target's text goes on with it, and an n-gram's later tokens against what was written.
+    Otherwise, as OmniDraft has it, the directly mapped tokens alone are held against each other, and the
+    target's probability of each n-gram is taken for one of tokens that must not be drafted; a drafter that
+    knows n-grams then unlearns how they begin (docs/experiments.md). `weight` is λ. `ngram`: "nll" is −Σ log
+    q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place of λ; "kl"
+    equation 2, which has labels of its own and so leaves the others aside. No positions of a kind: zero.
     """
     if ngram == "kl":
         at = replace(at, first_ids=None, first_p=None)

@@ -1,4 +1,5 @@
-"""Whether training pays: the expected gain of an update against its cost, and how much a training step slows a chat."""
+"""Whether training pays: the expected gain of an update against its cost, and how much a training step slows
+a chat."""
 
 from __future__ import annotations
 
@@ -10,9 +11,11 @@ from statistics import median
 import numpy as np
 
 HORIZON = 200  # requests over which an update has to pay for itself
-# What a second of training costs, in seconds of waiting: in `idle` nobody waits for it, beside an answer it takes some of the processor.
+# What a second of training costs, in seconds of waiting: in `idle` nobody waits for it, beside an answer it
+# takes some of the processor.
 PRICE = {"idle": 0.03, "concurrent": 0.1, "inline": 1.0}
-SURE_UPDATES = 20  # warm-up: at the start, or after a change of topic, so many updates run without an estimate
+# warm-up: at the start, or after a change of topic, so many updates run without an estimate
+SURE_UPDATES = 20
 POOR_UPDATES = 3  # estimates in a row that do not pay, after which learning pauses
 TRIAL_REQUESTS = 40  # answers after which a converged line tries one update
 MEMORY = 6  # updates that the estimate looks back on
@@ -20,10 +23,12 @@ DRAFT_LENGTH = 4  # assumed until rounds have been seen
 
 
 class Payback:
-    """Whether the next update pays for its training; after POOR_UPDATES in a row that do not, learning pauses (`converged`).
+    """Whether the next update pays for its training; after POOR_UPDATES in a row that do not, learning pauses
+    (`converged`).
 
-    The expected gain is the mean change of held-out acceptance per update, each measurement weighing 1 − 1/MEMORY of the next one. One
-    measurement is about as noisy as many updates gain, so an update is taken as long as gain + standard error would pay.
+    The expected gain is the mean change of held-out acceptance per update, each measurement weighing 1 −
+    1/MEMORY of the next one. One measurement is about as noisy as many updates gain, so an update is taken as
+    long as gain + standard error would pay.
     """
 
     def __init__(self) -> None:
@@ -47,7 +52,9 @@ class Payback:
         return gain + error if math.isfinite(error) else gain
 
     def _estimate(self) -> tuple[float, float]:
-        return weighted_mean(np.array(self._gains), (1 - 1 / MEMORY) ** np.arange(len(self._gains), dtype=np.float64)[::-1])
+        return weighted_mean(
+            np.array(self._gains), (1 - 1 / MEMORY) ** np.arange(len(self._gains), dtype=np.float64)[::-1]
+        )
 
     @property
     def answers_left(self) -> int:
@@ -85,37 +92,46 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> tuple[float, float
 
 
 def efficiency(acceptance: float, length: float) -> float:
-    """Tokens per round when `length` tokens are drafted and each is accepted with probability α: (1 − α^(k+1)) / (1 − α)."""
+    """Tokens per round when `length` tokens are drafted and each is accepted with probability α: (1 −
+    α^(k+1)) / (1 − α)."""
     alpha = min(max(acceptance, 0.0), 0.999)
     return (1 - alpha ** (length + 1)) / (1 - alpha)
 
 
 def speed_gain(acceptance: float, change: float, length: float) -> float:
-    """Relative change of tokens per second when the acceptance moves by `change` and a round takes as long as before."""
+    """Relative change of tokens per second when the acceptance moves by `change` and a round takes as long as
+    before."""
     return efficiency(acceptance + change, length) / efficiency(acceptance, length) - 1
 
 
-def seconds_saved(acceptance: float, change: float, length: float, tokens: float, round_seconds: float) -> float:
-    """Seconds of waiting saved over the next HORIZON requests of `tokens` each: HORIZON · tokens · t_round · (1/τ(α) − 1/τ(α + Δ))."""
+def seconds_saved(
+    acceptance: float, change: float, length: float, tokens: float, round_seconds: float
+) -> float:
+    """Seconds of waiting saved over the next HORIZON requests of `tokens` each: HORIZON · tokens · t_round ·
+    (1/τ(α) − 1/τ(α + Δ))."""
     shorter = 1 / efficiency(acceptance, length) - 1 / efficiency(acceptance + change, length)
     return HORIZON * tokens * round_seconds * shorter
 
 
 class ChatCost:
-    """How much longer rounds take while a training step runs: rounds of the same kind, with a step beside them and without.
+    """How much longer rounds take while a training step runs: rounds of the same kind, with a step beside
+    them and without.
 
-    One for all lines of a pair, also where each has a process (`--ray`): an update of one of them slows the answers of all.
+    One for all lines of a pair, also where each has a process (`--ray`): an update of one of them slows the
+    answers of all.
     """
 
     def __init__(self) -> None:
-        self.running = False  # whether an update runs at this moment; where several do, until the first one ends
+        # whether an update runs at this moment; where several do, until the first one ends
+        self.running = False
         self.round_seconds: float | None = None  # running means over the drafting rounds
         self.draft_length: float | None = None
         self._quiet: defaultdict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=50))
         self._met: defaultdict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=50))
 
     def note(self, seconds: float, key: tuple[int, int]) -> None:
-        """Note a round of (draft length, proposed tokens). Costs about a microsecond: it is called in every round of a chat."""
+        """Note a round of (draft length, proposed tokens). Costs about a microsecond: it is called in every
+        round of a chat."""
         (self._met if self.running else self._quiet)[key].append(seconds)
         length = key[0]
         if length and self.round_seconds is not None and self.draft_length is not None:
@@ -125,7 +141,8 @@ class ChatCost:
             self.round_seconds, self.draft_length = seconds, float(length)
 
     def measure(self) -> tuple[float | None, int]:
-        """(how much longer, relatively: 0.1 is 10 %; None while too few rounds met a step, how many rounds met one)."""
+        """(how much longer, relatively: 0.1 is 10 %; None while too few rounds met a step, how many rounds
+        met one)."""
         met = [(key, list(values)) for key, values in list(self._met.items())]
         ratios = [
             (len(values), median(values) / median(quiet))

@@ -1,4 +1,5 @@
-"""The niced process in which training runs on a CPU: started when needed, and again after it died; it can be paused."""
+"""The niced process in which training runs on a CPU: started when needed, and again after it died; it can be
+paused."""
 
 from __future__ import annotations
 
@@ -19,24 +20,33 @@ from omnidemo.distill.worker import Worker, WorkerError
 
 NICE = 10  # so much lower is the priority of a training process
 POLL_SECONDS = 0.25  # resolution of the running time of a request
-SILENT_SECONDS = 60.0  # without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
-# Thread limits must be set before torch is imported. By default glibc returns big blocks to the system after every step, which then zeroes
-# them again: nearly half of the time.
+# without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
+SILENT_SECONDS = 60.0
+# Thread limits must be set before torch is imported. By default glibc returns big blocks to the system after
+# every step, which then zeroes them again: nearly half of the time.
 TRAINING_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-TRAINING_ENVIRONMENT |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8000000000", "MALLOC_ARENA_MAX": "1"}
+TRAINING_ENVIRONMENT |= {
+    "MALLOC_MMAP_MAX_": "0",
+    "MALLOC_TRIM_THRESHOLD_": "8000000000",
+    "MALLOC_ARENA_MAX": "1",
+}
 
 
 class ProcessWorker(Worker):
-    """A `Worker` in a process of its own (`worker_process.py`). Every request carries its state, so nothing is lost with the process.
+    """A `Worker` in a process of its own (`worker_process.py`). Every request carries its state, so nothing
+    is lost with the process.
 
     Every method raises WorkerError where the process died, took too long or reports an error.
     """
 
     can_pause = hasattr(signal, "SIGSTOP")  # not on Windows
 
-    def __init__(self, nice: int | None = None, timeout: float = 600.0, patience: float = SILENT_SECONDS) -> None:
-        """`nice`: how much lower its priority is, by default NICE; `timeout`: seconds of running time, pauses not counted, after which a
-        request is given up and the process replaced; `patience`: those without a sign of life."""
+    def __init__(
+        self, nice: int | None = None, timeout: float = 600.0, patience: float = SILENT_SECONDS
+    ) -> None:
+        """`nice`: how much lower its priority is, by default NICE; `timeout`: seconds of running time, pauses
+        not counted, after which a request is given up and the process replaced; `patience`: those without a
+        sign of life."""
         super().__init__()
         self.nice, self.timeout, self.patience = NICE if nice is None else nice, timeout, patience
         self._last_sign = time.monotonic()  # of life
@@ -99,15 +109,23 @@ class ProcessWorker(Worker):
             else:
                 left -= time.monotonic() - began
             if self.silent > self.patience:
-                raise TimeoutError(f"The training process gave no sign of life for {self.patience:g} seconds and was replaced.")
+                raise TimeoutError(
+                    f"The training process gave no sign of life for {self.patience:g} seconds and was"
+                    " replaced."
+                )
             if left <= 0:
-                raise TimeoutError(f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or smaller steps.")
+                raise TimeoutError(
+                    f"Training took longer than {self.timeout:g} seconds and was stopped; use fewer or"
+                    " smaller steps."
+                )
 
     def _serve(self) -> None:
-        """Answer one request after another. This thread stays, because Linux ends the process together with the thread that started it
-        (`processes.end_with_parent`). A process that hangs does not read either, and its pipe is soon full: this thread alone waits."""
+        """Answer one request after another. This thread stays, because Linux ends the process together with
+        the thread that started it (`processes.end_with_parent`). A process that hangs does not read either,
+        and its pipe is soon full: this thread alone waits."""
         while True:
-            self._fulfil(*self._requests.get())  # a call of its own, so that nothing of a request stays in memory
+            # a call of its own, so that nothing of a request stays in memory
+            self._fulfil(*self._requests.get())
 
     def _fulfil(self, answer: Future[Any], request: Any) -> None:
         try:
@@ -127,7 +145,8 @@ class ProcessWorker(Worker):
             with contextlib.suppress(OSError), process.stdin, process.stdout:
                 pass
             raise WorkerError(
-                f"The training process ended unexpectedly (exit status {process.returncode}); it is started again."
+                f"The training process ended unexpectedly (exit status {process.returncode}); it is started"
+                " again."
             ) from error
         if isinstance(result, WorkerError):
             raise result
@@ -138,10 +157,17 @@ class ProcessWorker(Worker):
             raise WorkerError("Training has been closed.")
         if self._process is not None and self._process.poll() is None:
             return self._process
-        # Not `multiprocessing`: its spawn would import the main module, which may be a script that calls `load_pair`.
-        command = [sys.executable, "-c", f"from omnidemo.distill.worker_process import main; main({self.nice}, {os.getpid()})"]
+        # Not `multiprocessing`: its spawn would import the main module, which may be a script that calls
+        # `load_pair`.
+        command = [
+            sys.executable,
+            "-c",
+            f"from omnidemo.distill.worker_process import main; main({self.nice}, {os.getpid()})",
+        ]
         try:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment())
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+            )
             with self._state_lock:  # from here on it is killed where it hangs
                 self._process, self._ready, closed = process, False, self._closed
             if closed:
@@ -150,7 +176,9 @@ class ProcessWorker(Worker):
             pickle.load(process.stdout)
         except Exception as error:  # the system has no process left, or it ended at once
             self._kill()
-            raise WorkerError(f"The training process could not be started: {str(error) or type(error).__name__}") from error
+            raise WorkerError(
+                f"The training process could not be started: {str(error) or type(error).__name__}"
+            ) from error
         with self._state_lock:
             self._ready = True
             if self._paused:
@@ -172,7 +200,10 @@ class ProcessWorker(Worker):
 
 def _environment() -> dict[str, str]:
     root = str(Path(__file__).resolve().parents[2])
-    own = {"PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))), "PYTHONWARNINGS": "ignore"}
+    own = {
+        "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", "")))),
+        "PYTHONWARNINGS": "ignore",
+    }
     own |= {"CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1"}
     return os.environ | TRAINING_ENVIRONMENT | own
 

@@ -1,4 +1,5 @@
-"""The versions of one adapter line: which one drafts, which one is trusted, and how both outlive a restart."""
+"""The versions of one adapter line: which one drafts, which one is trusted, and how both outlive a
+restart."""
 
 from __future__ import annotations
 
@@ -34,15 +35,25 @@ class Published:
 
 
 class AdapterRegistry:
-    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both in the store.
+    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both
+    in the store.
 
-    Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the version is on disk. `error` is
-    a sentence about what went wrong last.
-    `trusted` is the last version that was measured to be better than the one trusted before it, or chosen or imported by hand; it is never
+    Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the
+    version is on disk. `error` is a sentence about what went wrong last. `trusted` is the last version that
+    was measured to be better than the one trusted before it, or chosen or imported by hand; it is never
     pruned.
     """
 
-    def __init__(self, folder: Path, drafter: str, target: str, domain: str, storage: Path, publish: Publish, store: Store) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        drafter: str,
+        target: str,
+        domain: str,
+        storage: Path,
+        publish: Publish,
+        store: Store,
+    ) -> None:
         self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
         self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
         self.lock = threading.RLock()
@@ -58,8 +69,8 @@ class AdapterRegistry:
         return not self.current.version and not version_folders.versions(self.line_folder)
 
     def restore(self) -> int:
-        """Publish the version that was active last, or the newest whole one before it; its number (0: none, also where the line
-        had been rolled back to the base drafter)."""
+        """Publish the version that was active last, or the newest whole one before it; its number (0: none,
+        also where the line had been rolled back to the base drafter)."""
         version_folders.sweep(self.line_folder)
         noted = version_folders.read_note(self.line_folder, "active")
         for version in version_folders.versions(self.line_folder):
@@ -76,30 +87,39 @@ class AdapterRegistry:
         return 0
 
     def activate(self, version: int) -> None:
-        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing or damaged, OSError where the
-        choice cannot be noted for a restart: it drafts all the same."""
+        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing
+        or damaged, OSError where the choice cannot be noted for a restart: it drafts all the same."""
         self._swap_to(version)
         self.promote()
         version_folders.write_note(self.line_folder, "active", version)
         self._store.set_active(*self._names, version)
 
     def adopt(self, adapter: AdapterState, requests: int, kept: int) -> int:
-        """Make an adapter from elsewhere the newest version of a line that has seen so many requests, and trust it; its number. Raises
-        ValueError where it does not fit."""
+        """Make an adapter from elsewhere the newest version of a line that has seen so many requests, and
+        trust it; its number. Raises ValueError where it does not fit."""
         self.epoch += 1
         self.add(adapter, OptimiserState(0, {}), (), requests, kept)
         self.promote()
         return self.current.version
 
-    def add(self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int, kept: int) -> None:
-        """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError, or ValueError where it does
-        not fit the drafter; then the published version stays."""
+    def add(
+        self,
+        adapter: AdapterState,
+        optimiser: OptimiserState,
+        steps: Sequence[TrainStep],
+        requests: int,
+        kept: int,
+    ) -> None:
+        """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError,
+        or ValueError where it does not fit the drafter; then the published version stays."""
         weights = version_folders.merged_weights(version_folders.BaseWeights(self.folder), adapter)
         version = max([self.current.version, *version_folders.versions(self.line_folder)]) + 1
         losses = [step.loss for step in steps if math.isfinite(step.loss)]
         loss, now = (sum(losses) / len(losses) if losses else None), _now()
         names = (self.drafter, self.target, self.domain)
-        info = AdapterVersion(version, *names, None, None, self.current.version, requests, optimiser.step, loss, now)
+        info = AdapterVersion(
+            version, *names, None, None, self.current.version, requests, optimiser.step, loss, now
+        )
         info = version_folders.write_version(self.line_folder, info, adapter, optimiser)
         version_folders.write_note(self.line_folder, "active", version)
         self.error = None
@@ -117,7 +137,8 @@ class AdapterRegistry:
         self._store.set_trusted(*self._names, self.trusted.version)
 
     def roll_back(self) -> None:
-        """Publish the trusted version again, and go on from there; the base drafter where the files of that version are gone."""
+        """Publish the trusted version again, and go on from there; the base drafter where the files of that
+        version are gone."""
         try:
             self.activate(self.trusted.version)
         except (ValueError, OSError) as error:
@@ -136,7 +157,8 @@ class AdapterRegistry:
         self.current = self.trusted = Published()
 
     def _swap_to(self, version: int) -> None:
-        """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be used."""
+        """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be
+        used."""
         base, chosen = version_folders.BaseWeights(self.folder), self._stored(version)
         weights: Mapping[str, Tensor] = {}
         if chosen.adapter:
@@ -152,11 +174,13 @@ class AdapterRegistry:
         if not version:
             return Published(since=_now())
         stored = version_folders.load_version(version_folders.version_folder(self.line_folder, version))
-        return Published(version, stored.adapter, stored.optimiser, stored.info.requests_seen, stored.info.loss, _now())
+        return Published(
+            version, stored.adapter, stored.optimiser, stored.info.requests_seen, stored.info.loss, _now()
+        )
 
     def _trust_noted(self) -> None:
-        """After a restart: trust the noted version; the base drafter where none is noted (none was measured to be better than it), the
-        published one where it is damaged."""
+        """After a restart: trust the noted version; the base drafter where none is noted (none was measured
+        to be better than it), the published one where it is damaged."""
         self.trusted = self.current
         noted = version_folders.read_note(self.line_folder, "trusted") or 0
         if noted != self.current.version:

@@ -1,7 +1,8 @@
-"""What the drafter would propose at the positions of a trace, and whether the target would accept it; pure functions of logits.
+"""What the drafter would propose at the positions of a trace, and whether the target would accept it; pure
+functions of logits.
 
-Teacher-forced: the drafter reads the target's own text. `at` and the logits [r, D] of its rows are those of `distill/losses.py`. q is
-over all of the drafter's tokens.
+Teacher-forced: the drafter reads the target's own text. `at` and the logits [r, D] of its rows are those of
+`distill/losses.py`. q is over all of the drafter's tokens.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ NOTHING = 1e-30  # smallest probability before a logarithm
 class Slots:
     """t drafted tokens of n slots, one per position.
 
-    `rows` [t] are the rows of the logits [r, D] that the tokens come from, `slot` [t] the slots they belong to, `log_q` [t] their
-    log-probabilities before temperature, `labels` [n] the probabilities that the target accepts the slots.
+    `rows` [t] are the rows of the logits [r, D] that the tokens come from, `slot` [t] the slots they belong
+    to, `log_q` [t] their log-probabilities before temperature, `labels` [n] the probabilities that the target
+    accepts the slots.
     """
 
     rows: Tensor
@@ -30,8 +32,11 @@ class Slots:
     labels: Tensor
 
 
-def target_probs(top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor]:
-    """The target's probabilities at its temperature: of the top tokens [n, K] (0 at padding), and of an n-gram beside them [n].
+def target_probs(
+    top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The target's probabilities at its temperature: of the top tokens [n, K] (0 at padding), and of an
+    n-gram beside them [n].
 
     The rest bucket is warped like one token. At temperature 0 everything is raw.
     """
@@ -44,25 +49,34 @@ def target_probs(top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: T
 
 
 def slots(logits: Tensor, at: Positions, generator: torch.Generator | None = None) -> Slots:
-    """Let the drafter propose at every position: its most probable token at temperature 0, else one drawn from q.
+    """Let the drafter propose at every position: its most probable token at temperature 0, else one drawn
+    from q.
 
-    A token is accepted with min(1, p/q), at temperature 0 where it is the target's. In the place of an n-gram the slot goes on as long
-    as the drafter follows it, and is accepted as a whole with min(1, p/Π q); if it leaves the path after the first sub-token, it is
-    rejected. Tokens outside the target's top count as rejected.
+    A token is accepted with min(1, p/q), at temperature 0 where it is the target's. In the place of an n-gram
+    the slot goes on as long as the drafter follows it, and is accepted as a whole with min(1, p/Π q); if it
+    leaves the path after the first sub-token, it is rejected. Tokens outside the target's top count as
+    rejected.
     """
     logits = logits.float()
     temperature = at.temperature[at.owner]
     log_q_tempered = _tempered(logits, temperature).log_softmax(-1)
     drawn = logits.argmax(-1)
     if bool((temperature > 0).any()):
-        drawn = torch.where(temperature > 0, torch.multinomial(log_q_tempered.exp(), 1, generator=generator).squeeze(1), drawn)
-    log_q, log_q_drawn = (log.gather(1, drawn[:, None]).squeeze(1) for log in (logits.log_softmax(-1), log_q_tempered))
+        drawn = torch.where(
+            temperature > 0, torch.multinomial(log_q_tempered.exp(), 1, generator=generator).squeeze(1), drawn
+        )
+    log_q, log_q_drawn = (
+        log.gather(1, drawn[:, None]).squeeze(1) for log in (logits.log_softmax(-1), log_q_tempered)
+    )
 
     follows = drawn == at.ids
     p_top, p_ngram = target_probs(at.top_ids, at.top_p, at.ngram_p, at.temperature)
     p_drawn = torch.where(at.top_ids == drawn[at.first][:, None], p_top, 0.0).sum(-1)
     greedy = at.temperature <= 0
-    alone = torch.where(greedy, follows[at.first].float(), p_drawn / log_q_drawn[at.first].exp().clamp(min=NOTHING))  # of one token
+    # of one token
+    alone = torch.where(
+        greedy, follows[at.first].float(), p_drawn / log_q_drawn[at.first].exp().clamp(min=NOTHING)
+    )
     log_product = log_q_drawn.new_zeros(len(at)).index_add(0, at.owner, log_q_drawn)
     whole = torch.where(greedy, 1.0, p_ngram / log_product.exp().clamp(min=NOTHING))
     ngram = torch.where(_spelled(drawn, at), whole, torch.where(follows[at.first], 0.0, alone))
@@ -78,8 +92,8 @@ def slots(logits: Tensor, at: Positions, generator: torch.Generator | None = Non
 def expected(logits: Tensor, at: Positions) -> Tensor:
     """Probability [n] that the drafter's proposal would be accepted at each position.
 
-    Temperature 0: 1 where the most probable tokens spell the target's token, else 0. Above: Σ min(p, q) over the target's top tokens,
-    and in the place of an n-gram with equation 2's q' and the n-gram itself.
+    Temperature 0: 1 where the most probable tokens spell the target's token, else 0. Above: Σ min(p, q) over
+    the target's top tokens, and in the place of an n-gram with equation 2's q' and the n-gram itself.
     """
     logits = logits.float()
     probs = _tempered(logits, at.temperature[at.owner]).softmax(-1)
@@ -94,16 +108,19 @@ def expected(logits: Tensor, at: Positions) -> Tensor:
 
 
 def agreement(logits: Tensor, at: Positions) -> tuple[Tensor, Tensor]:
-    """How far drafter and target agree at each position, whatever the request's temperature and draft policy: ([n], [n]).
+    """How far drafter and target agree at each position, whatever the request's temperature and draft policy:
+    ([n], [n]).
 
-    First Σ min(p, q), both at temperature 1: `expected` there. It is a lower bound where the kept tokens do not cover p. Second 1 where
-    the drafter's most probable token, or in the place of an n-gram its most probable tokens one after another, spell the target's most
-    probable one, else 0; 0 too where that one may be among those that were not kept.
+    First Σ min(p, q), both at temperature 1: `expected` there. It is a lower bound where the kept tokens do
+    not cover p. Second 1 where the drafter's most probable token, or in the place of an n-gram its most
+    probable tokens one after another, spell the target's most probable one, else 0; 0 too where that one may
+    be among those that were not kept.
     """
     chosen = logits.argmax(-1)
     p = torch.where(at.top_ids >= 0, at.top_p, 0.0)
     highest, place = p.max(-1)
-    # Whether no token that was not kept is more probable than these; at temperature 0 the one that was written is the most probable.
+    # Whether no token that was not kept is more probable than these; at temperature 0 the one that was
+    # written is the most probable.
     rest, greedy = 1 - p.sum(-1) - at.ngram_p, at.temperature <= 0
     top = ((highest >= rest) | greedy) & (chosen[at.first] == at.top_ids.gather(1, place[:, None]).squeeze(1))
     ngram = ((at.ngram_p >= rest) | greedy) & _spelled(chosen, at)

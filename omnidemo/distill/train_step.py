@@ -1,4 +1,5 @@
-"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model. `worker.py` says who runs them.
+"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model.
+`worker.py` says who runs them.
 
 `transformers` and `peft` are imported where a model is built, and so only by the process that trains.
 """
@@ -30,11 +31,12 @@ EVALUATED_AT_ONCE = 8  # traces in a forward pass of `evaluate`
 
 
 class Learner:
-    """The base drafter with trainable LoRA matrices on every linear layer but the last, which gives the logits, or (rank 0) all of its
-    parameters; scratch space."""
+    """The base drafter with trainable LoRA matrices on every linear layer but the last, which gives the
+    logits, or (rank 0) all of its parameters; scratch space."""
 
     def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
-        """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no such model."""
+        """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no
+        such model."""
         from omnidemo.models.read_weights import read_model  # transformers takes a second to import
 
         base = read_model(folder, dtype=torch.float32, local_files_only=True)
@@ -57,18 +59,26 @@ class Learner:
         config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = get_peft_model(self.base, config).to(self.device).eval()  # eval: no dropout, so that a step is deterministic
+            # eval: no dropout, so that a step is deterministic
+            model = get_peft_model(self.base, config).to(self.device).eval()
         self.base = model.get_base_model()
-        named: dict[str, Tensor] = {name.replace(".default.", "."): p for name, p in model.named_parameters() if p.requires_grad}
+        named: dict[str, Tensor] = {
+            name.replace(".default.", "."): p for name, p in model.named_parameters() if p.requires_grad
+        }
         return named, AdapterState(_copy(get_peft_model_state_dict(model)), _plain_config(config))
 
     def read(self, ids: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n, 2]."""
+        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n,
+        2]."""
         if self._head_is_linear:  # only these rows have to pass the output layer
-            states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[rows[:, 0], rows[:, 1]]
+            states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[
+                rows[:, 0], rows[:, 1]
+            ]
             return states, self.base.get_output_embeddings()(states)
         seen: list[Tensor] = []
-        hook = self.base.get_output_embeddings().register_forward_pre_hook(lambda module, given: seen.append(given[0]))
+        hook = self.base.get_output_embeddings().register_forward_pre_hook(
+            lambda module, given: seen.append(given[0])
+        )
         try:
             logits = self.base(input_ids=ids, use_cache=False).logits
         finally:
@@ -76,7 +86,8 @@ class Learner:
         return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
 
     def completed(self, adapter: AdapterState | None) -> AdapterState:
-        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from elsewhere may."""
+        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from
+        elsewhere may."""
         if adapter is None:
             return self.initial
         if not adapter.weights.keys() <= self.initial.weights.keys():
@@ -85,16 +96,20 @@ class Learner:
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Put these weights in place. Raises ValueError where they belong to another drafter or another rank."""
+        """Put these weights in place. Raises ValueError where they belong to another drafter or another
+        rank."""
         for name, parameter in self.parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
-                raise ValueError(f"The adapter does not fit this drafter at {name}: it has another rank, or belongs to another drafter.")
+                raise ValueError(
+                    f"The adapter does not fit this drafter at {name}: it has another rank, or belongs to"
+                    " another drafter."
+                )
             parameter.copy_(weights[name])
 
     @torch.no_grad()
     def _check_head(self) -> bool:
-        """Whether hidden state → output layer is all there is: some models scale or cap their logits afterwards. The head is here this
-        layer; the acceptance head has nothing to do with it."""
+        """Whether hidden state → output layer is all there is: some models scale or cap their logits
+        afterwards. The head is here this layer; the acceptance head has nothing to do with it."""
         self._head_is_linear = True
         ids = torch.arange(4, device=self.device)[None] % self.base.config.vocab_size
         rows = torch.tensor([[0, 1], [0, 3]], device=self.device)
@@ -113,24 +128,33 @@ def train(
     plan: TrainingPlan,
     head_batches: Batches = (),
 ) -> Trained:
-    """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser state, and the steps.
+    """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser
+    state, and the steps.
 
-    The adapter is the running average of the weights over all steps of its line: steps on the few answers of a chat are noisy, and
-    their average drafts better than any of them. The weights themselves go on in the optimiser's state. Nothing given is changed,
-    and nothing of an earlier call counts. A batch with a loss or gradient that is not finite moves no weight (but the average, towards
-    the weights) and is reported with its loss NaN; one without anything to learn is reported with loss 0.
+    The adapter is the running average of the weights over all steps of its line: steps on the few answers of
+    a chat are noisy, and their average drafts better than any of them. The weights themselves go on in the
+    optimiser's state. Nothing given is changed, and nothing of an earlier call counts. A batch with a loss or
+    gradient that is not finite moves no weight (but the average, towards the weights) and is reported with
+    its loss NaN; one without anything to learn is reported with loss 0.
 
-    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before them on `head_batches`,
-    one after another, with the published weights in place ("interleaved"; algorithm 4). `head_batches` should be answers that no update
-    has seen: the paper draws them from all earlier ones, but on what a drafter has learnt it guesses better than on anything new, so such
-    a head promises too much (measured: 1.0 nats on new answers, untrained 0.57, trained on unseen answers 0.54). Whatever goes wrong
+    The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before
+    them on `head_batches`, one after another, with the published weights in place ("interleaved"; algorithm
+    4). `head_batches` should be answers that no update has seen: the paper draws them from all earlier ones,
+    but on what a drafter has learnt it guesses better than on anything new, so such a head promises too much
+    (measured: 1.0 nats on new answers, untrained 0.57, trained on unseen answers 0.54). Whatever goes wrong
     with the head, the drafter's update stays.
     """
     start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
     average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
     head = HeadTrainer(start.head, state.moments, plan.head_rate, plan.clip, plan.seed)
-    loss_head = _interleaved(learner, start, head, head_batches, plan) if plan.head == "interleaved" and head_batches else math.nan
-    learner.load({name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters})
+    loss_head = (
+        _interleaved(learner, start, head, head_batches, plan)
+        if plan.head == "interleaved" and head_batches
+        else math.nan
+    )
+    learner.load(
+        {name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters}
+    )
     adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
     resume(adamw, learner.parameters, state.moments, state.step)
     steps: list[TrainStep] = []
@@ -140,7 +164,9 @@ def train(
         steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
         # The first steps weigh more, or the average would begin as the untrained weights.
         forget = 1.0 - min(plan.memory, number / (number + 10))
-        torch._foreach_lerp_(list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget)
+        torch._foreach_lerp_(
+            list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget
+        )
     adamw.zero_grad()
     weights = {f"weight.{name}": tensor for name, tensor in _copy(learner.parameters).items()}
     moments = moments_of(adamw, learner.parameters) | weights
@@ -150,11 +176,15 @@ def train(
     return trained, OptimiserState(state.step + len(steps), moments | head.moments()), steps
 
 
-def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024) -> list[np.ndarray]:
-    """For each state (None: the base drafter) the probability [positions] that its proposal would be accepted, teacher-forced.
+def evaluate(
+    learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024
+) -> list[np.ndarray]:
+    """For each state (None: the base drafter) the probability [positions] that its proposal would be
+    accepted, teacher-forced.
 
-    The positions are the spelled ones of each trace's newest `window` tokens, in the same order for every state; see
-    `trace_agreement.expected` for the probabilities. Raises ValueError for a state that does not fit the learner.
+    The positions are the spelled ones of each trace's newest `window` tokens, in the same order for every
+    state; see `trace_agreement.expected` for the probabilities. Raises ValueError for a state that does not
+    fit the learner.
     """
     found: list[np.ndarray] = []
     for state in states:
@@ -168,9 +198,11 @@ def evaluate(learner: Learner, states: Sequence[AdapterState | None], traces: Se
     return found
 
 
-def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024) -> list[Agreement]:
-    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace (`trace_agreement.agreement`).
-    Raises ValueError for a state that does not fit the learner."""
+def agree(
+    learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024
+) -> list[Agreement]:
+    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace
+    (`trace_agreement.agreement`). Raises ValueError for a state that does not fit the learner."""
     learner.load(learner.completed(state).weights)
     found: list[Agreement] = []
     for trace in traces:
@@ -185,12 +217,15 @@ def agree(learner: Learner, state: AdapterState | None, traces: Sequence[Trace],
     return found
 
 
-def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False) -> tuple[Tensor, Tensor, losses.Positions]:
+def _forward(
+    learner: Learner, batch: Sequence[Trace], window: int, errors_only: bool = False
+) -> tuple[Tensor, Tensor, losses.Positions]:
     """States [r, H], logits [r, D] and the positions of a batch."""
     traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
     at = losses.positions(traces, errors_only).to(learner.device)
     length = max(len(trace.drafter_ids) for trace in traces)
-    ids = torch.zeros(len(traces), length, dtype=torch.int64)  # right-padded: attention is causal, so no mask is needed
+    # right-padded: attention is causal, so no mask is needed
+    ids = torch.zeros(len(traces), length, dtype=torch.int64)
     for row, trace in zip(ids, traces, strict=True):
         row[: len(trace.drafter_ids)] = torch.from_numpy(trace.drafter_ids.astype("int64"))
     states, logits = learner.read(ids.to(learner.device), at.rows)
@@ -198,11 +233,18 @@ def _forward(learner: Learner, batch: Sequence[Trace], window: int, errors_only:
 
 
 def _step(
-    learner: Learner, adamw: torch.optim.Optimizer, batch: Sequence[Trace], number: int, plan: TrainingPlan, head: HeadTrainer | None
+    learner: Learner,
+    adamw: torch.optim.Optimizer,
+    batch: Sequence[Trace],
+    number: int,
+    plan: TrainingPlan,
+    head: HeadTrainer | None,
 ) -> TrainStep:
     began = time.perf_counter()
     states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
-    found = losses.distillation(logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
+    found = losses.distillation(
+        logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta
+    )
     adamw.zero_grad()
     norm = math.nan if len(at) else 0.0
     if found.total.isfinite() and len(at):
@@ -211,7 +253,9 @@ def _step(
         if math.isfinite(norm):
             adamw.step()
     whole = math.isfinite(norm)
-    total, direct, ngram = (float(value.detach()) if whole else math.nan for value in (found.total, found.direct, found.ngram))
+    total, direct, ngram = (
+        float(value.detach()) if whole else math.nan for value in (found.total, found.direct, found.ngram)
+    )
     loss_head = math.nan
     if head is not None:
         with head.guarded():
@@ -219,11 +263,23 @@ def _step(
                 with torch.no_grad():
                     states, logits, at = _forward(learner, batch, plan.window)
             loss_head = head.step(states.detach(), head.slots(logits.detach(), at, number))
-    return TrainStep(number, total, direct, ngram, norm, adamw.param_groups[0]["lr"], time.perf_counter() - began, loss_head)
+    return TrainStep(
+        number,
+        total,
+        direct,
+        ngram,
+        norm,
+        adamw.param_groups[0]["lr"],
+        time.perf_counter() - began,
+        loss_head,
+    )
 
 
-def _interleaved(learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: TrainingPlan) -> float:
-    """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step was taken."""
+def _interleaved(
+    learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: TrainingPlan
+) -> float:
+    """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step
+    was taken."""
     found: list[float] = []
     with head.guarded():
         learner.load(start.weights)
@@ -241,13 +297,20 @@ def _copy(weights: Any) -> dict[str, Tensor]:
 
 def _plain_config(config: Any) -> dict[str, Any]:
     values = config.to_dict() | {"inference_mode": True}
-    return json.loads(json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one)))
+    return json.loads(
+        json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one))
+    )
 
 
 def learner_for(
-    known: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None, plan: TrainingPlan, device: str = "cpu"
+    known: dict[tuple[str, int], Learner],
+    folder: Path | str,
+    adapter: AdapterState | None,
+    plan: TrainingPlan,
+    device: str = "cpu",
 ) -> Learner:
-    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started with (0: full)."""
+    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started
+    with (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
     key = (str(folder), rank)
     if key not in known:

@@ -31,23 +31,34 @@ class TrainerStatus:
 
 
 def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:
-    """What happens and why, in plain words. `left`: answers until the next update; `remark`: a sentence about the last one."""
+    """What happens and why, in plain words. `left`: answers until the next update; `remark`: a sentence about
+    the last one."""
     requests = "one more answer" if left == 1 else f"{left} more answers"
     due = f"An update is due and starts {'with the next answer' if mode == 'inline' else 'at once'}."
     sentences = {
-        "off": "Learning is switched off in the settings, or the drafter is a GGUF file, which cannot be trained.",
+        "off": (
+            "Learning is switched off in the settings, or the drafter is a GGUF file, which cannot be"
+            " trained."
+        ),
         "paused": "Learning is paused; answers are still collected.",
         "failed": f"Learning met a problem; it is tried again after {requests}.",
         "training": "The drafter is learning from the latest answers.",
         "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
-        "converged": f"Resting: more training would not pay now; it goes on when guesses get worse, or tries again after {requests}.",
+        "converged": (
+            "Resting: more training would not pay now; it goes on when guesses get worse, or tries again"
+            f" after {requests}."
+        ),
         "idle": f"It learns after {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))
 
 
 def hanging(silent: float) -> str:
-    """A sentence about a training process without a sign of life for so many seconds; empty while that is usual."""
+    """A sentence about a training process without a sign of life for so many seconds; empty while that is
+    usual."""
     if silent < SUSPICIOUS_SECONDS:
         return ""
-    return f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again if that goes on."
+    return (
+        f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again"
+        " if that goes on."
+    )

@@ -1,4 +1,5 @@
-"""One update of a line: evaluate the published version on the newest answers, then learn from them if that pays."""
+"""One update of a line: evaluate the published version on the newest answers, then learn from them if that
+pays."""
 
 from __future__ import annotations
 
@@ -20,19 +21,28 @@ log = logging.getLogger(__name__)
 
 
 class Update:
-    """One update. The constructor takes the line's fresh answers and is called with `versions.lock` and `condition` held, `run` without
-    them. Where somebody changes the line by hand meanwhile, its epoch grows, and the rest of the update is dropped."""
+    """One update. The constructor takes the line's fresh answers and is called with `versions.lock` and
+    `condition` held, `run` without them. Where somebody changes the line by hand meanwhile, its epoch grows,
+    and the rest of the update is dropped."""
 
     def __init__(self, line: Distiller) -> None:
-        self._line, self._versions, self._evaluation, self._settings = line, line.versions, line.evaluation, line.settings
+        self._line, self._versions, self._evaluation, self._settings = (
+            line,
+            line.versions,
+            line.evaluation,
+            line.settings,
+        )
         self._epoch = line.versions.epoch
         self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
         self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
         interleaved = self._settings.head == "interleaved"
-        self._head_batches = line.buffer.draw(self._plan().head_steps, self._settings.batch_size) if interleaved else []
+        self._head_batches = (
+            line.buffer.draw(self._plan().head_steps, self._settings.batch_size) if interleaved else []
+        )
 
     def run(self, pauses: PauseController) -> None:
-        """In the worker that `pauses` may stop. Raises whatever goes wrong; then the published version stays."""
+        """In the worker that `pauses` may stop. Raises whatever goes wrong; then the published version
+        stays."""
         if self._evaluate(pauses.worker) and self._wanted():
             self._learn(pauses)
 
@@ -45,8 +55,8 @@ class Update:
         return self._epoch == self._versions.epoch and not self._line.closing.is_set()
 
     def _evaluate(self, worker: Worker) -> bool:
-        """Measure the published version on answers that it has not learned from, beside the trusted one; whether the update goes on. An
-        evaluation that fails changes nothing."""
+        """Measure the published version on answers that it has not learned from, beside the trusted one;
+        whether the update goes on. An evaluation that fails changes nothing."""
         versions = self._versions
         with versions.lock:
             current, trusted = versions.current, versions.trusted
@@ -84,7 +94,9 @@ class Update:
     def _wanted(self) -> bool:
         with self._line.condition:
             price = PRICE.get(self._settings.training, 1.0)
-            return self._evaluation.wanted(self._settings.cost_aware, self._line.cost, price, self._versions.current.adapter)
+            return self._evaluation.wanted(
+                self._settings.cost_aware, self._line.cost, price, self._versions.current.adapter
+            )
 
     def _learn(self, pauses: PauseController) -> None:
         """Train, and keep the result as the next version."""
@@ -94,7 +106,12 @@ class Update:
             current = self._versions.current
         began, before = time.monotonic(), pauses.paused_seconds
         adapter, optimiser, steps = pauses.worker.train(
-            self._versions.folder, current.adapter, current.optimiser, self._batches, self._plan(), self._head_batches
+            self._versions.folder,
+            current.adapter,
+            current.optimiser,
+            self._batches,
+            self._plan(),
+            self._head_batches,
         )
         seconds = max(0.0, time.monotonic() - began - (pauses.paused_seconds - before))
         if not any(math.isfinite(step.loss) for step in steps):

@@ -1,8 +1,9 @@
 """What a worker is, the plan by which it trains, and pauses while somebody is answered.
 
-Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker` (for a GPU and for inline mode)
-are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair share, unless it is given `trainers`, as with `--ray`; in
-inline mode `distill/distiller.py` makes one for each line (on a GPU it takes that of the pool).
+Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker`
+(for a GPU and for inline mode) are a `Worker`. `lines/trainer_pool.py` makes the one that all lines of a pair
+share, unless it is given `trainers`, as with `--ray`; in inline mode `distill/distiller.py` makes one for
+each line (on a GPU it takes that of the pool).
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ if TYPE_CHECKING:
     Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
 
 # Settings by which a line learns that may change while the app runs.
-ADAPTABLE = ["training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"]
+ADAPTABLE = [
+    "training",
+    "patience",
+    "cost_aware",
+    "update_interval",
+    "steps_per_update",
+    "batch_size",
+    "learning_rate",
+    "schedule",
+]
 ADAPTABLE += ["schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"]
 ADAPTABLE += ["buffer_positions", "buffer_order"]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
@@ -43,11 +53,14 @@ class WorkerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is shorter)."""
+    """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is
+    shorter)."""
 
     rank: int = 128  # 0: all parameters
     learning_rate: float = 5e-4
-    warmup: int = 48  # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few answers
+    # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few
+    # answers
+    warmup: int = 48
     schedule: Literal["constant", "cosine"] = "constant"
     schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
     divergence: Divergence = "forward"
@@ -90,25 +103,28 @@ def plan_of(settings: Settings, seed: int = 0, slower: float = 1.0) -> TrainingP
 
 
 class Worker:
-    """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries all that it needs, and the local
-    `folder` of the drafter first.
+    """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries
+    all that it needs, and the local `folder` of the drafter first.
 
-    Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A subclass says in `_call` where
-    the method of this name is done, or overrides the methods.
+    Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A
+    subclass says in `_call` where the method of this name is done, or overrides the methods.
     """
 
     can_pause = True  # whether a call stops where it is while the worker is paused
 
     def __init__(self) -> None:
-        self.turn = threading.Lock()  # held for an update or a measurement that may be paused; taken before any other lock
+        # held for an update or a measurement that may be paused; taken before any other lock
+        self.turn = threading.Lock()
 
     @property
     def silent(self) -> float:
-        """Seconds without a sign of life during a call that is not paused; 0 where nothing can hang apart from the caller."""
+        """Seconds without a sign of life during a call that is not paused; 0 where nothing can hang apart
+        from the caller."""
         return 0.0
 
     def train(
-        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches,
+        plan: TrainingPlan,
         head_batches: Batches = (),
     ) -> Trained:  # fmt: skip
         """`train_step.train`: the new adapter, optimiser state, and the steps."""
@@ -120,11 +136,15 @@ class Worker:
         """`train_step.evaluate`: acceptance probabilities [positions] of each state."""
         return self._call("evaluate", folder, states, traces, plan)
 
-    def agree(self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan) -> list[Agreement]:
+    def agree(
+        self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[Agreement]:
         """`train_step.agree`: the agreement of drafter and target on each trace."""
         return self._call("agree", folder, state, traces, plan)
 
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
+    def replay(
+        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
+    ) -> list[Replayed]:
         """`Prober.replay`: recorded answers, drafted with an adapter."""
         return self._call("replay", request, adapter, prompts)
 
@@ -142,17 +162,22 @@ class Worker:
 
 
 class PauseController:
-    """Training gives way to chats: delays one update while `busy()` is true (an answer is being written), by at most `patience` seconds in
-    all. Niced, it would still take some of the processor beside an answer (`payback.PRICE`). The trainer's state is "waiting" then;
-    "paused" is what somebody has said on the page (`Distiller.pause`): no more updates are started.
+    """Training gives way to chats: delays one update while `busy()` is true (an answer is being written), by
+    at most `patience` seconds in all. Niced, it would still take some of the processor beside an answer
+    (`payback.PRICE`). The trainer's state is "waiting" then; "paused" is what somebody has said on the page
+    (`Distiller.pause`): no more updates are started.
 
-    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does anything, nor the second for a
-    worker that cannot pause. `paused_seconds` is the time in which the worker was stopped. `on_pause(True)` is called when it stops,
-    `on_pause(False)` when it goes on.
+    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does
+    anything, nor the second for a worker that cannot pause. `paused_seconds` is the time in which the worker
+    was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on.
     """
 
     def __init__(
-        self, worker: Worker, busy: Callable[[], bool], patience: float, on_pause: Callable[[bool], None] = lambda paused: None
+        self,
+        worker: Worker,
+        busy: Callable[[], bool],
+        patience: float,
+        on_pause: Callable[[bool], None] = lambda paused: None,
     ) -> None:
         self.worker, self.busy, self.on_pause = worker, busy, on_pause
         self.paused_seconds = 0.0
@@ -173,7 +198,9 @@ class PauseController:
             self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._done.set()
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,5 @@
-"""What runs in the training process: pickled requests come in on standard input, pickled results leave on standard output.
+"""What runs in the training process: pickled requests come in on standard input, pickled results leave on
+standard output.
 
 Only the standard library is imported at first: the process lowers its priority before it loads torch.
 """
@@ -20,7 +21,8 @@ _writing = threading.Lock()  # a result is written whole
 
 
 def main(nice: int, parent: int) -> None:
-    """Serve requests (method name of `Worker`, arguments) until standard input ends, that is, until the process `parent` is gone."""
+    """Serve requests (method name of `Worker`, arguments) until standard input ends, that is, until the
+    process `parent` is gone."""
     end_with_parent(parent)
     if hasattr(os, "nice"):
         os.nice(nice)
@@ -52,7 +54,8 @@ def _send(results: Any, result: Any) -> None:
 
 
 def _beat(results: Any) -> None:
-    """Give signs of life, the first when the process may be paused. Where nobody reads them any more, a training step need not end."""
+    """Give signs of life, the first when the process may be paused. Where nobody reads them any more, a
+    training step need not end."""
     with contextlib.suppress(OSError):
         while True:
             _send(results, None)

@@ -12,17 +12,23 @@ from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
-# Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each pass of the target, and what
-# was drafted, proposed and accepted.
-FIGURES: tuple[str, ...] = ("acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency")
+# Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each
+# pass of the target, and what was drafted, proposed and accepted.
+FIGURES: tuple[str, ...] = (
+    "acceptance_rate",
+    "guesses_right",
+    "copies_right",
+    "copied_share",
+    "block_efficiency",
+)
 FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
 COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
 
 
 class StopFilter:
-    """Takes an answer piece by piece and gives what may be shown of it. A generation ends after the token that completes a stop string,
-    and its text has it still; OpenAI's format leaves it out."""
+    """Takes an answer piece by piece and gives what may be shown of it. A generation ends after the token
+    that completes a stop string, and its text has it still; OpenAI's format leaves it out."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -58,7 +64,8 @@ class StopFilter:
 
 
 class AnswerFormat:
-    """One answer to one request. `facts` are added to our figures; `fingerprint` says what a repeat depends on, once that is known."""
+    """One answer to one request. `facts` are added to our figures; `fingerprint` says what a repeat depends
+    on, once that is known."""
 
     def __init__(self, asked: AnswerRequest, model: str, facts: Mapping[str, str]) -> None:
         self._asked, self._facts = asked, facts
@@ -76,7 +83,11 @@ class AnswerFormat:
     def whole(self, made: Generation, fingerprint: str) -> dict[str, Any]:
         """The answer in one piece."""
         text = self._filter.add(made.text) + self._filter.end()
-        said = {"message": {"role": "assistant", "content": text, "refusal": None}} if self._chat else {"text": text}
+        said = (
+            {"message": {"role": "assistant", "content": text, "refusal": None}}
+            if self._chat
+            else {"text": text}
+        )
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
         own = self._own(made)
         if self._asked.omnidemo.token_sources:
@@ -100,7 +111,9 @@ class AnswerFormat:
         more = {"system_fingerprint": fingerprint, "omnidemo": self._own(made)}
         events = self._event(self._filter.end(), REASONS[made.finish_reason], more)
         if self._usage:
-            events += event(self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint})
+            events += event(
+                self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint}
+            )
         return events + DONE
 
     def _event(self, text: str, reason: str | None, more: Mapping[str, Any]) -> bytes:
@@ -113,7 +126,9 @@ class AnswerFormat:
             said = {"text": text}
         self._first = False
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": reason}
-        return event(self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more))
+        return event(
+            self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more)
+        )
 
     def _chunk(self) -> dict[str, Any]:
         return self._base | {"object": "chat.completion.chunk" if self._chat else "text_completion"}
@@ -136,17 +151,27 @@ class AnswerFormat:
 
 def usage(made: Generation) -> dict[str, int]:
     written = len(made.token_ids)
-    return {"prompt_tokens": made.prompt_tokens, "completion_tokens": written, "total_tokens": made.prompt_tokens + written}
+    return {
+        "prompt_tokens": made.prompt_tokens,
+        "completion_tokens": written,
+        "total_tokens": made.prompt_tokens + written,
+    }
 
 
 def sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
-    """Each token with its source; of a copied one `match` says how many tokens before it agreed, and with what."""
+    """Each token with its source; of a copied one `match` says how many tokens before it agreed, and with
+    what."""
     return [
-        {"id": token.id, "text": token.text, "source": token.source} | ({"match": token.match._asdict()} if token.match else {})
+        {"id": token.id, "text": token.text, "source": token.source}
+        | ({"match": token.match._asdict()} if token.match else {})
         for token in tokens
     ]
 
 
 def event(value: Mapping[str, Any]) -> bytes:
     """An event of a stream."""
-    return b"data: " + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n\n"
+    return (
+        b"data: "
+        + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        + b"\n\n"
+    )

@@ -1,4 +1,5 @@
-"""The HTTP side of an answer: sent whole or streamed, and ended as soon as its client has gone. `api_routes.py` asks for the answer."""
+"""The HTTP side of an answer: sent whole or streamed, and ended as soon as its client has gone.
+`api_routes.py` asks for the answer."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.endpoint.request_body import AnswerRequest
 from omnidemo.records import Generation, Round
 
-STREAM = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
+STREAM = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
 EARLY = RuntimeError("The answer ended early; ask again")
 Begin = Callable[[threading.Event], Iterator[Round | Generation]]
 Fingerprint = Callable[[Generation], str]
@@ -24,14 +29,20 @@ Item = Round | Generation | Exception | None
 
 
 class AnswerResponse:
-    """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it; `fingerprint` names what it was made
-    under.
+    """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it;
+    `fingerprint` names what it was made under.
 
     What fails before the first token has its own status; later it is an event of the stream.
     """
 
     def __init__(
-        self, begin: Begin, form: AnswerFormat, fingerprint: Fingerprint, slots: AnswerSlots, caller: str, asked: AnswerRequest
+        self,
+        begin: Begin,
+        form: AnswerFormat,
+        fingerprint: Fingerprint,
+        slots: AnswerSlots,
+        caller: str,
+        asked: AnswerRequest,
     ) -> None:
         self._begin, self._form, self._fingerprint = begin, form, fingerprint
         self._slots, self._caller, self._streamed, self._headers = slots, caller, asked.stream, asked.headers
@@ -50,16 +61,23 @@ class AnswerResponse:
         finally:
             work.stop()
 
-    async def _answer(self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         items = await work.made()
         first = items[0] or EARLY
         if isinstance(first, Exception):
             await as_api_error(first).response()(scope, receive, send)
             return
         if isinstance(first, Generation) and not self._streamed:
-            await JSONResponse(self._form.whole(first, self._fingerprint(first)), headers=self._headers)(scope, receive, send)
+            await JSONResponse(self._form.whole(first, self._fingerprint(first)), headers=self._headers)(
+                scope, receive, send
+            )
             return
-        headers = [*STREAM, *((name.lower().encode(), value.encode()) for name, value in self._headers.items())]
+        headers = [
+            *STREAM,
+            *((name.lower().encode(), value.encode()) for name, value in self._headers.items()),
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while True:
             events, more = b"", True

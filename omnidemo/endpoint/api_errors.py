@@ -26,7 +26,13 @@ class ApiError(Exception):
     """`message` is one sentence: cause and next step."""
 
     def __init__(
-        self, status: int, message: str, *, param: str | None = None, code: str | None = None, headers: dict[str, str] | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.status, self.param, self.code, self.headers = status, param, code, headers or {}
@@ -39,16 +45,19 @@ class ApiError(Exception):
         return JSONResponse(self.body, self.status, headers=self.headers)
 
 
-def error_body(status: int, message: str, param: str | None = None, code: str | None = None) -> dict[str, Any]:
+def error_body(
+    status: int, message: str, param: str | None = None, code: str | None = None
+) -> dict[str, Any]:
     """The JSON of an error."""
     kind, known = KINDS.get(status, ("invalid_request_error", None))
-    written = message.encode("utf-8", "replace").decode()  # half a character in what was asked for cannot be answered
+    # half a character in what was asked for cannot be answered
+    written = message.encode("utf-8", "replace").decode()
     return {"error": {"message": written, "type": kind, "param": param, "code": code or known}}
 
 
 def as_api_error(error: BaseException) -> ApiError:
-    """Any error as one for the client. What this project raises has a sentence; of anything else the log gets the whole and the client
-    the name."""
+    """Any error as one for the client. What this project raises has a sentence; of anything else the log gets
+    the whole and the client the name."""
     said = " ".join(str(error).split())
     said = said if " = " in said else said[:1].upper() + said[1:]  # the name of an option is written as it is
     said += "" if said.endswith((".", "!", "?")) else "."
@@ -62,7 +71,9 @@ def as_api_error(error: BaseException) -> ApiError:
         return ApiError(400, said, code="context_length_exceeded")
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
         return ApiError(400, said)
-    if isinstance(error, (RuntimeError, OSError)) and not isinstance(error, (RecursionError, NotImplementedError)):
+    if isinstance(error, (RuntimeError, OSError)) and not isinstance(
+        error, (RecursionError, NotImplementedError)
+    ):
         log.warning("the endpoint: %s", said[:300])
         return ApiError(500, without_folders(said))
     log.error("the endpoint failed", exc_info=error)

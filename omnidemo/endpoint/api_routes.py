@@ -33,11 +33,13 @@ from omnidemo.store.visitors import Caller
 PREFIX = "/v1/"
 ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
-LOAD_SECONDS, LOOK_SECONDS = 300.0, 0.1  # how long a request waits for a pair that is being loaded, and between two looks
+# how long a request waits for a pair that is being loaded, and between two looks
+LOAD_SECONDS, LOOK_SECONDS = 300.0, 0.1
 LOADING = {"Retry-After": "10"}  # beyond that
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 CLOSED = (
-    "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever runs it sets OMNIDEMO_API_KEYS."
+    "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever"
+    " runs it sets OMNIDEMO_API_KEYS."
 )
 NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
 WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
@@ -50,7 +52,8 @@ async def _never() -> bool:
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
-    """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in OpenAI's shape."""
+    """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in
+    OpenAI's shape."""
     found: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
         ("models/{name:path}", endpoint.model, ["GET"]),
@@ -58,7 +61,9 @@ def routes(endpoint: Endpoint) -> list[Route]:
         ("completions", endpoint.complete, ["POST"]),
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
-    return [Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found]
+    return [
+        Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found
+    ]
 
 
 class Endpoint:
@@ -70,9 +75,11 @@ class Endpoint:
         self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
 
     def calling(self, headers: Headers) -> PublicServices:
-        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the endpoint, 401 without a right key.
+        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the
+        endpoint, 401 without a right key.
 
-        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless its page asks for a password.
+        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless
+        its page asks for a password.
         """
         front = self.front
         keys = [key for key in (part.strip() for part in front.settings.api_keys.split(",")) if key]
@@ -83,7 +90,12 @@ class Endpoint:
         given = _given(headers)
         if not given:
             raise ApiError(401, NO_KEY, headers={"WWW-Authenticate": "Bearer"})
-        fitting = [key for key in keys for one in given if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))]
+        fitting = [
+            key
+            for key in keys
+            for one in given
+            if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))
+        ]
         if not fitting:
             raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
         return front.calling_as(Caller(front.visitors.name_of_key(fitting[0])))
@@ -105,18 +117,31 @@ class Endpoint:
 
     async def complete(self, front: PublicServices, request: Request) -> ASGIApp:
         asked = read(await request.body(), CompletionRequest)
-        return await self._answer(front, request, asked, [{"role": "user", "content": asked.prompt}], raw=True)
+        return await self._answer(
+            front, request, asked, [{"role": "user", "content": asked.prompt}], raw=True
+        )
 
     async def nothing(self, front: PublicServices, request: Request) -> ASGIApp:
         there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
-        raise ApiError(404, f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.", code="unknown_url")
+        raise ApiError(
+            404,
+            f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.",
+            code="unknown_url",
+        )
 
     async def _answer(
-        self, front: PublicServices, request: Request, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
+        self,
+        front: PublicServices,
+        request: Request,
+        asked: AnswerRequest,
+        messages: list[dict[str, str]],
+        raw: bool = False,
     ) -> ASGIApp:
         model = await self.ready(front, asked.model, request.is_disconnected)
         begin, fingerprint = self.plan(front, model, asked, messages, raw)
-        form = AnswerFormat(asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter})
+        form = AnswerFormat(
+            asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter}
+        )
         return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
@@ -124,10 +149,16 @@ class Endpoint:
         return front.caller_name if front.public else ""
 
     def plan(
-        self, front: PublicServices, model: ModelId, asked: AnswerRequest, messages: list[dict[str, str]], raw: bool = False
+        self,
+        front: PublicServices,
+        model: ModelId,
+        asked: AnswerRequest,
+        messages: list[dict[str, str]],
+        raw: bool = False,
     ) -> tuple[Begin, Fingerprint]:
-        """How the answer to a request begins, and what names the conditions under which its seed repeats it: what the target's own numbers
-        depend on, and for a method that is not `coupled` above temperature 0, whose guesses show in the text, what they came from."""
+        """How the answer to a request begins, and what names the conditions under which its seed repeats it:
+        what the target's own numbers depend on, and for a method that is not `coupled` above temperature 0,
+        whose guesses show in the text, what they came from."""
         settings = front.settings
         options: dict[str, Any] = {
             "target": model.target,
@@ -156,21 +187,25 @@ class Endpoint:
             conditions = before
             with suppress(RuntimeError):  # the pair may have left meanwhile
                 after = front.conditions(model.target, model.drafter)
-                conditions = before if after == before else f"{before}-then-{after}"  # its passes were compiled within this answer
+                # its passes were compiled within this answer
+                conditions = before if after == before else f"{before}-then-{after}"
             if METHODS[made.method].coupled:
                 return conditions
-            return f"{conditions}.{made.method}.{made.domain}.adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
+            learned = f"adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
+            return f"{conditions}.{made.method}.{made.domain}.{learned}"
 
         return begin, fingerprint
 
     async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
-        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes long, or too many wait for it."""
+        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes
+        long, or too many wait for it."""
         model = model_ids.find_own(front.settings, name)
         if model is None:
             model = await anyio.to_thread.run_sync(model_ids.find, front, name)
         state = front.load(model.target, model.drafter)
         if state.stage != "ready":
-            with self.slots.place(self.counted_as(front)):  # whoever waits here counts among those that wait for an answer
+            # whoever waits here counts among those that wait for an answer
+            with self.slots.place(self.counted_as(front)):
                 until = time.monotonic() + LOAD_SECONDS
                 while state.stage not in ("ready", "failed") and time.monotonic() < until:
                     await anyio.sleep(LOOK_SECONDS)
@@ -179,10 +214,18 @@ class Endpoint:
                     state = front.state(model.target, model.drafter)
         if state.stage == "failed":
             why = without_folders(state.error or "")  # `state` strips them for visitors only
-            raise ApiError(503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY)
+            raise ApiError(
+                503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY
+            )
         if state.stage != "ready":
-            raise ApiError(503, f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.", headers=LOADING)
-        return await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
+            raise ApiError(
+                503,
+                f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.",
+                headers=LOADING,
+            )
+        return (
+            await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
+        )
 
     def _card(self, name: str) -> dict[str, Any]:
         return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
@@ -205,4 +248,8 @@ def _answering(endpoint: Endpoint, handler: Handler) -> Any:
 def _given(headers: Headers) -> list[str]:
     """A private Space's own token comes as a bearer, too, so both places are looked at."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return [key for key in (headers.get("x-api-key", "").strip(), token.strip() if scheme.lower() == "bearer" else "") if key]
+    return [
+        key
+        for key in (headers.get("x-api-key", "").strip(), token.strip() if scheme.lower() == "bearer" else "")
+        if key
+    ]

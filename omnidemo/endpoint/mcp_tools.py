@@ -52,18 +52,28 @@ class GenerateArguments(Arguments):
     temperature: Temperature | None = Field(None, description=f"0 is greedy decoding. {OWN}")
     top_p: TopP | None = Field(None, description=f"Keep the likeliest tokens of this mass. {OWN}")
     top_k: TopK | None = Field(None, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
-    min_p: MinP | None = Field(None, description=f"Leave out tokens below this share of the likeliest one. {OWN}")
-    repetition_penalty: RepetitionPenalty | None = Field(None, description=f"Above 1: words of the text so far become less likely. {OWN}")
+    min_p: MinP | None = Field(
+        None, description=f"Leave out tokens below this share of the likeliest one. {OWN}"
+    )
+    repetition_penalty: RepetitionPenalty | None = Field(
+        None, description=f"Above 1: words of the text so far become less likely. {OWN}"
+    )
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
-    messages: list[ChatMessage] | None = Field(None, min_length=1, description="A conversation to answer, oldest message first.")
+    messages: list[ChatMessage] | None = Field(
+        None, min_length=1, description="A conversation to answer, oldest message first."
+    )
     seed: Seed = Field(None, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
-    copying: StrictBool | None = Field(None, description="Whether drafts may also be copied from the text. Left out: as the server has it.")
+    copying: StrictBool | None = Field(
+        None, description="Whether drafts may also be copied from the text. Left out: as the server has it."
+    )
     token_sources: StrictBool = Field(False, description="List each token with its source.")
 
 
 class CompareArguments(Arguments):
-    temperature: Temperature = Field(0.0, description="0 is greedy decoding. Top-p and the like are the model's own.")
+    temperature: Temperature = Field(
+        0.0, description="0 is greedy decoding. Top-p and the like are the model's own."
+    )
     prompt: str = Field(description="What every method answers.")
     methods: Annotated[list[str], Field(max_length=len(METHODS) + 1)] = Field(
         [], description=f"{METHOD} Empty: {BASELINE}, which is the target alone, and the server's method."
@@ -76,7 +86,11 @@ class TokenSource(BaseModel):
     text: str
     source: str
     match: dict[str, int | str] | None = Field(
-        None, description="Of a copied token: how many tokens before it agreed (length), with what (origin: prompt, answer, earlier)."
+        None,
+        description=(
+            "Of a copied token: how many tokens before it agreed (length), with what (origin: prompt, answer,"
+            " earlier)."
+        ),
     )
 
 
@@ -91,24 +105,41 @@ class Figures(BaseModel):
     time_to_first_token: float | None = Field(description="Seconds, reading of the prompt included.")
     time_per_output_token: float | None = Field(description="Seconds for each token after the first pass.")
     tokens_per_round: float | None = Field(
-        description="Tokens for each pass of the target, its own included: the mean accepted length; 1 without guessing."
+        description=(
+            "Tokens for each pass of the target, its own included: the mean accepted length; 1 without"
+            " guessing."
+        )
     )
     acceptance: float | None = Field(
-        description="Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without any."
+        description=(
+            "Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without"
+            " any."
+        )
     )
     acceptance_by_position: list[float] = Field(
-        description="Share of the proposals accepted at each position of a draft, of those with all before it accepted; copies included."
+        description=(
+            "Share of the proposals accepted at each position of a draft, of those with all before it"
+            " accepted; copies included."
+        )
     )
     passes_by_tokens: list[int] = Field(description="How many passes of the target wrote 0, 1, 2 … tokens.")
-    cost_ratio: float | None = Field(description="Seconds of the drafter per drafted token ÷ those of a pass of the target.")
+    cost_ratio: float | None = Field(
+        description="Seconds of the drafter per drafted token ÷ those of a pass of the target."
+    )
     total_variation: float | None = Field(
-        description="Of typical-acceptance, which is not lossless: how far the law of each token was from the target's own, on average."
+        description=(
+            "Of typical-acceptance, which is not lossless: how far the law of each token was from the"
+            " target's own, on average."
+        )
     )
     copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
-        description="Tokens by where they came from: direct and ngram were guessed by the drafter and accepted, copied stood in the text or"
-        " in an earlier answer and was accepted, corrected replaced a rejected guess or was written where none could be made, bonus"
-        " followed accepted ones, plain had no guess."
+        description=(
+            "Tokens by where they came from: direct and ngram were guessed by the drafter and accepted,"
+            " copied stood in the text or in an earlier answer and was accepted, corrected replaced a"
+            " rejected guess or was written where none could be made, bonus followed accepted ones, plain had"
+            " no guess."
+        )
     )
     finish_reason: Literal["stop", "length"]
 
@@ -121,9 +152,14 @@ class GenerateResult(Figures):
 
 
 class Compared(Figures):
-    speedup: float | None = Field(description=f"Tokens per second over those of {BASELINE}; null where that did not run.")
+    speedup: float | None = Field(
+        description=f"Tokens per second over those of {BASELINE}; null where that did not run."
+    )
     identical: bool | None = Field(
-        description=f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by lossy methods and block-verification."
+        description=(
+            f"Whether the tokens equal those of {BASELINE}; null above temperature 0 by lossy methods and"
+            " block-verification."
+        )
     )
 
 
@@ -132,12 +168,18 @@ class CompareResult(BaseModel):
     results: list[Compared]
 
 
-async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> GenerateResult:
-    """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one sentence."""
+async def generate(
+    endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None
+) -> GenerateResult:
+    """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one
+    sentence."""
     other_fields.refuse({"messages": given.get("messages")})
     asked = checked(GenerateArguments, given, f"this tool takes {', '.join(GenerateArguments.model_fields)}")
     if (asked.prompt is None) == (asked.messages is None):
-        raise ApiError(400, 'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].')
+        raise ApiError(
+            400,
+            'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].',
+        )
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
     request = ChatRequest(
         messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed,
@@ -160,14 +202,20 @@ async def generate(endpoint: Endpoint, front: PublicServices, given: dict[str, A
     await _run(endpoint, front, begin, each, Generation if tell is None else None)
     if made is None:
         raise RuntimeError("The answer ended early; ask again")
-    listed = [TokenSource.model_validate(one) for one in sources(token for done in made.rounds for token in done.tokens)]
+    listed = [
+        TokenSource.model_validate(one)
+        for one in sources(token for done in made.rounds for token in done.tokens)
+    ]
     return GenerateResult(
-        **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version, system_fingerprint=fingerprint(made),
+        **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version,
+        system_fingerprint=fingerprint(made),
         token_sources=listed if asked.token_sources else None,
     )  # fmt: skip
 
 
-async def compare(endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None) -> CompareResult:
+async def compare(
+    endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None
+) -> CompareResult:
     """One prompt answered by several methods in turn; nothing is learned from it. Errors as `generate`."""
     asked = checked(CompareArguments, given, f"this tool takes {', '.join(CompareArguments.model_fields)}")
     if not asked.prompt.strip():
@@ -178,12 +226,19 @@ async def compare(endpoint: Endpoint, front: PublicServices, given: dict[str, An
 
     def begin(cancel: Event) -> Iterator[Comparison]:
         return front.compare(
-            target=model.target, drafter=model.drafter, prompts=[asked.prompt], methods=methods, max_new_tokens=asked.max_new_tokens,
+            target=model.target, drafter=model.drafter, prompts=[asked.prompt], methods=methods,
+            max_new_tokens=asked.max_new_tokens,
             temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=model.line or None,
         )  # fmt: skip
 
     async def each(one: Comparison) -> None:
-        results.append(Compared(**_figures(one.generation) | {"method": one.method}, speedup=one.speedup, identical=one.identical))
+        results.append(
+            Compared(
+                **_figures(one.generation) | {"method": one.method},
+                speedup=one.speedup,
+                identical=one.identical,
+            )
+        )
         if tell is not None:
             await tell(len(results), len(methods))
 
@@ -198,7 +253,8 @@ async def _run(
     each: Callable[[Item], Awaitable[None]],
     wanted: type | None = None,
 ) -> None:
-    """Make something in one of the endpoint's threads; it ends early where this is cancelled, which is how a client's leaving arrives."""
+    """Make something in one of the endpoint's threads; it ends early where this is cancelled, which is how a
+    client's leaving arrives."""
     work = endpoint.slots.start(endpoint.counted_as(front), begin, wanted)
     try:
         while True:

@@ -44,7 +44,8 @@ def find_own(settings: Any, name: str) -> ModelId | None:
 def find(front: PublicServices, name: str) -> ModelId:
     """The pair and line that an id names; reads folders. ApiError 404 for an id that names none.
 
-    Names hold slashes, and may hold `@` and `:`, so an id is held against the known names and not taken apart.
+    Names hold slashes, and may hold `@` and `:`, so an id is held against the known names and not taken
+    apart.
     """
     targets, drafters = _known(front)
     found = find_own(front.settings, name) or _match(name, targets, drafters, front.settings.drafter)
@@ -55,7 +56,8 @@ def find(front: PublicServices, name: str) -> ModelId:
 
 
 def check_line(front: PublicServices, model: ModelId) -> ModelId:
-    """The model of a loaded pair, if that has the line. ApiError 404 where not: a slip of the pen must not begin a new one."""
+    """The model of a loaded pair, if that has the line. ApiError 404 where not: a slip of the pen must not
+    begin a new one."""
     lines = _lines(front, model)
     if model.line not in lines:
         raise _unknown(model.written(front.settings), f"its lines are {', '.join([AUTO, *lines])[:200]}")
@@ -63,10 +65,15 @@ def check_line(front: PublicServices, model: ModelId) -> ModelId:
 
 
 def listed(front: PublicServices) -> list[str]:
-    """The ids of all that can be had without a download: aliases first, then pairs with their lines. May read folders."""
+    """The ids of all that can be had without a download: aliases first, then pairs with their lines. May read
+    folders."""
     targets, drafters = _known(front, AT_HAND)
     pairs = [ModelId(target, drafter) for target in targets for drafter in drafters]
-    return [ALIAS, *targets, *(replace(pair, line=line).written(front.settings) for pair in pairs for line in _lines(front, pair))]
+    return [
+        ALIAS,
+        *targets,
+        *(replace(pair, line=line).written(front.settings) for pair in pairs for line in _lines(front, pair)),
+    ]
 
 
 def _lines(front: PublicServices, pair: ModelId) -> list[str]:
@@ -80,7 +87,8 @@ def _known(front: PublicServices, availability: Iterable[str] | None = None) -> 
     cards = [card for card in front.models() if availability is None or card.availability in availability]
     targets = [card.name for card in cards if card.role in ("target", "both")]
     drafters = [card.name for card in cards if card.role in ("drafter", "both")]
-    if availability is None:  # the settings' own pair is an id even where its files are gone: loading it says what is wrong
+    # the settings' own pair is an id even where its files are gone: loading it says what is wrong
+    if availability is None:
         targets, drafters = [front.settings.target, *targets], [front.settings.drafter, *drafters]
     return list(dict.fromkeys(targets)), list(dict.fromkeys(drafters))
 
@@ -99,4 +107,6 @@ def _match(name: str, targets: Iterable[str], drafters: Iterable[str], drafter: 
 
 
 def _unknown(name: str, instead: str) -> ApiError:
-    return ApiError(404, f"The model `{name[:120]}` does not exist; {instead}.", param="model", code="model_not_found")
+    return ApiError(
+        404, f"The model `{name[:120]}` does not exist; {instead}.", param="model", code="model_not_found"
+    )

@@ -1,4 +1,5 @@
-"""Fields of a request that are not offered here: which are known and refused unless they ask for nothing, and which change nothing."""
+"""Fields of a request that are not offered here: which are known and refused unless they ask for nothing, and
+which change nothing."""
 
 from __future__ import annotations
 
@@ -11,18 +12,27 @@ from pydantic import BaseModel
 
 from omnidemo.endpoint.api_errors import ApiError
 
-# Each with the values that ask for nothing, which clients send by default; first of OpenAI, then of other servers.
+# Each with the values that ask for nothing, which clients send by default; first of OpenAI, then of other
+# servers.
 FIELDS: Mapping[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
-    "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],), "functions": ([],),
-    "tool_choice": ("none", "auto"), "function_call": ("none", "auto"), "response_format": ({"type": "text"},),
+    "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],),
+    "functions": ([],),
+    "tool_choice": ("none", "auto"), "function_call": ("none", "auto"),
+    "response_format": ({"type": "text"},),
     "modalities": (["text"],), "audio": (), "prediction": (), "web_search_options": (),
-    "stop_token_ids": ([],), "ignore_eos": (False,), "min_tokens": (0,), "include_stop_str_in_output": (False,), "bad_words": ([],),
-    "guided_json": (), "guided_regex": (), "guided_choice": (), "guided_grammar": (), "structured_outputs": (), "json_schema": (),
-    "grammar": ("",), "regex": (), "ebnf": (), "chat_template": (), "chat_template_kwargs": ({},), "documents": ([],),
-    "add_generation_prompt": (True,), "continue_final_message": (False,), "prompt_logprobs": (), "skip_special_tokens": (True,),
-    "use_beam_search": (False,), "length_penalty": (1,), "repeat_last_n": (-1,), "typical_p": (1,), "tfs_z": (1,), "top_a": (0,),
-    "mirostat": (0,), "dry_multiplier": (0,), "xtc_probability": (0,), "allowed_token_ids": (), "truncate_prompt_tokens": (),
+    "stop_token_ids": ([],), "ignore_eos": (False,), "min_tokens": (0,),
+    "include_stop_str_in_output": (False,), "bad_words": ([],),
+    "guided_json": (), "guided_regex": (), "guided_choice": (), "guided_grammar": (),
+    "structured_outputs": (), "json_schema": (),
+    "grammar": ("",), "regex": (), "ebnf": (), "chat_template": (), "chat_template_kwargs": ({},),
+    "documents": ([],),
+    "add_generation_prompt": (True,), "continue_final_message": (False,), "prompt_logprobs": (),
+    "skip_special_tokens": (True,),
+    "use_beam_search": (False,), "length_penalty": (1,), "repeat_last_n": (-1,), "typical_p": (1,),
+    "tfs_z": (1,), "top_a": (0,),
+    "mirostat": (0,), "dry_multiplier": (0,), "xtc_probability": (0,), "allowed_token_ids": (),
+    "truncate_prompt_tokens": (),
     "lora": ([],), "samplers": (),
 }  # fmt: skip
 MESSAGE_FIELDS: Mapping[str, tuple[Any, ...]] = {
@@ -52,10 +62,16 @@ def refuse(given: Mapping[str, Any]) -> None:
             raise ApiError(400, f"{name} is not offered here; leave it out{allowed}.", param=name)
     for place, message in enumerate(_messages(given)):
         if message.get("role") in ("tool", "function"):
-            raise ApiError(400, f"messages.{place} is the result of a tool, and {NO_TOOLS}.", param="messages")
+            raise ApiError(
+                400, f"messages.{place} is the result of a tool, and {NO_TOOLS}.", param="messages"
+            )
         for name, neutral in MESSAGE_FIELDS.items():
             if name in message and not _among(message[name], neutral):
-                why = NO_TOOLS if name.startswith(("tool", "function")) else "that is not offered here; leave it out"
+                why = (
+                    NO_TOOLS
+                    if name.startswith(("tool", "function"))
+                    else "that is not offered here; leave it out"
+                )
                 raise ApiError(400, f"messages.{place} has {name}, and {why}.", param="messages")
 
 
@@ -65,15 +81,27 @@ def header_of_ignored(given: Mapping[str, Any], form: type[BaseModel]) -> dict[s
     if not names:
         return {}
     shown = [quote(name[:LONGEST_NAME], safe=".", errors="replace") for name in names[:MOST_NAMED]]
-    return {HEADER: ", ".join(shown + ([f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []))}
+    return {
+        HEADER: ", ".join(
+            shown + ([f"and {len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else [])
+        )
+    }
 
 
 def _unknown(given: Mapping[str, Any], form: type[BaseModel]) -> Iterator[str]:
     yield from (name for name in given if name not in form.model_fields and name not in FIELDS)
     options = given.get("stream_options")
-    yield from (f"stream_options.{name}" for name in options if name != "include_usage") if isinstance(options, dict) else ()
+    yield from (
+        (f"stream_options.{name}" for name in options if name != "include_usage")
+        if isinstance(options, dict)
+        else ()
+    )
     for message in _messages(given):
-        yield from (f"messages.{name}" for name in message if name not in ("role", "content") and name not in MESSAGE_FIELDS)
+        yield from (
+            f"messages.{name}"
+            for name in message
+            if name not in ("role", "content") and name not in MESSAGE_FIELDS
+        )
 
 
 def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:

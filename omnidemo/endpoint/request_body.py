@@ -6,7 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, StrictBool, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StrictBool,
+    ValidationError,
+)
 
 from omnidemo.config import refusal
 from omnidemo.endpoint import other_fields
@@ -36,7 +45,8 @@ def _top_k(value: Any) -> Any:
 
 
 def _top_p(value: Any) -> Any:
-    return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value  # OpenAI takes 0: the likeliest token alone
+    # OpenAI takes 0: the likeliest token alone
+    return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value
 
 
 def _most(value: Any) -> Any:
@@ -44,7 +54,8 @@ def _most(value: Any) -> Any:
 
 
 def _seed(value: int | None) -> int | None:
-    """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of ours."""
+    """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of
+    ours."""
     return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
 
 
@@ -52,9 +63,13 @@ def _content(value: Any) -> Any:
     """A message's content: a text, or text parts, which are joined."""
     if isinstance(value, str):
         return value
-    if isinstance(value, list) and all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in value):
+    if isinstance(value, list) and all(
+        isinstance(part, dict) and isinstance(part.get("text"), str) for part in value
+    ):
         return "".join(part["text"] for part in value)
-    raise ValueError("a text or a list of text parts; there is nothing here that reads images, sounds or files")
+    raise ValueError(
+        "a text or a list of text parts; there is nothing here that reads images, sounds or files"
+    )
 
 
 def _prompt(value: Any) -> Any:
@@ -94,8 +109,9 @@ class StreamOptions(BaseModel):
 class OwnOptions(BaseModel):
     """Our own field of a request.
 
-    token_sources: have each token with its source. method: a decoding method in place of the settings'. copying: whether drafts may also be
-    copied, in place of the settings'. learn, keep: whether the answer is learned from, and recorded in the history.
+    token_sources: have each token with its source. method: a decoding method in place of the settings'.
+    copying: whether drafts may also be copied, in place of the settings'. learn, keep: whether the answer is
+    learned from, and recorded in the history.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -108,7 +124,8 @@ class OwnOptions(BaseModel):
 
 
 class CompletionOptions(OwnOptions):
-    """control_tokens: names of control tokens in the prompt are read as these, for clients that fill in a template themselves."""
+    """control_tokens: names of control tokens in the prompt are read as these, for clients that fill in a
+    template themselves."""
 
     control_tokens: StrictBool = False
 
@@ -121,7 +138,8 @@ class AnswerRequest(BaseModel):
     model: str = ALIAS
     stream: StrictBool = False
     stream_options: StreamOptions = StreamOptions()
-    # Where a client says nothing of them the target's own manner holds. The last three are not OpenAI's; other servers take them too.
+    # Where a client says nothing of them the target's own manner holds. The last three are not OpenAI's;
+    # other servers take them too.
     temperature: Temperature | None = None
     top_p: TopP | None = None
     top_k: TopK | None = None
@@ -171,13 +189,19 @@ def read(body: bytes, form: type[Asked]) -> Asked:
         given = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no text
         why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise ApiError(400, f"The body is not JSON ({why}); send an object such as {form_example(form)}.") from None
+        raise ApiError(
+            400, f"The body is not JSON ({why}); send an object such as {form_example(form)}."
+        ) from None
     if not isinstance(given, dict):
         raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
     given = other_fields.without_nulls(given)
     for other, name in OTHER_NAMES.items():
         if other in given and given.setdefault(name, given[other]) != given[other]:
-            raise ApiError(400, f"{other} and {name} are one option, and have two values here; leave one of them out.", param=other)
+            raise ApiError(
+                400,
+                f"{other} and {name} are one option, and have two values here; leave one of them out.",
+                param=other,
+            )
         given.pop(other, None)
     other_fields.refuse(given)
     asked = checked(form, given, f"send an object such as {form_example(form)}")
@@ -186,7 +210,8 @@ def read(body: bytes, form: type[Asked]) -> Asked:
 
 
 def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
-    """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why, and what to do `instead`."""
+    """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why,
+    and what to do `instead`."""
     try:
         return form.model_validate(other_fields.without_nulls(dict(given)))
     except ValidationError as error:

@@ -10,7 +10,8 @@ from typing import Any
 import plotly
 import plotly.graph_objects as go
 
-PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"  # served to the browser by the app, without a CDN
+# served to the browser by the app, without a CDN
+PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 Figure = dict[str, Any]
 Row = Mapping[str, Any]
 # Half-transparent greys read on white and on black; the page replaces the text colour by its own.
@@ -47,7 +48,8 @@ def escape(text: Any) -> str:
 
 
 def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
-    """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`, `yaxis`."""
+    """A transparent figure; `uirevision` keeps the reader's zoom over updates. Axes are given as `xaxis`,
+    `yaxis`."""
     axis = {"gridcolor": GRID, "zeroline": False, "linecolor": GRID, "ticks": "", "automargin": True}
     base: dict[str, Any] = {
         "paper_bgcolor": CLEAR,
@@ -78,5 +80,8 @@ def page(path: Path, figures: Mapping[str, Figure]) -> None:
     for place, (title, figure) in enumerate(figures.items()):
         html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
         parts.append(f"<h2>{escape(title)}</h2>\n{html}")
-    head = '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin: 2rem auto">'
+    head = (
+        '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin:'
+        ' 2rem auto">'
+    )
     path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Changes over the requests that a figure marks: new adapters, targets and topics; and which requests may be compared."""
+"""Changes over the requests that a figure marks: new adapters, targets and topics; and which requests may be
+compared."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ class Mark:
 
 
 def marks(rows: Sequence[Row]) -> list[Mark]:
-    """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in order; x counts from 1.
+    """The newest adapter swap of each line, roll-backs, target switches and changes of topic, of requests in
+    order; x counts from 1.
 
-    Every target and domain has its own adapter line: a swap is a change against the last request of the same line, and a version below the
-    one before is a roll-back. A change of topic is one of the router's label, once STRETCH requests in a row have it, or a row whose
-    key `shift` is true.
+    Every target and domain has its own adapter line: a swap is a change against the last request of the same
+    line, and a version below the one before is a roll-back. A change of topic is one of the router's label,
+    once STRETCH requests in a row have it, or a row whose key `shift` is true.
     """
     found: list[Mark] = []
     versions: dict[Any, int] = {}
@@ -55,7 +57,8 @@ def marks(rows: Sequence[Row]) -> list[Mark]:
 
 
 def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
-    """Where a stretch of another topic begins → the topic before. Fewer than STRETCH requests in a row are no stretch."""
+    """Where a stretch of another topic begins → the topic before. Fewer than STRETCH requests in a row are no
+    stretch."""
     found: dict[int, Any] = {}
     place, before = 0, None
     for topic, group in groupby(topics):
@@ -69,7 +72,8 @@ def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
 
 
 def scope(row: Row) -> tuple[Any, ...]:
-    """The scope within which figures of requests may be compared: target, line, topic, method, draft policy and temperature."""
+    """The scope within which figures of requests may be compared: target, line, topic, method, draft policy
+    and temperature."""
     return tuple(row.get(key) for key in ("target", "domain", "topic", "method", "policy", "temperature"))
 
 
@@ -91,21 +95,43 @@ def apart(found: Sequence[Mark], end: float) -> list[Mark]:
 
 
 def mark_layout(found: Sequence[Mark], end: float, base: float | None = None) -> dict[str, Any]:
-    """Shapes and annotations of the marks, as parts of the layout of a figure whose x axis goes from 0 to `end`."""
+    """Shapes and annotations of the marks, as parts of the layout of a figure whose x axis goes from 0 to
+    `end`."""
     dashes = {"swap": "dot", "rollback": "dot", "target": "solid", "topic": "dash"}
     colour = {"swap": ACCENT, "rollback": "#e5484d", "target": INK, "topic": TOPIC}
     shapes: list[dict[str, Any]] = [
-        {"type": "line", "x0": m.x, "x1": m.x, "y0": 0, "y1": 1, "yref": "paper", "opacity": 0.55, "layer": "below"}
+        {
+            "type": "line",
+            "x0": m.x,
+            "x1": m.x,
+            "y0": 0,
+            "y1": 1,
+            "yref": "paper",
+            "opacity": 0.55,
+            "layer": "below",
+        }
         | {"line": {"color": colour[m.kind], "width": 1, "dash": dashes[m.kind]}}
         for m in found
     ]
     if base is not None:
-        shapes.append({"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": base, "y1": base, "opacity": 0.6, "line": DASHED})
+        shapes.append(
+            {
+                "type": "line",
+                "x0": 0,
+                "x1": 1,
+                "xref": "paper",
+                "y0": base,
+                "y1": base,
+                "opacity": 0.6,
+                "line": DASHED,
+            }
+        )
     # Labels stand in the margin above the plot, where no curve runs.
     place = {"y": 1, "yref": "paper", "yanchor": "bottom", "showarrow": False}
     return {
         "shapes": shapes,
         "annotations": [
-            place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}} for m in apart(found, end)
+            place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}}
+            for m in apart(found, end)
         ],
     }

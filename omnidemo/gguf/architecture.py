@@ -1,4 +1,5 @@
-"""What model a GGUF file holds: its configuration, in `transformers`' terms, and which tensor is which weight.
+"""What model a GGUF file holds: its configuration, in `transformers`' terms, and which tensor is which
+weight.
 
 Everything that changes what a model computes is either read or refused, never passed over.
 """
@@ -19,8 +20,10 @@ MOST = 2**24  # of any width, count or window that a configuration names
 SMALLER = "take a file of type Q4_K_M, Q8_0 or F16 of the same model"
 
 _BLOCK = {
-    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj", "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj", "ffn_up": "mlp.up_proj",
+    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }  # fmt: skip
 _NORMED_HEADS = _BLOCK | {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
@@ -34,8 +37,9 @@ ROPE_FREQS = "rope_freqs.weight"  # by what each rotary frequency is divided (Ll
 
 @dataclass(frozen=True)
 class Architecture:
-    """One architecture's names. `block`: tensors of a layer, without `blk.N.`, by their names in `transformers`; `turned`: whether the rows
-    of queries and keys are in the order of interleaved rotary pairs; `less`: what norms' weights have too much."""
+    """One architecture's names. `block`: tensors of a layer, without `blk.N.`, by their names in
+    `transformers`; `turned`: whether the rows of queries and keys are in the order of interleaved rotary
+    pairs; `less`: what norms' weights have too much."""
 
     model_type: str
     block: Mapping[str, str]
@@ -54,7 +58,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "gemma3": Architecture(
         "gemma3_text", _NORMED_HEADS | _FOUR_NORMS, less=1.0,
-        more=frozenset({"attention.sliding_window", "rope.freq_base_swa", "attention.sliding_window_pattern", "final_logit_softcapping"}),
+        more=frozenset({"attention.sliding_window", "rope.freq_base_swa", "attention.sliding_window_pattern",
+            "final_logit_softcapping"}),
     ),
     "phi3": Architecture(
         "phi3", {k: v for k, v in _BLOCK.items() if k not in ("attn_q", "attn_k", "attn_v", "ffn_gate")}
@@ -64,9 +69,12 @@ ARCHITECTURES: dict[str, Architecture] = {
 }  # fmt: skip
 # Keys of an architecture that are read below, or say nothing about what is computed.
 _READ = {
-    "block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count", "attention.head_count_kv",
-    "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base", "rope.dimension_count",
-    "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length", "rope.scaling.finetuned",
+    "block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base",
+    "rope.dimension_count",
+    "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
     "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
     "vocab_size", "tensor_data_layout", "attention.causal", "expert_count", "expert_used_count",
 }  # fmt: skip
@@ -79,7 +87,8 @@ _FOREIGN = {
 
 @dataclass(frozen=True)
 class Plan:
-    """How a file becomes a model: the options of `transformers`' configuration, and for each of its weights the tensor's name."""
+    """How a file becomes a model: the options of `transformers`' configuration, and for each of its weights
+    the tensor's name."""
 
     architecture: Architecture
     options: dict[str, Any]
@@ -87,7 +96,8 @@ class Plan:
 
 
 def plan_of(header: Header) -> Plan:
-    """What to make of a file. ModelError, one sentence, for what is no language model or cannot be computed here as it was made."""
+    """What to make of a file. ModelError, one sentence, for what is no language model or cannot be computed
+    here as it was made."""
     name = header.parts[0].name
     foreign = _FOREIGN.get(header.text("general.type"), _FOREIGN.get(header.architecture))
     if foreign:
@@ -95,9 +105,14 @@ def plan_of(header: Header) -> Plan:
     known = ARCHITECTURES.get(header.architecture)
     if known is None:
         called = header.architecture[:40] or "(none)"
-        raise ModelError(f"{name} is of the architecture {called}, and {', '.join(ARCHITECTURES)} are read; choose another model")
+        raise ModelError(
+            f"{name} is of the architecture {called}, and {', '.join(ARCHITECTURES)} are read; choose another"
+            " model"
+        )
     if unread := sorted({tensor.kind.name for tensor in header.tensors.values() if tensor.kind.read is None}):
-        raise ModelError(f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; {SMALLER}")
+        raise ModelError(
+            f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; {SMALLER}"
+        )
     _check_keys(header, known)
     names = _names(header, known)
     return Plan(known, _config(header, known), names)
@@ -114,8 +129,8 @@ def _names(header: Header, known: Architecture) -> dict[str, str]:
         inner = known.block.get(block[2]) if block else _TOP.get(stem)
         if inner is None or last not in ("weight", "bias"):
             raise ModelError(
-                f"{header.parts[0].name} has weights that no {header.architecture} model is known to have ({tensor[:60]!r}); "
-                "choose another file"
+                f"{header.parts[0].name} has weights that no {header.architecture} model is known to have"
+                f" ({tensor[:60]!r}); choose another file"
             )
         found[f"model.layers.{int(block[1])}.{inner}.{last}" if block else f"{inner}.{last}"] = tensor
     return found
@@ -126,20 +141,37 @@ def _check_keys(header: Header, known: Architecture) -> None:
     prefix = f"{header.architecture}."
     for key, value in header.metadata.items():
         own = key.removeprefix(prefix)
-        if own == key or own in _READ or own in known.more or own.startswith("pooling") or _says_nothing(value):
+        if (
+            own == key
+            or own in _READ
+            or own in known.more
+            or own.startswith("pooling")
+            or _says_nothing(value)
+        ):
             continue
         asked = f"{key[:80]} = {str(value)[:40]}"
-        raise ModelError(f"{header.parts[0].name} asks for {asked}, which is not known here; choose another file of this model")
+        raise ModelError(
+            f"{header.parts[0].name} asks for {asked}, which is not known here; choose another file of this"
+            " model"
+        )
 
 
 def _says_nothing(value: Any) -> bool:
     """Whether a key's value is the one that changes nothing."""
-    return value is None or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value) or value in ("", "none")
+    return (
+        value is None
+        or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
+        or value in ("", "none")
+    )
 
 
 def _config(header: Header, known: Architecture) -> dict[str, Any]:
     """The options of `transformers`' configuration class."""
-    name, prefix, again = header.parts[0].name, header.architecture, "download it again or choose another file"
+    name, prefix, again = (
+        header.parts[0].name,
+        header.architecture,
+        "download it again or choose another file",
+    )
 
     def whole(key: str, otherwise: int | None = None) -> int:
         value = header.metadata.get(f"{prefix}.{key}", otherwise)
@@ -153,17 +185,28 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
             raise ModelError(f"{name} gives {prefix}.{key} as {str(value)[:40]}, which no model has; {again}")
         return float(value)
 
-    if header.number(f"{prefix}.expert_count", 0) or header.metadata.get(f"{prefix}.attention.causal") is False:
-        raise ModelError(f"{name} is a mixture of experts or an encoder, which are not read here; choose a plain language model")
+    if (
+        header.number(f"{prefix}.expert_count", 0)
+        or header.metadata.get(f"{prefix}.attention.causal") is False
+    ):
+        raise ModelError(
+            f"{name} is a mixture of experts or an encoder, which are not read here; choose a plain language"
+            " model"
+        )
     embedding = header.tensors.get("token_embd.weight")
     if embedding is None or len(embedding.shape) != 2:
         raise ModelError(f"{name} has no embedding; download it again or choose another file")
     layers, width, heads = whole("block_count"), whole("embedding_length"), whole("attention.head_count")
     if layers > len(header.tensors):
-        raise ModelError(f"{name} names {layers} layers and has {len(header.tensors)} tensors; download it again")
+        raise ModelError(
+            f"{name} names {layers} layers and has {len(header.tensors)} tensors; download it again"
+        )
     head = whole("attention.key_length", width // heads if width % heads == 0 else None)
     if whole("attention.value_length", head) != head or whole("rope.dimension_count", head) != head:
-        raise ModelError(f"{name} turns a part of each head alone, or has values of another width, which is not read here; {again}")
+        raise ModelError(
+            f"{name} turns a part of each head alone, or has values of another width, which is not read here;"
+            f" {again}"
+        )
     window, base = whole("context_length"), real("rope.freq_base", 10_000.0)
     first = "blk.0."
     options = {
@@ -197,36 +240,44 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
             options["query_pre_attn_scalar"] = width // heads
     if known.model_type == "gemma3_text":
         local = {"rope_type": "default", "rope_theta": real("rope.freq_base_swa", 10_000.0)}
-        options["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
+        options["rope_parameters"] = {
+            "full_attention": options["rope_parameters"],
+            "sliding_attention": local,
+        }
         if layers == 62:  # the 27B
             options["query_pre_attn_scalar"] = width // heads
         if whole("attention.sliding_window_pattern", 6) != 6:
-            raise ModelError(f"{name} has another pattern of windows than Gemma 3; choose another file of this model")
+            raise ModelError(
+                f"{name} has another pattern of windows than Gemma 3; choose another file of this model"
+            )
     if known.model_type == "phi3":
         options["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
     return options
 
 
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
-    """The rotary tables' description. Those that depend on the length that is read are refused: what was computed at one length would not
-    hold at another."""
+    """The rotary tables' description. Those that depend on the length that is read are refused: what was
+    computed at one length would not hold at another."""
     kind = header.text(f"{header.architecture}.rope.scaling.type", "none")
     plain = {"rope_type": "default", "rope_theta": base}
     if kind in ("", "none"):
         return plain
     if kind not in ("linear", "yarn"):
         raise ModelError(
-            f"{header.parts[0].name} scales its positions by {kind[:20]!r}, which changes with the length of the text and cannot be rolled "
-            "back; choose another model"
+            f"{header.parts[0].name} scales its positions by {kind[:20]!r}, which changes with the length of"
+            " the text and cannot be rolled back; choose another model"
         )
     factor = real("rope.scaling.factor")
     scaled: dict[str, Any] = plain | {"rope_type": kind, "factor": factor}
     if kind == "linear":
         return scaled
-    scaled["original_max_position_embeddings"] = int(real("rope.scaling.original_context_length", window / factor))
+    scaled["original_max_position_embeddings"] = int(
+        real("rope.scaling.original_context_length", window / factor)
+    )
     for key in ("beta_fast", "beta_slow"):
         if f"{header.architecture}.rope.scaling.yarn_{key}" in header.metadata:
             scaled[key] = real(f"rope.scaling.yarn_{key}")
-    if f"{header.architecture}.rope.scaling.attn_factor" in header.metadata:  # there beside YaRN's own, here in its place
+    # there beside YaRN's own, here in its place
+    if f"{header.architecture}.rope.scaling.attn_factor" in header.metadata:
         scaled["attention_factor"] = real("rope.scaling.attn_factor") * (1 + 0.1 * math.log(factor))
     return scaled

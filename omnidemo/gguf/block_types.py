@@ -1,7 +1,8 @@
-"""The types in which a GGUF file keeps its weights: how many numbers lie in a block of how many bytes, and what the numbers are.
+"""The types in which a GGUF file keeps its weights: how many numbers lie in a block of how many bytes, and
+what the numbers are.
 
-A block's numbers are scale · code + minimum, multiplied and added in float32 in the order of the formats' definition, so that the values
-are, bit for bit, those that every other reader gets.
+A block's numbers are scale · code + minimum, multiplied and added in float32 in the order of the formats'
+definition, so that the values are, bit for bit, those that every other reader gets.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them [blocks, groups]; None for
-    minima that are zero."""
+    """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them
+    [blocks, groups]; None for minima that are zero."""
 
     codes: Codes
     scales: Numbers
@@ -38,8 +39,8 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class BlockType:
-    """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot read the type; `parts`: what
-    they are made of, None where the numbers lie there as they are."""
+    """`numbers` weights in `size` bytes. `read`: the values of whole blocks, None where this project cannot
+    read the type; `parts`: what they are made of, None where the numbers lie there as they are."""
 
     name: str
     numbers: int
@@ -76,7 +77,9 @@ def _q4_1(blocks: Bytes) -> Parts:
 
 
 def _q5_0(blocks: Bytes) -> Parts:
-    return Parts((_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16), _halves(blocks, 0))
+    return Parts(
+        (_nibbles(blocks[:, 6:]) | _fifth_bits(blocks, 2)).astype(np.int8) - np.int8(16), _halves(blocks, 0)
+    )
 
 
 def _q5_1(blocks: Bytes) -> Parts:
@@ -88,14 +91,18 @@ def _q8_0(blocks: Bytes) -> Parts:
 
 
 def _two_bits(codes: Bytes) -> Codes:
-    """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes, the lowest bits first."""
+    """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes,
+    the lowest bits first."""
     halves = codes.reshape(-1, 2, 1, 32) >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 1, 4, 1)
     return (halves & 3).reshape(-1, 256)
 
 
 def _q2_k(blocks: Bytes) -> Parts:
     both = blocks[:, :16]
-    scales, minima = _halves(blocks, 80) * (both & 0x0F).astype(np.float32), _halves(blocks, 82) * (both >> 4).astype(np.float32)
+    scales, minima = (
+        _halves(blocks, 80) * (both & 0x0F).astype(np.float32),
+        _halves(blocks, 82) * (both >> 4).astype(np.float32),
+    )
     return Parts(_two_bits(blocks[:, 16:80]), scales, -minima)
 
 
@@ -104,14 +111,16 @@ def _q3_k(blocks: Bytes) -> Parts:
     low = np.concatenate([packed[:, :8] & 0x0F, packed[:, :8] >> 4], axis=-1)
     high = (packed[:, None, 8:] >> np.array([0, 2, 4, 6], np.uint8).reshape(1, 4, 1)).reshape(-1, 16) & 3
     scales = (low | high << 4).astype(np.int8) - np.int8(32)
-    # A set bit of the mask means that 4 is not taken away; bit j of the 32 bytes belongs to the j-th group of 32 codes.
+    # A set bit of the mask means that 4 is not taken away; bit j of the 32 bytes belongs to the j-th group of
+    # 32 codes.
     bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
     codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
     return Parts(codes, _halves(blocks, 108) * scales.astype(np.float32))
 
 
 def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
-    """The eight scales and eight minima [blocks, 8] of six bits that twelve bytes [blocks, 12] hold, in Q4_K and Q5_K."""
+    """The eight scales and eight minima [blocks, 8] of six bits that twelve bytes [blocks, 12] hold, in Q4_K
+    and Q5_K."""
     first, second, third = packed[:, :4], packed[:, 4:8], packed[:, 8:]
     scales = np.concatenate([first & 0x3F, (third & 0x0F) | ((first >> 6) << 4)], axis=-1)
     minima = np.concatenate([second & 0x3F, (third >> 4) | ((second >> 6) << 4)], axis=-1)
@@ -121,7 +130,11 @@ def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
 def _with_minima(blocks: Bytes, codes: Codes) -> Parts:
     """Q4_K and Q5_K from their codes [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
-    return Parts(codes, _halves(blocks, 0) * scales.astype(np.float32), -(_halves(blocks, 2) * minima.astype(np.float32)))
+    return Parts(
+        codes,
+        _halves(blocks, 0) * scales.astype(np.float32),
+        -(_halves(blocks, 2) * minima.astype(np.float32)),
+    )
 
 
 def _q4_k(blocks: Bytes) -> Parts:

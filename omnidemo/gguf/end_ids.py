@@ -1,4 +1,5 @@
-"""Which tokens of a GGUF file end an answer: what its header says and, as few headers say all, the names that llama.cpp takes for ends."""
+"""Which tokens of a GGUF file end an answer: what its header says and, as few headers say all, the names that
+llama.cpp takes for ends."""
 
 from __future__ import annotations
 
@@ -9,14 +10,18 @@ import numpy as np
 
 from omnidemo.gguf.token_table import Kind, TokenTable, damage, read_id
 
-# Names of an end, whatever kind the file gives them; "</s>" is text too (it closes a tag of HTML), so it has to be a control token.
+# Names of an end, whatever kind the file gives them; "</s>" is text too (it closes a tag of HTML), so it has
+# to be a control token.
 END_NAMES = (
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>", "<|endoftext|>",
-    "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>",
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>", "<|endoftext|>",
+    "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>",
+    "<turn|>", "<|tool_response>",
     "<｜end▁of▁sentence｜>", "[e~[",
 )  # fmt: skip
 CONTROL_END_NAMES = ("</s>",)
-# What stands between files in training: after one of these a code model goes on with another file. The key of the header, else a name.
+# What stands between files in training: after one of these a code model goes on with another file. The key of
+# the header, else a name.
 FILE_NAMES = {
     "fim_pad_token_id": ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"),
     "fim_rep_token_id": ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
@@ -26,8 +31,8 @@ MOST_ENDS = 1024
 
 
 def read_end_ids(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
-    """All ids that end an answer, `end` first, which is the tokenizer's own. A list in the header is complete: names add nothing to it.
-    ModelError for a list that is none."""
+    """All ids that end an answer, `end` first, which is the tokenizer's own. A list in the header is
+    complete: names add nothing to it. ModelError for a list that is none."""
     ids = [end, *(read_id(metadata, key, table) for key in ("eot_token_id", "eom_token_id"))]
     listed = metadata.get("tokenizer.ggml.eos_token_ids")
     if listed is not None:
@@ -47,7 +52,11 @@ def _listed(listed: Any, table: TokenTable) -> list[int]:
 def _named(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
     wanted = {*END_NAMES, *CONTROL_END_NAMES, *(name for names in FILE_NAMES.values() for name in names)}
     found = {text: token_id for token_id, text in enumerate(table.texts) if text in wanted}
-    found = {text: one for text, one in found.items() if text not in CONTROL_END_NAMES or table.kinds[one] == Kind.CONTROL}
+    found = {
+        text: one
+        for text, one in found.items()
+        if text not in CONTROL_END_NAMES or table.kinds[one] == Kind.CONTROL
+    }
     ends = {name: found[name] for name in (*END_NAMES, *CONTROL_END_NAMES) if name in found}
     calls = not ends.keys().isdisjoint(("<|call|>", "<|calls|>"))
     if calls and not ends.keys().isdisjoint(("<|return|>", "<|flush|>")) and ends.get("<|end|>") != end:

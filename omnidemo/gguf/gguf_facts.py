@@ -1,4 +1,5 @@
-"""What is said of a GGUF file before its weights are read: by what it is known, its sizes, and why it cannot be used."""
+"""What is said of a GGUF file before its weights are read: by what it is known, its sizes, and why it cannot
+be used."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ _headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its file
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it. `embedding`: numbers of an input
-    embedding that is not the output's too. `reason`: why it cannot be used, one sentence; empty where nothing speaks against it."""
+    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it.
+    `embedding`: numbers of an input embedding that is not the output's too. `reason`: why it cannot be used,
+    one sentence; empty where nothing speaks against it."""
 
     path: Path
     spec: str
@@ -41,7 +43,8 @@ class GgufFile:
     licence: str | None = None
     author: str | None = None
     reason: str = ""
-    config: Any = field(default=None, repr=False, compare=False)  # `transformers`' configuration, None for what cannot be used
+    # `transformers`' configuration, None for what cannot be used
+    config: Any = field(default=None, repr=False, compare=False)
 
 
 def about(place: Place) -> GgufFile:
@@ -49,7 +52,9 @@ def about(place: Place) -> GgufFile:
     shown = place.path.name if place.source in ("folder", "package") else place.spec
     unread = GgufFile(place.path, place.spec, place.source, "", shown)
     if place.wrong or not is_file(place.path):
-        return replace(unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one")
+        return replace(
+            unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one"
+        )
     key = (place.path, place.spec, *_state(place.path))
     if key not in _headers:
         if len(_headers) >= REMEMBERED:
@@ -57,7 +62,9 @@ def about(place: Place) -> GgufFile:
         try:
             _headers[key] = _described(read_header(place.path), unread)
         except ModelError as error:
-            _headers[key] = replace(unread, bytes=_size(place.path), reason=str(error).replace(place.path.name, shown))
+            _headers[key] = replace(
+                unread, bytes=_size(place.path), reason=str(error).replace(place.path.name, shown)
+            )
     return _headers[key]
 
 
@@ -80,13 +87,21 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         type_name=header.type_name,
         bytes=header.bytes,
         parameters=header.parameters,
-        embedding=math.prod(embedding.shape) if embedding is not None and "output.weight" in header.tensors else 0,
+        embedding=math.prod(embedding.shape)
+        if embedding is not None and "output.weight" in header.tensors
+        else 0,
         architecture=header.architecture,
         context=header.context,
-        tokens=len(tokens) if isinstance(tokens, list) else embedding.shape[0] if embedding is not None else 0,
+        tokens=len(tokens)
+        if isinstance(tokens, list)
+        else embedding.shape[0]
+        if embedding is not None
+        else 0,
         chat=bool(header.text("tokenizer.chat_template")),
         licence=entry.get("licence") or _clean(header.text("general.license")) or None,
-        author=entry.get("author") or _clean(header.text("general.author") or header.text("general.organization")) or None,
+        author=entry.get("author")
+        or _clean(header.text("general.author") or header.text("general.organization"))
+        or None,
         reason=reason,
         config=config,
     )
@@ -101,7 +116,11 @@ def _state(path: Path) -> tuple[object, ...]:
     """Size and time of all files that a model lies in, as far as they are there."""
     found: list[object] = []
     part = PART.fullmatch(path.name)
-    names = [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)] if part else [path.name]
+    names = (
+        [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)]
+        if part
+        else [path.name]
+    )
     for name in names:
         with suppress(OSError):
             told = path.with_name(name).stat()

@@ -1,4 +1,5 @@
-"""The header of a GGUF file: its key-values and where its tensors lie. Nothing in it is believed before it fits the file's size."""
+"""The header of a GGUF file: its key-values and where its tensors lie. Nothing in it is believed before it
+fits the file's size."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ LONGEST_KEY, LONGEST_NAME, LONGEST_TEXT = 1024, 256, 16 * 2**20  # bytes
 MOST_DIMENSIONS = 4
 SAMPLE = 4096  # bytes of each tensor that tell two files apart
 _NUMBERS: dict[int, np.dtype[Any]] = {
-    0: np.dtype("<u1"), 1: np.dtype("<i1"), 2: np.dtype("<u2"), 3: np.dtype("<i2"), 4: np.dtype("<u4"), 5: np.dtype("<i4"),
+    0: np.dtype("<u1"), 1: np.dtype("<i1"), 2: np.dtype("<u2"), 3: np.dtype("<i2"), 4: np.dtype("<u4"),
+    5: np.dtype("<i4"),
     6: np.dtype("<f4"), 7: np.dtype("?"), 10: np.dtype("<u8"), 11: np.dtype("<i8"), 12: np.dtype("<f8"),
 }  # fmt: skip
 _TEXT, _ARRAY = 8, 9
@@ -32,7 +34,8 @@ _SPLIT = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One tensor: its shape as torch has it ([out, in] for a matrix), and its bytes in one of the file's parts."""
+    """One tensor: its shape as torch has it ([out, in] for a matrix), and its bytes in one of the file's
+    parts."""
 
     name: str
     shape: tuple[int, ...]
@@ -44,8 +47,9 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Header:
-    """What a GGUF file says of itself. `parts` are the files that it lies in, one unless it was split; `fingerprint` is a hash of the
-    header and of the beginning of every tensor, so that a file is known wherever it lies."""
+    """What a GGUF file says of itself. `parts` are the files that it lies in, one unless it was split;
+    `fingerprint` is a hash of the header and of the beginning of every tensor, so that a file is known
+    wherever it lies."""
 
     parts: tuple[Path, ...]
     metadata: dict[str, Any] = field(repr=False)
@@ -64,13 +68,16 @@ class Header:
 
     @property
     def type_name(self) -> str:
-        """The type that most of the weights have, such as Q4_1, with M or S where the file says that it is such a mixture."""
+        """The type that most of the weights have, such as Q4_1, with M or S where the file says that it is
+        such a mixture."""
         shares: dict[str, int] = {}
         for name, tensor in self.tensors.items():
             if len(tensor.shape) > 1 and name not in ("token_embd.weight", "output.weight"):
                 shares[tensor.kind.name] = shares.get(tensor.kind.name, 0) + math.prod(tensor.shape)
         named = _FILE_TYPES.get(self.number("general.file_type", -1), "")
-        most = max(shares, key=lambda kind: shares[kind], default="") or next((t.kind.name for t in self.tensors.values()), "no weights")
+        most = max(shares, key=lambda kind: shares[kind], default="") or next(
+            (t.kind.name for t in self.tensors.values()), "no weights"
+        )
         return named or most
 
     @property
@@ -94,21 +101,27 @@ class Header:
 
 # llama.cpp's numbers for mixtures of types; a type by itself has its own name.
 _FILE_TYPES = {
-    11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M", 21: "Q2_K_S",
+    11: "Q3_K_S", 12: "Q3_K_M", 13: "Q3_K_L", 14: "Q4_K_S", 15: "Q4_K_M", 16: "Q5_K_S", 17: "Q5_K_M",
+    21: "Q2_K_S",
 }  # fmt: skip
 
 
 def read_header(path: Path) -> Header:
-    """The header of a GGUF file, of all its parts where it was split. ModelError, one sentence, for a file that is none, is damaged, or
-    lacks a part."""
+    """The header of a GGUF file, of all its parts where it was split. ModelError, one sentence, for a file
+    that is none, is damaged, or lacks a part."""
     metadata, tensors, count = _read_part(path, 0)
     digests, parts, size = [_fingerprint(path, tensors)], [path], path.stat().st_size
     others = list(_other_parts(path, count))
     for number, other in enumerate(others, 1):
         if not other.is_file():
-            raise ModelError(f"{path.name} is one of {len(others) + 1} files, and {other.name} is not beside it; download it too")
+            raise ModelError(
+                f"{path.name} is one of {len(others) + 1} files, and {other.name} is not beside it; download"
+                " it too"
+            )
         _, more, _ = _read_part(other, number)
-        if twice := next((tensor.name for tensor in more if tensor.name in {known.name for known in tensors}), None):
+        if twice := next(
+            (tensor.name for tensor in more if tensor.name in {known.name for known in tensors}), None
+        ):
             raise ModelError(f"{other.name} repeats {twice!r} of {path.name}; download the model again")
         digests.append(_fingerprint(other, more))
         tensors += more
@@ -116,7 +129,9 @@ def read_header(path: Path) -> Header:
         size += other.stat().st_size
     wanted = metadata.get("split.tensors.count")
     if others and isinstance(wanted, int) and wanted != len(tensors):
-        raise ModelError(f"{path.name} names {wanted} tensors and its parts hold {len(tensors)}; download the model again")
+        raise ModelError(
+            f"{path.name} names {wanted} tensors and its parts hold {len(tensors)}; download the model again"
+        )
     if not tensors:
         raise ModelError(f"{path.name} holds no weights; choose the file of a model")
     named = {tensor.name: tensor for tensor in tensors}
@@ -130,11 +145,14 @@ def _other_parts(path: Path, count: int) -> Iterator[Path]:
     found = _SPLIT.fullmatch(path.name)
     if found is None or int(found[3]) != count or count > MOST_PARTS:
         raise ModelError(
-            f"{path.name} is a part of a model in {count} files and is not named like one; give them their names back, "
-            f"such as model-00001-of-{min(count, 99_999):05d}.gguf"
+            f"{path.name} is a part of a model in {count} files and is not named like one; give them their"
+            f" names back, such as model-00001-of-{min(count, 99_999):05d}.gguf"
         )
     if int(found[2]) != 1:
-        raise ModelError(f"{path.name} is part {int(found[2])} of {count}; choose the first, {found[1]}-00001-of-{found[3]}.gguf")
+        raise ModelError(
+            f"{path.name} is part {int(found[2])} of {count}; choose the first,"
+            f" {found[1]}-00001-of-{found[3]}.gguf"
+        )
     for number in range(2, count + 1):
         yield path.with_name(f"{found[1]}-{number:05d}-of-{found[3]}.gguf")
 
@@ -150,7 +168,9 @@ def _read_part(path: Path, number: int) -> tuple[dict[str, Any], list[TensorInfo
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{path.name} cannot be read ({error}); look at its permissions, or download it again") from error
+        raise ModelError(
+            f"{path.name} cannot be read ({error}); look at its permissions, or download it again"
+        ) from error
 
 
 def _fingerprint(path: Path, tensors: list[TensorInfo]) -> str:
@@ -168,7 +188,8 @@ def _fingerprint(path: Path, tensors: list[TensorInfo]) -> str:
 
 
 class _Walk:
-    """A walk through one header. Whatever it names is held against the bytes that are left, before anything is made of it."""
+    """A walk through one header. Whatever it names is held against the bytes that are left, before anything
+    is made of it."""
 
     def __init__(self, name: str, memory: mmap.mmap) -> None:
         self.name, self.memory, self.at = name, memory, 4
@@ -177,7 +198,11 @@ class _Walk:
         version = self.whole("<I")
         if version not in (2, 3):
             swapped = version in (2 << 24, 3 << 24)
-            raise self.refusal("is written for big-endian machines" if swapped else f"has the GGUF version {version}, and 2 and 3 are read")
+            raise self.refusal(
+                "is written for big-endian machines"
+                if swapped
+                else f"has the GGUF version {version}, and 2 and 3 are read"
+            )
         tensor_count, key_count = self.whole("<Q"), self.whole("<Q")
         if tensor_count > MOST_TENSORS or key_count > MOST_KEYS:
             raise self.damage(f"names {tensor_count} tensors and {key_count} keys")
@@ -274,18 +299,36 @@ class _Walk:
         shape = tuple(self.whole("<Q") for _ in range(dimensions))
         kind, offset = self.whole("<I"), self.whole("<Q")
         if kind not in BLOCK_TYPES:
-            raise self.refusal(f"has weights of type {kind}, which is not known here; take a file of type Q4_K_M, Q8_0 or F16")
+            raise self.refusal(
+                f"has weights of type {kind}, which is not known here; take a file of type Q4_K_M, Q8_0"
+                " or F16"
+            )
         found = BLOCK_TYPES[kind]
-        if min(shape) < 1 or math.prod(shape) > 8 * found.numbers * len(self.memory) or shape[0] % found.numbers:
-            raise self.damage(f"gives {name[:60]!r} the shape {' × '.join(map(str, shape))[:60]} in {found.name}")
+        if (
+            min(shape) < 1
+            or math.prod(shape) > 8 * found.numbers * len(self.memory)
+            or shape[0] % found.numbers
+        ):
+            raise self.damage(
+                f"gives {name[:60]!r} the shape {' × '.join(map(str, shape))[:60]} in {found.name}"
+            )
         return name, shape[::-1], found, offset
 
-    def placed(self, part: int, begin: int, step: int, name: str, shape: tuple[int, ...], kind: BlockType, offset: int) -> TensorInfo:
+    def placed(
+        self,
+        part: int,
+        begin: int,
+        step: int,
+        name: str,
+        shape: tuple[int, ...],
+        kind: BlockType,
+        offset: int,
+    ) -> TensorInfo:
         size = math.prod(shape) // kind.numbers * kind.size
         if offset % step or begin + offset + size > len(self.memory):
             raise ModelError(
-                f"{self.name} is cut short or damaged: {name[:60]!r} ends at byte {begin + offset + size:,} of {len(self.memory):,}; "
-                "download it again"
+                f"{self.name} is cut short or damaged: {name[:60]!r} ends at byte {begin + offset + size:,}"
+                f" of {len(self.memory):,}; download it again"
             )
         return TensorInfo(name, shape, kind, part, begin + offset, size)
 

@@ -17,15 +17,21 @@ CATALOG = ASSETS / "catalog.json"
 
 
 def known_name(header: Header) -> str:
-    """`gguf/<model>-<type>-<hash>`, such as gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e: the catalogue's where it knows the file, else by what
-    the header says. A file that was moved or renamed keeps it; another one, even of the same model, has another."""
+    """`gguf/<model>-<type>-<hash>`, such as gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e: the catalogue's where
+    it knows the file, else by what the header says. A file that was moved or renamed keeps it; another one,
+    even of the same model, has another."""
     end = f"-{header.type_name}-{header.fingerprint[:DIGITS]}"
-    return next((one["known"] for one in _described() if one["known"].endswith(end)), f"{PREFIX}{model_name(header)}{end}")
+    return next(
+        (one["known"] for one in _described() if one["known"].endswith(end)),
+        f"{PREFIX}{model_name(header)}{end}",
+    )
 
 
 def model_name(header: Header) -> str:
     """What a header calls its model, in letters, digits, dots and dashes."""
-    named = header.text("general.name") or "-".join(filter(None, map(header.text, ("general.basename", "general.size_label"))))
+    named = header.text("general.name") or "-".join(
+        filter(None, map(header.text, ("general.basename", "general.size_label")))
+    )
     return re.sub(r"[^A-Za-z0-9.]+", "-", named)[:LONGEST].strip("-.") or header.architecture or "model"
 
 

@@ -1,4 +1,5 @@
-"""The matrices of a GGUF file in the forms that compiled passes read: exactly what the file says, in about as many bytes."""
+"""The matrices of a GGUF file in the forms that compiled passes read: exactly what the file says, in about as
+many bytes."""
 
 from __future__ import annotations
 
@@ -15,18 +16,25 @@ from omnidemo.gguf.header import Header, TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
 FORMS = {
-    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES, "Q5_1": forms.LONG_FIVES,
-    "Q5_K": forms.LONG_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES, "Q2_K": forms.HALVES,
+    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES,
+    "Q5_1": forms.LONG_FIVES,
+    "Q5_K": forms.LONG_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES,
+    "Q2_K": forms.HALVES,
 }  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
 
 
 def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
-    """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has none, and stays float32."""
+    """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has
+    none, and stays float32."""
     plan, weights, found = plan_of(header), GgufWeights(header), {}
     for weight, name in plan.names.items():
         tensor = header.tensors[name]
-        if tensor.kind.parts is None or len(tensor.shape) != 2 or (tensor.shape[0] % ROWS and weight not in WHOLE):
+        if (
+            tensor.kind.parts is None
+            or len(tensor.shape) != 2
+            or (tensor.shape[0] % ROWS and weight not in WHOLE)
+        ):
             continue
         part = weight.split(".")[-2]
         if part in ("q_proj", "k_proj", "v_proj") and config.head_dim % ROWS:  # a task is those of a head

@@ -1,5 +1,5 @@
-"""Where programs keep GGUF files on this machine: packages, the Hub's cache, Ollama, LM Studio, folders. Walks are bounded, and no
-link leads out of its root."""
+"""Where programs keep GGUF files on this machine: packages, the Hub's cache, Ollama, LM Studio, folders.
+Walks are bounded, and no link leads out of its root."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A file, what to call it so that another process of this project finds it, and which program keeps it. `wrong`: why there is none."""
+    """A file, what to call it so that another process of this project finds it, and which program keeps it.
+    `wrong`: why there is none."""
 
     path: Path
     spec: str
@@ -37,7 +38,8 @@ class Place:
 
 
 class Walk:
-    """Bounds of one listing: so many entries and seconds in all. What lies beyond them, or cannot be read, is left out."""
+    """Bounds of one listing: so many entries and seconds in all. What lies beyond them, or cannot be read, is
+    left out."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._until, self._left = clock, clock() + SECONDS, MOST_ENTRIES
@@ -57,8 +59,8 @@ class Walk:
         return [Path(entry.path) for entry in self.entries(folder) if is_folder(entry)]
 
     def models(self, root: Path, inside: Path, depth: int = DEPTH) -> Iterator[Path]:
-        """The GGUF files below a root, without the later parts of split ones. Links to folders are not followed, links to files only
-        within `inside`."""
+        """The GGUF files below a root, without the later parts of split ones. Links to folders are not
+        followed, links to files only within `inside`."""
         entries = self.entries(root)
         names = {entry.name for entry in entries}
         for entry in entries:
@@ -93,14 +95,15 @@ def is_within(path: Path, root: Path) -> bool:
 
 
 def first_part(name: str) -> str:
-    """The name of the first file of a split model, for the name of any of its files; the name itself for others."""
+    """The name of the first file of a split model, for the name of any of its files; the name itself for
+    others."""
     found = PART.fullmatch(name)
     return f"{found[1]}-00001-of-{found[3]}.gguf" if found else name
 
 
 def all_places(folders: Sequence[str] = (), packages: Sequence[str] = ()) -> Iterator[Place]:
-    """Every GGUF file that can be found, the likeliest places first; `folders` may be files, too. Nothing that is wrong with one is an
-    error."""
+    """Every GGUF file that can be found, the likeliest places first; `folders` may be files, too. Nothing
+    that is wrong with one is an error."""
     walk = Walk()
     yield from in_packages(packages)
     yield from in_hub(walk)
@@ -154,7 +157,11 @@ def hub_snapshot(folder: Path, walk: Walk) -> Path | None:
 
 def ollama_roots() -> list[Path]:
     given = os.environ.get("OLLAMA_MODELS", "").strip()
-    return [Path(given).expanduser()] if given else [Path("~/.ollama/models").expanduser(), Path("/usr/share/ollama/.ollama/models")]
+    return (
+        [Path(given).expanduser()]
+        if given
+        else [Path("~/.ollama/models").expanduser(), Path("/usr/share/ollama/.ollama/models")]
+    )
 
 
 def in_ollama(walk: Walk) -> Iterator[Place]:
@@ -168,12 +175,17 @@ def in_ollama(walk: Walk) -> Iterator[Place]:
 
 
 def ollama_spec(host: str, namespace: str, model: str, tag: str) -> str:
-    kept = [part for part, usual in ((host, OLLAMA_HOST), (namespace, OLLAMA_NAMESPACE)) if part != usual or host != OLLAMA_HOST]
+    kept = [
+        part
+        for part, usual in ((host, OLLAMA_HOST), (namespace, OLLAMA_NAMESPACE))
+        if part != usual or host != OLLAMA_HOST
+    ]
     return "/".join(["ollama", *kept, f"{model}:{tag}"])
 
 
 def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) -> Place:
-    """The weights that a manifest names. Of a manifest only digests of the one form count, so that none leads elsewhere."""
+    """The weights that a manifest names. Of a manifest only digests of the one form count, so that none leads
+    elsewhere."""
     spec = ollama_spec(host, namespace, model, tag)
     manifest = root / "manifests" / host / namespace / model / tag
     wrong = ""
@@ -184,16 +196,25 @@ def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) ->
         assert found is not None
         path = root / "blobs" / f"sha256-{found[1]}"
         if len(digests) > 1:
-            wrong = f"{spec} has its weights in {len(digests)} files, which are not joined here; choose another model"
+            wrong = (
+                f"{spec} has its weights in {len(digests)} files, which are not joined here; choose another"
+                " model"
+            )
         elif not is_file(path):
             wrong = (
-                f"{spec} is listed by Ollama, and its weights are gone or cannot be read; run `ollama pull {spec.removeprefix('ollama/')}`"
+                f"{spec} is listed by Ollama, and its weights are gone or cannot be read; run `ollama pull"
+                f" {spec.removeprefix('ollama/')}`"
             )
         elif not is_within(path, root):
-            wrong = f"the weights of {spec} are a link out of Ollama's folder; give the path of the file itself"
+            wrong = (
+                f"the weights of {spec} are a link out of Ollama's folder; give the path of the file itself"
+            )
     except (ValueError, LookupError, AttributeError, TypeError, AssertionError, RecursionError):
         path = manifest
-        wrong = f"Ollama's manifest of {spec} names no weights that can be read here; run `ollama pull {spec.removeprefix('ollama/')}`"
+        wrong = (
+            f"Ollama's manifest of {spec} names no weights that can be read here; run `ollama pull"
+            f" {spec.removeprefix('ollama/')}`"
+        )
     return Place(path, spec, "ollama", wrong)
 
 

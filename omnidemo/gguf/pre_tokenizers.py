@@ -1,7 +1,9 @@
-"""How a byte-level vocabulary cuts a text into words before it merges: the pre-tokenizers that `tokenizer.ggml.pre` names.
+"""How a byte-level vocabulary cuts a text into words before it merges: the pre-tokenizers that
+`tokenizer.ggml.pre` names.
 
-The patterns are those of the models' own tokenizers, one after another, each cutting what the one before it left; the names that share one
-are those that llama.cpp reads alike. A wrong cut gives other ids than the model has learned, so a name that is not here is refused.
+The patterns are those of the models' own tokenizers, one after another, each cutting what the one before it
+left; the names that share one are those that llama.cpp reads alike. A wrong cut gives other ids than the
+model has learned, so a name that is not here is refused.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from tokenizers import Regex, pre_tokenizers
 
 @dataclass(frozen=True, slots=True)
 class PreTokenizer:
-    """`patterns` cut a text in this order; what matches and what lies between the matches are words alike. `whole_words`: a word that is a
-    token is taken as it is, whatever the merges say. `add_begin`: whether a text begins with the begin token where the file is silent."""
+    """`patterns` cut a text in this order; what matches and what lies between the matches are words alike.
+    `whole_words`: a word that is a token is taken as it is, whatever the merges say. `add_begin`: whether a
+    text begins with the begin token where the file is silent."""
 
     patterns: tuple[str, ...]
     whole_words: bool = False
@@ -22,7 +25,9 @@ class PreTokenizer:
 
     def build(self) -> pre_tokenizers.PreTokenizer:
         cuts = [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in self.patterns]
-        return pre_tokenizers.Sequence([*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+        return pre_tokenizers.Sequence(
+            [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        )
 
 
 _SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
@@ -35,7 +40,8 @@ _CASED = (
 
 
 def _words(digits: str, head: str = _SUFFIX + "|", signs: str = r" ?[^\s\p{L}\p{N}]+[\r\n]*") -> str:
-    """Words with one sign in front, numbers of some length, other signs with line ends behind them, and spaces."""
+    """Words with one sign in front, numbers of some length, other signs with line ends behind them, and
+    spaces."""
     return rf"{head}[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+|\p{{N}}{digits}|{signs}|{_SPACES}"
 
 
@@ -56,33 +62,49 @@ _CASED_LETTERS = (
 )
 _WIDE_SIGNS = r"\s?" + "[!-/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+"
 _ASCII_SIGNS = r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~]"
-_DEEPSEEK_3 = rf"{_ASCII_SIGNS}[A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+| ?[\p{{P}}\p{{S}}]+[\r\n]*|{_SPACES}"
-_QWEN_35 = rf"{_SUFFIX}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
+_DEEPSEEK_3 = (
+    rf"{_ASCII_SIGNS}[A-Za-z]+|[^\r\n\p{{L}}\p{{P}}\p{{S}}]?[\p{{L}}\p{{M}}]+|"
+    rf" ?[\p{{P}}\p{{S}}]+[\r\n]*|{_SPACES}"
+)
+_QWEN_35 = (
+    rf"{_SUFFIX}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}|"
+    rf" ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_SPACES}"
+)
+# one line end at a time
 _BAILING = (
-    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"  # one line end at a time
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}|"
+    r" ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+"
 )
 
 _LLAMA_3 = PreTokenizer((_THREES,), whole_words=True, add_begin=True)
 _KINDS: dict[PreTokenizer, str] = {
     PreTokenizer((r"[\p{P}$+<=>^~|]+", _GPT2, r"\p{N}+", "[0-9][0-9][0-9]")): "default",
     PreTokenizer((_GPT2,)): (
-        "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum modern-bert roberta-bpe "
-        "jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code"
+        "gpt-2 phi-2 mpt olmo jais trillion granite-docling exaone4 gigachat a.x-4.0 mellum modern-bert"
+        " roberta-bpe jina-es jina-de jina-v1-en jina-v2-es jina-v2-de jina-v2-code"
     ),
     _LLAMA_3: "llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano",
     PreTokenizer((_THREES,)): "dbrx smaug-bpe glm4 chatglm-bpe",
     PreTokenizer((_ONES,)): "qwen2 deepseek-r1-qwen megrez stablelm2 hunyuan solar-open grok-2 kormo f2llmv2",
     PreTokenizer((_QWEN_35,)): "qwen35",
     PreTokenizer((r"\p{N}", _GPT2)): "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2",
-    PreTokenizer((_CASED % (_SUFFIX + "?", _SUFFIX + "?", "{1,3}"),)): "gpt-4o llama4 kanana2 talkie minimax-m2",
+    PreTokenizer(
+        (_CASED % (_SUFFIX + "?", _SUFFIX + "?", "{1,3}"),)
+    ): "gpt-4o llama4 kanana2 talkie minimax-m2",
     PreTokenizer((_CASED % ("", "", ""),), whole_words=True, add_begin=True): "tekken",
     PreTokenizer((r"[\p{P}$+<=>^~|`]+", _GPT2, "[0-9][0-9][0-9]")): "falcon",
-    PreTokenizer((r"[\r\n]", rf"\s?[{_CASED_LETTERS}]+", _WIDE_SIGNS, r"\s+$", _HAN, r"\p{N}+")): "deepseek-llm",
+    PreTokenizer(
+        (r"[\r\n]", rf"\s?[{_CASED_LETTERS}]+", _WIDE_SIGNS, r"\s+$", _HAN, r"\p{N}+")
+    ): "deepseek-llm",
     PreTokenizer((r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _HAN, r"\p{N}")): "deepseek-coder",
-    PreTokenizer((r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", _DEEPSEEK_3)): "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
+    PreTokenizer(
+        (r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", _DEEPSEEK_3)
+    ): "deepseek-v3 hunyuan-dense joyai-llm hy_v4",
     PreTokenizer((_BAILING,)): "bailingmoe bailingmoe2 llada-moe",
     PreTokenizer((_words("", signs=r" ?[^\s\p{L}\p{N}\r\n]+"),)): "seed-coder",
     PreTokenizer((_words("", head=""),)): "ufakzeka",
     PreTokenizer((r"\p{N}{1,3}", _words("+")), whole_words=True): "minicpm5",
 }
-PRE_TOKENIZERS: dict[str, PreTokenizer] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
+PRE_TOKENIZERS: dict[str, PreTokenizer] = {
+    name: kind for kind, names in _KINDS.items() for name in names.split()
+}

@@ -31,18 +31,24 @@ _known: dict[str, Place] = {}  # by the name that a file is known by: where it w
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a name means a GGUF file: by its form, or a folder that holds some and no other weights. Reads no file."""
+    """Whether a name means a GGUF file: by its form, or a folder that holds some and no other weights. Reads
+    no file."""
     if name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)) or name.lower().endswith(".gguf"):
         return True
     with suppress(OSError, ValueError, RuntimeError):
         folder = Path(name).expanduser()
-        return folder.is_dir() and not any(folder.glob("*.safetensors")) and any(Walk().models(folder, folder, 0))
+        return (
+            folder.is_dir()
+            and not any(folder.glob("*.safetensors"))
+            and any(Walk().models(folder, folder, 0))
+        )
     return False
 
 
 def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
-    """The file that a name means; `folders` are searched for `gguf/` names, beside the places of programs. ModelError, one sentence, for a
-    name that means none, and for a file that cannot be used; `NotHere` for a file of the Hub that has to be downloaded."""
+    """The file that a name means; `folders` are searched for `gguf/` names, beside the places of programs.
+    ModelError, one sentence, for a name that means none, and for a file that cannot be used; `NotHere` for a
+    file of the Hub that has to be downloaded."""
     if not name.strip() or len(name) > LONGEST or not name.isprintable():
         raise ModelError(f"{name[:60]!r} is no name of a model; {HOW}")
     found = _by_form(name, folders)
@@ -53,7 +59,8 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
 
 
 def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
-    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those that cannot be used."""
+    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those
+    that cannot be used."""
     found: dict[str, GgufFile] = {}
     for place in all_places(folders, identity.packages()):
         one = about(place)
@@ -110,7 +117,8 @@ def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
     instead = f"near are {', '.join(near)}" if near else HOW
     raise ModelError(
-        f"no file on this machine is known as {name[:120]}; {instead}, and its path or its folder in OMNIDEMO_MODEL_FOLDERS finds it"
+        f"no file on this machine is known as {name[:120]}; {instead}, and its path or its folder in"
+        " OMNIDEMO_MODEL_FOLDERS finds it"
     )
 
 
@@ -119,42 +127,66 @@ def _ollama(name: str) -> Place:
     rest, _, tag = name.removeprefix(OLLAMA).partition(":")
     parts = [*rest.split("/"), tag or "latest"]
     if not 2 <= len(parts) <= 4 or not all(PLAIN.fullmatch(part) for part in parts):
-        raise ModelError(f"{name[:120]} is no model of Ollama; write it as ollama/llama3.2:1b, with the tag that `ollama list` shows")
+        raise ModelError(
+            f"{name[:120]} is no model of Ollama; write it as ollama/llama3.2:1b, with the tag that `ollama"
+            " list` shows"
+        )
     host, namespace, model, tag = [places.OLLAMA_HOST, places.OLLAMA_NAMESPACE][: 4 - len(parts)] + parts
     for root in places.ollama_roots():
         if is_file(root / "manifests" / host / namespace / model / tag):
             return places.ollama_place(root, host, namespace, model, tag)
     spec = places.ollama_spec(host, namespace, model, tag)
     raise ModelError(
-        _unknown(spec, "Ollama", [place.spec for place in places.in_ollama(Walk())], f"run `ollama pull {spec.removeprefix(OLLAMA)}`")
+        _unknown(
+            spec,
+            "Ollama",
+            [place.spec for place in places.in_ollama(Walk())],
+            f"run `ollama pull {spec.removeprefix(OLLAMA)}`",
+        )
     )
 
 
 def _lm_studio(name: str) -> Place:
     parts = name.removeprefix(LM_STUDIO).split("/")
-    if len(parts) < 3 or any(part in ("", ".", "..") or "\\" in part for part in parts) or not parts[-1].lower().endswith(".gguf"):
-        raise ModelError(f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf")
+    if (
+        len(parts) < 3
+        or any(part in ("", ".", "..") or "\\" in part for part in parts)
+        or not parts[-1].lower().endswith(".gguf")
+    ):
+        raise ModelError(
+            f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf"
+        )
     parts[-1] = first_part(parts[-1])
     for root in places.lm_studio_roots():
         path = root.joinpath(*parts)
         if is_file(path) and is_within(path, root):
             return Place(path, LM_STUDIO + "/".join(parts), "lmstudio")
-    raise ModelError(_unknown(name, "LM Studio", [place.spec for place in places.in_lm_studio(Walk())], "download it there"))
+    raise ModelError(
+        _unknown(
+            name, "LM Studio", [place.spec for place in places.in_lm_studio(Walk())], "download it there"
+        )
+    )
 
 
 def _unknown(name: str, program: str, there: Sequence[str], otherwise: str) -> str:
     near = difflib.get_close_matches(name, there, NEAR, 0.5) or list(there)[:NEAR]
-    return f"{program} has no {name[:120]} on this machine; {'near are ' + ', '.join(near) + ', or ' if near else ''}{otherwise}"
+    return (
+        f"{program} has no {name[:120]} on this machine;"
+        f" {'near are ' + ', '.join(near) + ', or ' if near else ''}{otherwise}"
+    )
 
 
 def hub_file(name: str) -> tuple[str, str] | None:
-    """Repository and file of `<org>/<repo>:<file>.gguf`, None for what is no such name. ModelError for a file outside the repository."""
+    """Repository and file of `<org>/<repo>:<file>.gguf`, None for what is no such name. ModelError for a file
+    outside the repository."""
     found = HUB_SPEC.fullmatch(name)
     if found is None or name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)):
         return None
     file = PurePosixPath(found[2])
     if file.is_absolute() or ".." in file.parts or "\\" in found[2]:
-        raise ModelError(f"{name[:120]} names no file within {found[1]}; write it as <org>/<repo>:<file>.gguf")
+        raise ModelError(
+            f"{name[:120]} names no file within {found[1]}; write it as <org>/<repo>:<file>.gguf"
+        )
     return found[1], (file.parent / first_part(file.name)).as_posix()
 
 
@@ -164,7 +196,10 @@ def hub_parts(file: str) -> list[str]:
     count = int(part[3]) if part else 1
     if part is None or not 1 <= count <= 1024:
         return [file]
-    return [(PurePosixPath(file).parent / f"{part[1]}-{n:05d}-of-{part[3]}.gguf").as_posix() for n in range(1, count + 1)]
+    return [
+        (PurePosixPath(file).parent / f"{part[1]}-{n:05d}-of-{part[3]}.gguf").as_posix()
+        for n in range(1, count + 1)
+    ]
 
 
 def _in_hub_cache(name: str, repository: str, file: str) -> Place:
@@ -172,9 +207,14 @@ def _in_hub_cache(name: str, repository: str, file: str) -> Place:
         try:
             found = try_to_load_from_cache(repository, wanted)
         except HFValidationError:
-            raise ModelError(f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf") from None
+            raise ModelError(
+                f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf"
+            ) from None
         if not isinstance(found, str) or not is_within(Path(found), places.hub_root()):
-            raise NotHere(f"{name[:120]} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
+            raise NotHere(
+                f"{name[:120]} is not on this machine and downloads are switched off; allow them with"
+                " OMNIDEMO_TRUST_HUB=true"
+            )
     first = try_to_load_from_cache(repository, file)
     return Place(Path(str(first)), f"{repository}:{file}", "hub")
 
@@ -186,14 +226,19 @@ def _path(name: str) -> Place:
         folder, exists = path.is_dir(), path.exists()
         inside = list(Walk().models(path, path, 0)) if folder else []
     except (OSError, ValueError, RuntimeError) as error:
-        raise ModelError(f"{name[:120]} cannot be looked at ({getattr(error, 'strerror', None) or error}); check the path") from error
+        raise ModelError(
+            f"{name[:120]} cannot be looked at ({getattr(error, 'strerror', None) or error}); check the path"
+        ) from error
     if folder:
         path = _only(path, inside)
     if is_file(first := path.with_name(first_part(path.name))):
         path = first
     if not is_file(path):
         why = "is no file that can be read as one" if exists else "is not there"
-        raise ModelError(f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf; {HOW}")
+        raise ModelError(
+            f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
+            f" {HOW}"
+        )
     return Place(path, str(path), "folder")
 
 
@@ -203,6 +248,7 @@ def _only(folder: Path, files: list[Path]) -> Path:
     if len(files) > 1:
         shown = ", ".join(path.name for path in files[:NEAR])
         raise ModelError(
-            f"the folder {folder.name} holds {len(files)} models ({shown}{', …' if len(files) > NEAR else ''}); give the path of one"
+            f"the folder {folder.name} holds {len(files)} models"
+            f" ({shown}{', …' if len(files) > NEAR else ''}); give the path of one"
         )
     return files[0]

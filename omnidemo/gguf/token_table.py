@@ -1,5 +1,5 @@
-"""The vocabulary that a GGUF file names: texts, kinds and scores of its tokens, and its merges. Checked here, so that what builds a
-tokenizer from it need not doubt it."""
+"""The vocabulary that a GGUF file names: texts, kinds and scores of its tokens, and its merges. Checked here,
+so that what builds a tokenizer from it need not doubt it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import numpy as np
 from omnidemo.backends.runner import ModelError
 
 log = logging.getLogger(__name__)
-# The largest known vocabulary has 262,144 tokens of 31 characters at most; some have one of 128 spaces or more.
+# The largest known vocabulary has 262,144 tokens of 31 characters at most; some have one of 128 spaces or
+# more.
 MOST_TOKENS, MOST_MERGES, LONGEST_TOKEN, MOST_CHARACTERS = 2**20, 2**21, 512, 2**23
 LONGEST_TEMPLATE = 2**20  # characters
 
@@ -32,7 +33,8 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class TokenTable:
-    """`texts[i]` is what the file calls id i, empty for an id that means nothing; `kinds` are numbers of `Kind`, `scores` may lack."""
+    """`texts[i]` is what the file calls id i, empty for an id that means nothing; `kinds` are numbers of
+    `Kind`, `scores` may lack."""
 
     texts: list[str]
     kinds: np.ndarray
@@ -43,11 +45,17 @@ class TokenTable:
 
     def ids_of(self, *kinds: Kind) -> list[int]:
         """The ids of these kinds that have a text."""
-        return [token_id for token_id in np.flatnonzero(np.isin(self.kinds, kinds)).tolist() if self.texts[token_id]]
+        return [
+            token_id
+            for token_id in np.flatnonzero(np.isin(self.kinds, kinds)).tolist()
+            if self.texts[token_id]
+        ]
 
 
 def damage(what: str) -> ModelError:
-    return ModelError(f"the tokenizer in this GGUF file {what}; download the file again or choose another one of this model")
+    return ModelError(
+        f"the tokenizer in this GGUF file {what}; download the file again or choose another one of this model"
+    )
 
 
 def read_tokens(metadata: Mapping[str, Any]) -> TokenTable:
@@ -69,7 +77,8 @@ def read_tokens(metadata: Mapping[str, Any]) -> TokenTable:
 
 
 def read_merges(metadata: Mapping[str, Any], known: Mapping[str, int]) -> list[tuple[str, str]]:
-    """The merges of a byte-level vocabulary, most important first. ModelError where one is no pair of `known` tokens that make a third."""
+    """The merges of a byte-level vocabulary, most important first. ModelError where one is no pair of `known`
+    tokens that make a third."""
     merges: list[tuple[str, str]] = []
     for written in dict.fromkeys(_texts(metadata, "merges", MOST_MERGES)):
         space = written.find(" ", 1)
@@ -93,7 +102,12 @@ def read_id(metadata: Mapping[str, Any], name: str, table: TokenTable) -> int | 
     if 0 <= value < len(table) and table.texts[value]:
         return int(value)
     if value not in (-1, 2**32 - 1):  # which say "none"
-        log.warning("%s of this GGUF file is %s, which is none of its %s tokens; it is left out", key, str(value)[:20], len(table))
+        log.warning(
+            "%s of this GGUF file is %s, which is none of its %s tokens; it is left out",
+            key,
+            str(value)[:20],
+            len(table),
+        )
     return None
 
 

@@ -1,4 +1,5 @@
-"""A `tokenizers` model for each way in which GGUF files write a vocabulary: byte-level BPE by merges, SentencePiece BPE by scores."""
+"""A `tokenizers` model for each way in which GGUF files write a vocabulary: byte-level BPE by merges,
+SentencePiece BPE by scores."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ BESIDE = "put the model's tokenizer.json beside the file, or choose another mode
 
 
 def build_tokenizer(metadata: Mapping[str, Any], table: TokenTable) -> tuple[Tokenizer, bool]:
-    """(the tokenizer without added tokens, whether its texts begin with the begin token where the file does not say).
-    ModelError for a kind of tokenizer that is not known here."""
+    """(the tokenizer without added tokens, whether its texts begin with the begin token where the file does
+    not say). ModelError for a kind of tokenizer that is not known here."""
     check_tokenizer(metadata)
     if read_text(metadata, "tokenizer.ggml.model", 256) == "llama":
         return _sentence_piece(metadata, table), True
@@ -33,18 +34,23 @@ def check_tokenizer(metadata: Mapping[str, Any]) -> None:
     if kind is None:
         raise ModelError("this GGUF file holds no tokenizer; choose the file of a whole model")
     if kind not in ("gpt2", "llama"):
-        raise ModelError(f"this GGUF file has a tokenizer of the kind {kind[:40]!r}, and gpt2 and llama are read; {BESIDE}")
+        raise ModelError(
+            f"this GGUF file has a tokenizer of the kind {kind[:40]!r}, and gpt2 and llama are read; {BESIDE}"
+        )
     name = read_text(metadata, "tokenizer.ggml.pre", 256)
     if kind == "gpt2" and name and name not in PRE_TOKENIZERS:
-        raise ModelError(f"this GGUF file cuts words by the pre-tokenizer {name[:40]!r}, which is not known here; {BESIDE}")
+        raise ModelError(
+            f"this GGUF file cuts words by the pre-tokenizer {name[:40]!r}, which is not known here; {BESIDE}"
+        )
 
 
 def _pre_tokenizer(metadata: Mapping[str, Any]) -> PreTokenizer:
     name = read_text(metadata, "tokenizer.ggml.pre", 256)
     if not name:
         log.warning(
-            "this GGUF file does not say how its tokenizer cuts words; it is read as llama.cpp does (default), and answers may be worse "
-            "than the model's own; a newer file of the same model says it"
+            "this GGUF file does not say how its tokenizer cuts words; it is read as llama.cpp does"
+            " (default), and answers may be worse than the model's own; a newer file of the same model"
+            " says it"
         )
         name = "default"
     return PRE_TOKENIZERS[name]
@@ -85,7 +91,8 @@ def _sentence_piece(metadata: Mapping[str, Any], table: TokenTable) -> Tokenizer
 
 
 def _merges_by_score(table: TokenTable) -> list[tuple[str, str]]:
-    """Every way to make a token of two others, the token with the highest score first, as SentencePiece takes them."""
+    """Every way to make a token of two others, the token with the highest score first, as SentencePiece takes
+    them."""
     if table.scores is None:
         raise damage("has no scores")
     pieces = {table.texts[token_id] for token_id in table.ids_of(Kind.NORMAL, Kind.USER_DEFINED)}
@@ -93,7 +100,11 @@ def _merges_by_score(table: TokenTable) -> list[tuple[str, str]]:
     for token_id in np.argsort(-table.scores, kind="stable").tolist():
         text = table.texts[token_id]
         if text in pieces:
-            merges += [(text[:at], text[at:]) for at in range(1, len(text)) if text[:at] in pieces and text[at:] in pieces]
+            merges += [
+                (text[:at], text[at:])
+                for at in range(1, len(text))
+                if text[:at] in pieces and text[at:] in pieces
+            ]
             if len(merges) > MOST_MERGES:
                 raise damage(f"has more than {MOST_MERGES:,} ways to join its tokens")
     return merges

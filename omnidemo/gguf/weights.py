@@ -20,11 +20,13 @@ from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import ROPE_FREQS, Plan, plan_of
 from omnidemo.gguf.header import Header, TensorInfo
 
-PIECE = 2**18  # numbers that are made at a time, so that what lies between their steps stays in a core's cache
+# numbers that are made at a time, so that what lies between their steps stays in a core's cache
+PIECE = 2**18
 
 
 class GgufWeights:
-    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only while they are read."""
+    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only while they
+    are read."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
@@ -32,11 +34,13 @@ class GgufWeights:
 
     def blocks(self, tensor: TensorInfo) -> NDArray[np.uint8]:
         """The bytes of a tensor's blocks [blocks, bytes of a block], as they lie in the file."""
-        return self._files[tensor.part][tensor.offset : tensor.offset + tensor.size].reshape(-1, tensor.kind.size)
+        return self._files[tensor.part][tensor.offset : tensor.offset + tensor.size].reshape(
+            -1, tensor.kind.size
+        )
 
     def float32(self, name: str, turned_heads: int = 0) -> Tensor:
-        """A tensor's values. `turned_heads`: its rows are in the order of interleaved rotary pairs, for so many heads; they are put in that
-        of halves."""
+        """A tensor's values. `turned_heads`: its rows are in the order of interleaved rotary pairs, for so
+        many heads; they are put in that of halves."""
         tensor = self.header.tensors[name]
         kind, blocks = tensor.kind, self.blocks(tensor)
         assert kind.read is not None  # `plan_of` has refused it
@@ -47,7 +51,8 @@ class GgufWeights:
         step = max(1, PIECE // kind.numbers)
 
         def fill(begin: int) -> None:
-            with np.errstate(all="ignore"):  # a damaged scale is no number: the probe at load finds what comes of it
+            # a damaged scale is no number: the probe at load finds what comes of it
+            with np.errstate(all="ignore"):
                 values[begin : begin + step] = read(blocks[begin : begin + step])
 
         pieces = range(0, len(blocks), step)
@@ -63,15 +68,20 @@ def build_config(plan: Plan) -> Any:
     """`transformers`' configuration. ModelError where it cannot be one."""
     try:
         config = AutoConfig.for_model(plan.architecture.model_type, **plan.options)
-        config.dtype = torch.bfloat16  # where `auto` does not mean float32: on a GPU, as most models are published
+        # where `auto` does not mean float32: on a GPU, as most models are published
+        config.dtype = torch.bfloat16
         return config
     except Exception as error:  # `transformers` checks widths and heads in its own ways
         first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
-        raise ModelError(f"the file describes a model that cannot be ({first[:120]}); download it again or choose another one") from error
+        raise ModelError(
+            f"the file describes a model that cannot be ({first[:120]}); download it again or choose"
+            " another one"
+        ) from error
 
 
 def check_shapes(header: Header, plan: Plan, config: Any) -> None:
-    """ModelError unless the file holds every weight of the model, in its shape, before any memory is taken for one."""
+    """ModelError unless the file holds every weight of the model, in its shape, before any memory is taken
+    for one."""
     name = header.parts[0].name
     with torch.device("meta"):
         model: Any = AutoModelForCausalLM.from_config(config)
@@ -82,17 +92,26 @@ def check_shapes(header: Header, plan: Plan, config: Any) -> None:
         shape = header.tensors[tensor].shape if tensor else tuple(parameter.shape)
         if shape != tuple(parameter.shape):
             wanted, there = (" × ".join(map(str, one)) for one in (parameter.shape, shape))
-            raise ModelError(f"{name} has {tensor} as {there}, where its model needs {wanted}; download it again")
+            raise ModelError(
+                f"{name} has {tensor} as {there}, where its model needs {wanted}; download it again"
+            )
     known = {weight for weight, _ in model.named_parameters()}
     if left := sorted(set(plan.names) - known):
-        raise ModelError(f"{name} has {plan.names[left[0]]}, for which its model has no place; choose another file of this model")
+        raise ModelError(
+            f"{name} has {plan.names[left[0]]}, for which its model has no place; choose another file of this"
+            " model"
+        )
     freqs = header.tensors.get(ROPE_FREQS)
     if freqs is not None and math.prod(freqs.shape) != config.head_dim // 2:
-        raise ModelError(f"{name} has {math.prod(freqs.shape)} rotary factors for heads of {config.head_dim}; download it again")
+        raise ModelError(
+            f"{name} has {math.prod(freqs.shape)} rotary factors for heads of {config.head_dim}; download it"
+            " again"
+        )
 
 
 def _may_lack(weight: str) -> bool:
-    """Whether a file may do without a weight, which is zero then: some have biases of queries, keys and values alone."""
+    """Whether a file may do without a weight, which is zero then: some have biases of queries, keys and
+    values alone."""
     return weight.endswith("o_proj.bias")
 
 
@@ -107,7 +126,9 @@ def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
         if tensor is None:
             values = torch.zeros(parameter.shape)
         else:
-            heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(weight.split(".")[-2], 0)
+            heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(
+                weight.split(".")[-2], 0
+            )
             values = weights.float32(tensor, heads if known.turned else 0)
             if known.less and weight.endswith("norm.weight"):
                 values -= known.less
@@ -133,4 +154,6 @@ def one_sentence(name: str) -> Iterator[None]:
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"the weights of {name} cannot be read ({error}); is the file still there?") from error
+        raise ModelError(
+            f"the weights of {name} cannot be read ({error}); is the file still there?"
+        ) from error

@@ -1,4 +1,5 @@
-"""What would stop this checkout from starting on a Space of the Hugging Face Hub, without asking the Hub anything."""
+"""What would stop this checkout from starting on a Space of the Hugging Face Hub, without asking the Hub
+anything."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ PROBE = """
 import importlib.util, sys, threading
 spec = importlib.util.spec_from_file_location("the_app", sys.argv[1])
 spec.loader.exec_module(importlib.util.module_from_spec(spec))
-heavy = [name for name in ("torch", "gradio", "transformers", "omnidemo.serving.services") if name in sys.modules]
+slow = ("torch", "gradio", "transformers", "omnidemo.serving.services")
+heavy = [name for name in slow if name in sys.modules]
 threads = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
 print("FOUND", ",".join(heavy + threads))
 """
@@ -46,7 +48,8 @@ class SpaceReport(NamedTuple):
 
 
 def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> SpaceReport:
-    """Hold the checkout in `root`, with the settings and variables that the Space would have, against what a Space asks for."""
+    """Hold the checkout in `root`, with the settings and variables that the Space would have, against what a
+    Space asks for."""
     needed = _requirements(root)
     stops: list[str] = []
     hardware: str | None = None
@@ -56,33 +59,50 @@ def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> Spa
         stops += _troubles(found, root, needed, sign.names(settings))
     except ValueError as error:
         stops.append(str(error))
-    stops += [*_large_files(root), *_missing(root, needed), *_import(root), *_storage(settings), *_addresses(settings)]
+    stops += [
+        *_large_files(root),
+        *_missing(root, needed),
+        *_import(root),
+        *_storage(settings),
+        *_addresses(settings),
+    ]
     if hardware == ZERO_GPU or environment.get("SPACES_ZERO_GPU"):
         stops += _zero_gpu(root, settings)
     return SpaceReport(stops, [*_small_binaries(root), *_public(settings)])
 
 
-# the front matter of README.md --------------------------------------------------------------------------------------------
+# the front matter of README.md
+# --------------------------------------------------------------------------------------------
 
 
 def _front_matter(root: Path) -> dict[str, Any]:
     """The front matter; ValueError, one sentence, where there is none that can be read."""
     path = root / "README.md"
     if not path.is_file():
-        raise ValueError(f"{root} has no README.md, where a Space reads its settings; run this in the project's folder or name it")
+        raise ValueError(
+            f"{root} has no README.md, where a Space reads its settings; run this in the project's folder or"
+            " name it"
+        )
     try:
         found = metadata_load(path)
     except Exception as error:  # whatever YAML makes of it
         raise ValueError(
-            f"the front matter of README.md is no YAML ({' '.join(str(error).split())[:120]}); mend it between its two lines of ---"
+            f"the front matter of README.md is no YAML ({' '.join(str(error).split())[:120]}); mend it"
+            " between its two lines of ---"
         ) from error
     if not found:
-        raise ValueError("README.md has no front matter; begin it with a block between two lines of --- that says at least `sdk: gradio`")
+        raise ValueError(
+            "README.md has no front matter; begin it with a block between two lines of --- that says at least"
+            " `sdk: gradio`"
+        )
     return dict(found)
 
 
-def _troubles(found: Mapping[str, Any], root: Path, requirements: Mapping[str, Requirement], pair: Sequence[str]) -> Iterator[str]:
-    """What is wrong with a front matter, one sentence each. requirements: by name; pair: the Hub's models that ZeroGPU would load."""
+def _troubles(
+    found: Mapping[str, Any], root: Path, requirements: Mapping[str, Requirement], pair: Sequence[str]
+) -> Iterator[str]:
+    """What is wrong with a front matter, one sentence each. requirements: by name; pair: the Hub's models
+    that ZeroGPU would load."""
     if found.get("sdk") != "gradio":
         yield f"sdk is {found.get('sdk')!r}, and the app is a Gradio page; write `sdk: gradio`"
     yield from _gradio(found.get("sdk_version"), requirements.get("gradio"))
@@ -92,42 +112,66 @@ def _troubles(found: Mapping[str, Any], root: Path, requirements: Mapping[str, R
     yield from _python(found.get("python_version"), root)
     tags = found.get("tags")
     if not isinstance(tags, list) or not tags or not all(isinstance(tag, str) for tag in tags):
-        yield "tags are missing, by which a Space is found; write a list such as `tags: [speculative-decoding]`"
+        yield (
+            "tags are missing, by which a Space is found; write a list such as `tags: [speculative-decoding]`"
+        )
     hardware, known = found.get("suggested_hardware"), [str(one.value) for one in SpaceHardware]
     if hardware not in known:
-        yield f"suggested_hardware is {hardware!r}, which the Hub does not have; write `suggested_hardware: {ZERO_GPU}` or another flavor"
+        yield (
+            f"suggested_hardware is {hardware!r}, which the Hub does not have; write `suggested_hardware:"
+            f" {ZERO_GPU}` or another flavor"
+        )
     if hardware == ZERO_GPU:
         yield from _models(found, pair)
 
 
 def _gradio(version: Any, needed: Requirement | None) -> Iterator[str]:
     if needed is None:
-        yield "requirements.txt does not name gradio, so no sdk_version can be checked; add the range that was tested"
+        yield (
+            "requirements.txt does not name gradio, so no sdk_version can be checked; add the range that was"
+            " tested"
+        )
         return
     try:
         fits = version is not None and needed.specifier.contains(Version(str(version)))
     except InvalidVersion:
         fits = False
     if not fits:
-        yield f"sdk_version is {version!r}, and requirements.txt asks for gradio{needed.specifier}; write a version of that range"
+        yield (
+            f"sdk_version is {version!r}, and requirements.txt asks for gradio{needed.specifier}; write a"
+            " version of that range"
+        )
 
 
 def _python(version: Any, root: Path) -> Iterator[str]:
     project = root / "pyproject.toml"
-    named = re.search(r'^requires-python = "([^"]+)"', project.read_text(encoding="utf-8"), re.M) if project.is_file() else None
+    named = (
+        re.search(r'^requires-python = "([^"]+)"', project.read_text(encoding="utf-8"), re.M)
+        if project.is_file()
+        else None
+    )
     try:
         needed = SpecifierSet(named[1] if named else f">={LEAST_PYTHON}")
         if version is not None and not isinstance(version, str):
             yield f"python_version is the number {version}, which drops a zero at its end; write it in quotes"
         elif not needed.contains(Version(str(version or LEAST_PYTHON))):
-            said = f"python_version is {version!r}" if version else f"python_version is missing, and a Space takes {LEAST_PYTHON} then"
+            said = (
+                f"python_version is {version!r}"
+                if version
+                else f"python_version is missing, and a Space takes {LEAST_PYTHON} then"
+            )
             yield f"{said}; pyproject.toml asks for Python {needed}, so write a version of that range"
     except (InvalidVersion, InvalidSpecifier):
-        yield f'python_version is {version!r}, which is no version; write one such as `python_version: "3.12"`'
+        yield (
+            f'python_version is {version!r}, which is no version; write one such as `python_version: "3.12"`'
+        )
 
 
 def _models(found: Mapping[str, Any], pair: Sequence[str]) -> Iterator[str]:
-    for field, what in (("models", "the Space's page links to them"), ("preload_from_hub", "they are downloaded when the Space is built")):
+    for field, what in (
+        ("models", "the Space's page links to them"),
+        ("preload_from_hub", "they are downloaded when the Space is built"),
+    ):
         named = found.get(field)
         listed = [str(name).split()[0] for name in named] if isinstance(named, list) and all(named) else []
         for name in pair:
@@ -135,13 +179,16 @@ def _models(found: Mapping[str, Any], pair: Sequence[str]) -> Iterator[str]:
                 yield f"{field} lacks {name}, which ZeroGPU loads; list it, so that {what}"
 
 
-# files and requirements ----------------------------------------------------------------------------------------------------
+# files and requirements
+# ----------------------------------------------------------------------------------------------------
 
 
 def _git(root: Path, *arguments: str) -> list[str]:
     """What git says, split at zero bytes; nothing where there is no git or no repository."""
     try:
-        done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return []
     return [part for part in done.stdout.split("\0") if part]
@@ -156,7 +203,10 @@ def _plain_files(root: Path) -> Iterator[tuple[str, int]]:
 
 def _large_files(root: Path) -> Iterator[str]:
     if not _git(root, "ls-files", "-z"):
-        yield f"{root} is no git checkout with files in it, so nobody can say what a Space would get; run this in one"
+        yield (
+            f"{root} is no git checkout with files in it, so nobody can say what a Space would get; run this"
+            " in one"
+        )
     for name, size in _plain_files(root):
         if size > LARGEST:
             yield (
@@ -166,11 +216,16 @@ def _large_files(root: Path) -> Iterator[str]:
 
 
 def _small_binaries(root: Path) -> Iterator[str]:
-    names = [name for name, size in _plain_files(root) if size <= LARGEST and b"\0" in (root / name).read_bytes()[:8192]]
+    names = [
+        name
+        for name, size in _plain_files(root)
+        if size <= LARGEST and b"\0" in (root / name).read_bytes()[:8192]
+    ]
     if names:
         yield (
-            f"{len(names)} binary files, {names[0]} among them, are in git without LFS, and the Hub may refuse a `git push` of them;"
-            " `hf upload OWNER/NAME . --repo-type space` stores them as it should"
+            f"{len(names)} binary files, {names[0]} among them, are in git without LFS, and the Hub may"
+            " refuse a `git push` of them; `hf upload OWNER/NAME . --repo-type space` stores them as it"
+            " should"
         )
 
 
@@ -184,7 +239,10 @@ def _requirements(root: Path) -> dict[str, Requirement]:
 def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
     """Packages that a module imports as it is imported itself, and that no requirement brings along."""
     if not needed:
-        yield "requirements.txt is missing or empty, so a Space would install nothing but Gradio; list what the app imports"
+        yield (
+            "requirements.txt is missing or empty, so a Space would install nothing but Gradio; list what the"
+            " app imports"
+        )
         return
     brought = _with_dependencies(set(needed))
     owners = packages_distributions()
@@ -193,11 +251,15 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
         for name in _imports(path) - seen - set(sys.stdlib_module_names) - {"omnidemo"}:
             seen.add(name)
             if brought.isdisjoint(map(canonicalize_name, owners.get(name, [name]))):
-                yield f"{path.relative_to(root)} imports {name}, which requirements.txt does not bring along; add its package there"
+                yield (
+                    f"{path.relative_to(root)} imports {name}, which requirements.txt does not bring along;"
+                    " add its package there"
+                )
 
 
 def _imports(path: Path) -> set[str]:
-    """The packages that are imported together with a file, not later inside a function and not for types alone."""
+    """The packages that are imported together with a file, not later inside a function and not for types
+    alone."""
     found = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
@@ -214,24 +276,38 @@ def _with_dependencies(names: set[str]) -> set[str]:
             wanted = [Requirement(line) for line in requires(waiting.pop()) or ()]
         except PackageNotFoundError:
             continue
-        new = {canonicalize_name(one.name) for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})} - found
+        new = {
+            canonicalize_name(one.name)
+            for one in wanted
+            if one.marker is None or one.marker.evaluate({"extra": ""})
+        } - found
         found |= new
         waiting += new
     return found
 
 
-# the app, its storage and its variables --------------------------------------------------------------------------------------
+# the app, its storage and its variables
+# --------------------------------------------------------------------------------------
 
 
 def _import(root: Path) -> Iterator[str]:
-    """Importing app.py has to build nothing: a Space's own tools import it, and on ZeroGPU `spaces` comes before torch."""
+    """Importing app.py has to build nothing: a Space's own tools import it, and on ZeroGPU `spaces` comes
+    before torch."""
     environment = {**os.environ, "PYTHONPATH": str(root)}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", PROBE, "app.py"], cwd=root, env=environment, capture_output=True, text=True, timeout=PROBE_SECONDS
+            [sys.executable, "-c", PROBE, "app.py"],
+            cwd=root,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        yield f"importing app.py was not done after {PROBE_SECONDS} seconds; have it start the app under `if __name__ == '__main__'` alone"
+        yield (
+            f"importing app.py was not done after {PROBE_SECONDS} seconds; have it start the app under `if"
+            " __name__ == '__main__'` alone"
+        )
         return
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it ended without a word"])[-1]
@@ -239,11 +315,15 @@ def _import(root: Path) -> Iterator[str]:
         return
     built = done.stdout.rpartition("FOUND")[2].strip()
     if built:
-        yield f"importing app.py brings {built} along; import and build under `if __name__ == '__main__'` alone"
+        yield (
+            f"importing app.py brings {built} along; import and build under `if __name__ == '__main__'` alone"
+        )
 
 
 def _storage(settings: Settings) -> Iterator[str]:
-    folders = [("OMNIDEMO_STORAGE", Path(settings.storage))] + ([("OMNIDEMO_BACKUP", Path(settings.backup))] if settings.backup else [])
+    folders = [("OMNIDEMO_STORAGE", Path(settings.storage))] + (
+        [("OMNIDEMO_BACKUP", Path(settings.backup))] if settings.backup else []
+    )
     for name, folder in folders:
         there = next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
         if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
@@ -257,27 +337,39 @@ def _addresses(settings: Settings) -> Iterator[str]:
     if "host" in given and settings.host in ("127.0.0.1", "localhost", "::1"):
         yield f"OMNIDEMO_HOST is {settings.host}, where a Space's proxy does not reach the app; leave it out"
     if settings.public == "false":
-        yield "OMNIDEMO_PUBLIC is false, and every visitor of a Space could read and change everything; leave it out"
+        yield (
+            "OMNIDEMO_PUBLIC is false, and every visitor of a Space could read and change everything; leave"
+            " it out"
+        )
 
 
 def _public(settings: Settings) -> Iterator[str]:
     if not settings.operator_key:
         yield (
-            "OMNIDEMO_OPERATOR_KEY is not set, so on a Space nobody may change settings, import adapters or reset what all share;"
-            " add it as a secret"
+            "OMNIDEMO_OPERATOR_KEY is not set, so on a Space nobody may change settings, import adapters or"
+            " reset what all share; add it as a secret"
         )
     if not settings.backup:
-        yield "OMNIDEMO_BACKUP is not set, so history and adapters go when the Space restarts; mount storage and set it to /data"
+        yield (
+            "OMNIDEMO_BACKUP is not set, so history and adapters go when the Space restarts; mount storage"
+            " and set it to /data"
+        )
 
 
 def _zero_gpu(root: Path, settings: Settings) -> Iterator[str]:
-    if not any(CALLS_GPU.search(path.read_text(encoding="utf-8")) for path in (root / "omnidemo").rglob("*.py")):
+    if not any(
+        CALLS_GPU.search(path.read_text(encoding="utf-8")) for path in (root / "omnidemo").rglob("*.py")
+    ):
         yield (
-            "no function is decorated with spaces.GPU, and ZeroGPU ends such an app with “No @spaces.GPU function detected during"
-            " startup”; use other hardware, or decorate the function that needs the GPU"
+            "no function is decorated with spaces.GPU, and ZeroGPU ends such an app with “No @spaces.GPU"
+            " function detected during startup”; use other hardware, or decorate the function that needs"
+            " the GPU"
         )
     if settings.quantization:
         yield sign.PACKED
     for role, name in zip(("TARGET", "DRAFTER"), sign.names(settings), strict=True):
         if name.startswith("bundled/") or not HUB_ID.fullmatch(name):
-            yield f"OMNIDEMO_{role} is {name}, and a GPU call is worth a model of the Hub alone; name one there, or leave it out"
+            yield (
+                f"OMNIDEMO_{role} is {name}, and a GPU call is worth a model of the Hub alone; name one"
+                " there, or leave it out"
+            )

@@ -1,1 +1,2 @@
-"""Adapter lines: the pool of their trainers, the topics that choose among them, and what they have learned."""
+"""Adapter lines: the pool of their trainers, the topics that choose among them, and what they have
+learned."""

@@ -1,7 +1,8 @@
-"""The one curve that shows learning: tokens per step of the target on a topic's probe prompts, for the fresh drafter and each version.
+"""The one curve that shows learning: tokens per step of the target on a topic's probe prompts, for the fresh
+drafter and each version.
 
-Every number comes from the same recorded answers, replayed with drafts of 4 tokens and the same n-grams. So no draft policy, no
-temperature and no clock enters, and nothing of another topic, target or line does.
+Every number comes from the same recorded answers, replayed with drafts of 4 tokens and the same n-grams. So
+no draft policy, no temperature and no clock enters, and nothing of another topic, target or line does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ MOST_CHANGES = 12
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """The same recorded answers as the fresh drafter and a version of a line went through them. There are no real seconds in it."""
+    """The same recorded answers as the fresh drafter and a version of a line went through them. There are no
+    real seconds in it."""
 
     after_version: int
     before: tuple[Replayed, ...]
@@ -33,10 +35,11 @@ class BeforeAfter:
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
     """The curve as plain data. `topic`: if it is empty, the newest one of the line that is measured.
 
-    points: one per version that was replayed, oldest first: version, examples (answers that it had seen), steps (tokens per step),
-    agreement, same_first, rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh drafter's
-    where nothing was learned or all was taken back), or None where that is not measured yet.
-    marks: x (examples), kind (swap, rollback or topic), label; the swap is at what drafts now. topics: those that have a figure.
+    points: one per version that was replayed, oldest first: version, examples (answers that it had seen),
+    steps (tokens per step), agreement, same_first, rolled_back. fresh: the same of version 0, or None. today:
+    of the version that drafts now (the fresh drafter's where nothing was learned or all was taken back), or
+    None where that is not measured yet. marks: x (examples), kind (swap, rollback or topic), label; the swap
+    is at what drafts now. topics: those that have a figure.
     """
     rows = store.probes(target, drafter, line)
     measured = sorted({row["topic"] for row in rows})
@@ -50,7 +53,11 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     active = store.active_version(target, drafter, line)
     today = next((one for one in points if one["version"] == active), None)
     learned = [one for one in points if one["version"]]
-    marks = [{"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"} for one in learned if one["rolled_back"]]
+    marks = [
+        {"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"}
+        for one in learned
+        if one["rolled_back"]
+    ]
     if today in learned:
         marks.append({"x": today["examples"], "kind": "swap", "label": f"v{today['version']}"})
     return {
@@ -69,8 +76,9 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
 
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
-    """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while that one is not measured, by
-    the newest one before it that is. None where either is not there, or the fresh drafter drafts."""
+    """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while
+    that one is not measured, by the newest one before it that is. None where either is not there, or the
+    fresh drafter drafts."""
     rows = store.probes(target, drafter, line, topic, shown=True)
     shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
     active = store.active_version(target, drafter, line)
@@ -83,22 +91,31 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
 
 def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
     names = ("version", "examples", "agreement", "same_first")
-    return {name: row[name] for name in names} | {"steps": row["tokens"] / row["passes"], "rolled_back": rolled_back}
+    return {name: row[name] for name in names} | {
+        "steps": row["tokens"] / row["passes"],
+        "rolled_back": rolled_back,
+    }
 
 
 def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by then."""
+    """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by
+    then."""
     known = [(topic, at) for topic, at in asked if topic and topic != OTHER]
     changes = list(topic_changes([topic for topic, _ in known]).items())[-MOST_CHANGES:]
     times = [at for _, at in asked]
     return [
-        {"x": _examples(times, known[place][1], versions), "kind": "topic", "label": f"{before} → {known[place][0]}"}
+        {
+            "x": _examples(times, known[place][1], versions),
+            "kind": "topic",
+            "label": f"{before} → {known[place][0]}",
+        }
         for place, before in changes
     ]
 
 
 def _examples(times: Sequence[str], now: str, versions: Mapping[int, Any]) -> int:
-    """Answers that a line had seen at a time: those of its newest version then, and the ones since. `times`: those of its answers."""
+    """Answers that a line had seen at a time: those of its newest version then, and the ones since. `times`:
+    those of its answers."""
     earlier = [one for one in versions.values() if one.created_at <= now]
     last = max(earlier, key=lambda one: one.version, default=None)
     since = last.created_at if last is not None else ""

@@ -22,7 +22,12 @@ def check_domain(name: str) -> str:
     """The name of an adapter line, stripped. ValueError, one sentence, where no line can have that name."""
     name = str(name).strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does not.")
+        raise ValueError(
+            f"A topic line's name has 1 to {LONGEST_NAME} printable characters; {name[:LONGEST_NAME]!r} does"
+            " not."
+        )
     if name == AUTO:
-        raise ValueError("“auto” chooses a topic line by the prompt and is not one itself; name another line.")
+        raise ValueError(
+            "“auto” chooses a topic line by the prompt and is not one itself; name another line."
+        )
     return name

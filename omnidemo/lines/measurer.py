@@ -1,4 +1,5 @@
-"""Measurements of learning, made while the pair is idle: the agreement of each answer, each version on a topic's probe prompts."""
+"""Measurements of learning, made while the pair is idle: the agreement of each answer, each version on a
+topic's probe prompts."""
 
 from __future__ import annotations
 
@@ -34,12 +35,20 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the versions of a line. Work waits, and
-    where its worker can, pauses, while the pair answers, for `patience` seconds a piece at most. Errors are logged, but for those of
-    `agree`. Methods may be called from any thread.
+    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the
+    versions of a line. Work waits, and where its worker can, pauses, while the pair answers, for `patience`
+    seconds a piece at most. Errors are logged, but for those of `agree`. Methods may be called from any
+    thread.
     """
 
-    def __init__(self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker], folder: Callable[[str], Path]) -> None:
+    def __init__(
+        self,
+        pair: Pair,
+        settings: Settings,
+        store: Store,
+        worker: Callable[[], Worker],
+        folder: Callable[[str], Path],
+    ) -> None:
         self.settings = settings
         self._pair, self._store, self._worker, self._folder = pair, store, worker, folder
         self._condition = threading.Condition()
@@ -70,8 +79,9 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds are not kept any more, and the
-        fresh drafter, which may have failed, are looked up again, and replayed where need be."""
+        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds
+        are not kept any more, and the fresh drafter, which may have failed, are looked up again, and replayed
+        where need be."""
         with self._condition:
             self._newest[domain] = version
             self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}
@@ -106,7 +116,9 @@ class Measurer:
 
     def _wake(self) -> None:
         if self._thread is None and not self._closing.is_set():
-            self._thread = threading.Thread(target=self._run, name=f"measurer {self._pair.target.name}", daemon=True)
+            self._thread = threading.Thread(
+                target=self._run, name=f"measurer {self._pair.target.name}", daemon=True
+            )
             self._thread.start()
         self._condition.notify_all()
 
@@ -138,7 +150,11 @@ class Measurer:
             return None, self._agree
         quiet = time.monotonic() - self._answered > QUIET_SECONDS
         recent = list(reversed(self._topics.items()))
-        others = [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics] if recent else []
+        others = (
+            [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics]
+            if recent
+            else []
+        )
         for topic, domain in [*recent, *others] if quiet else recent[:1]:
             for key in self._missing(topic, domain):
                 return key, partial(self._probe, key)
@@ -153,33 +169,48 @@ class Measurer:
     def settle(self) -> None:
         """Wait until the agreement of all answers so far is measured, at most SETTLE_SECONDS."""
         until = time.monotonic() + SETTLE_SECONDS
-        while (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set():
+        while (
+            (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set()
+        ):
             self._closing.wait(0.005)
 
     def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
-        """The agreement of a line's version with the target on each trace, computed in this thread. ValueError where its files are gone."""
+        """The agreement of a line's version with the target on each trace, computed in this thread.
+        ValueError where its files are gone."""
         with self._working() as worker:
             stored = self._version(domain, version)
-            return worker.agree(self._pair.drafter.folder, stored.adapter if stored else None, traces, plan_of(self.settings))
+            return worker.agree(
+                self._pair.drafter.folder, stored.adapter if stored else None, traces, plan_of(self.settings)
+            )
 
     def _agree(self) -> None:
         with self._condition:
             if not self._waiting:
                 return
             first = self._waiting[0]
-            own = [trace for trace in self._waiting if (trace.domain, trace.version) == (first.domain, first.version)][:AT_ONCE]
+            own = [
+                trace
+                for trace in self._waiting
+                if (trace.domain, trace.version) == (first.domain, first.version)
+            ][:AT_ONCE]
             self._waiting = deque((trace for trace in self._waiting if trace not in own), MOST_WAITING)
         for trace, found in zip(own, self.agree(first.domain, first.version, own), strict=True):
             self._pair.note_agreement(trace.key, found)
             self._store.set_agreement(trace.key, found)
 
     def _probe(self, key: Key) -> None:
-        """Replay a version on a topic and store the result; missing answers of the target are recorded first."""
+        """Replay a version on a topic and store the result; missing answers of the target are recorded
+        first."""
         domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
         names = (self._pair.target.name, self._pair.drafter.name)
-        rows = self._store.probes(*names, domain or "default", topic, shown=True)  # those of an earlier run of the app as well
-        self._done.update((row["domain"], row["version"], topic) for row in rows if row["recording"] == records.key and row["shown"])
+        # those of an earlier run of the app as well
+        rows = self._store.probes(*names, domain or "default", topic, shown=True)
+        self._done.update(
+            (row["domain"], row["version"], topic)
+            for row in rows
+            if row["recording"] == records.key and row["shown"]
+        )
         if key in self._done:
             return
         for prompt in records.missing(asked):
@@ -199,13 +230,27 @@ class Measurer:
         tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
-            Probe(*names, domain, version, topic, records.key, examples, len(asked), tokens, passes, agreement=agreed, shown=shown)
+            Probe(
+                *names,
+                domain,
+                version,
+                topic,
+                records.key,
+                examples,
+                len(asked),
+                tokens,
+                passes,
+                agreement=agreed,
+                shown=shown,
+            )
         )
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""
         ids = self._pair.prompt_ids(prompt)
-        made = self._pair.record(ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set())
+        made = self._pair.record(
+            ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set()
+        )
         if made is not None:
             records.save(prompt, RecordedAnswer(tuple(ids), *made))
         return made is not None
@@ -213,14 +258,20 @@ class Measurer:
     @cached_property
     def _recordings(self) -> tuple[ProbeRequest, TargetRecords]:
         settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
-        request = ProbeRequest(Path(settings.storage) / "probes", self._pair.target.name, self._pair.drafter.name, settings)
+        request = ProbeRequest(
+            Path(settings.storage) / "probes", self._pair.target.name, self._pair.drafter.name, settings
+        )
         records = request.records()
         records.note(self._pair.target)
         return request, records
 
     def _version(self, domain: str, version: int) -> StoredVersion | None:
         """None for the fresh drafter. ValueError where the version's files are gone."""
-        return version_folders.load_version(version_folders.version_folder(self._folder(domain), version)) if version else None
+        return (
+            version_folders.load_version(version_folders.version_folder(self._folder(domain), version))
+            if version
+            else None
+        )
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:

@@ -1,4 +1,5 @@
-"""Which adapter line a prompt belongs to: a small classifier of its words, which learns from every labelled request (OSD, 4.3)."""
+"""Which adapter line a prompt belongs to: a small classifier of its words, which learns from every labelled
+request (OSD, 4.3)."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ OTHER = "other"  # the topic of what belongs to none that is known
 DEFAULT = "default"  # the line of everything that belongs nowhere else; it is never taught
 FEATURES = 2**14  # hashed words and pairs of words
 SMOOTHING = 0.05  # count that every word has in every domain
-# Words repeat each other, so their evidence is worth n^0.3 words of n: with this exponent the confidence stays a little below the
-# rate of right answers on bundled prompts it has not seen (0.93 against 0.97 after 100 of each topic), which prompts unlike them need.
+# Words repeat each other, so their evidence is worth n^0.3 words of n: with this exponent the confidence
+# stays a little below the rate of right answers on bundled prompts it has not seen (0.93 against 0.97 after
+# 100 of each topic), which prompts unlike them need.
 EXPONENT = 0.7
 SURE = 0.6  # least confidence that routes a prompt
 CHOSEN = 1.5  # nats that a domain somebody has taught is ahead of one that is known from seeds alone
@@ -36,9 +38,9 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence or two; `words` are the evidence for the domain,
-    with their weight in nats, the heaviest first. `topic` is what the prompt is about, also where the line was chosen by hand;
-    `topic_why` gives the reason."""
+    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence or two; `words` are
+    the evidence for the domain, with their weight in nats, the heaviest first. `topic` is what the prompt is
+    about, also where the line was chosen by hand; `topic_why` gives the reason."""
 
     domain: str
     confidence: float
@@ -49,10 +51,12 @@ class Route:
 
 
 class Router:
-    """Naive Bayes over hashed words and pairs of words. It keeps their counts per domain and no text. Thread-safe.
+    """Naive Bayes over hashed words and pairs of words. It keeps their counts per domain and no text.
+    Thread-safe.
 
-    file: where the counts are kept (None: nowhere). A file that cannot be read is set aside with a warning, and learning begins
-    anew. seeds: labelled prompts (prompt, domain), taught at the first use where there is no file.
+    file: where the counts are kept (None: nowhere). A file that cannot be read is set aside with a warning,
+    and learning begins anew. seeds: labelled prompts (prompt, domain), taught at the first use where there is
+    no file.
     """
 
     def __init__(self, file: Path | None = None, seeds: Iterable[tuple[str, str]] = ()) -> None:
@@ -65,27 +69,49 @@ class Router:
         self._saved_at = 0.0
 
     def route(self, prompt: str) -> Route:
-        """The domain of a prompt, or "default" with the reason where fewer than two are known or none is likely enough."""
+        """The domain of a prompt, or "default" with the reason where fewer than two are known or none is
+        likely enough."""
         with self._lock:
             self._prepare()
             if len(self._names) < 2:
                 known = f"only “{self._names[0]}” is" if self._names else "none is"
-                return Route(DEFAULT, 0.0, f"Two topics have to be known and {known}; choose one by hand, or play traffic, to teach it.")
+                return Route(
+                    DEFAULT,
+                    0.0,
+                    f"Two topics have to be known and {known}; choose one by hand, or play traffic, to"
+                    " teach it.",
+                )
             words, columns = self._read(prompt)
             seen = self._counts[:, columns].sum(axis=0) > 0  # a word that no domain has had is no evidence
             words, columns = [word for word, known in zip(words, seen, strict=True) if known], columns[seen]
             if not words:
-                return Route(DEFAULT, 0.0, "No word of this prompt has been met before, so it goes to the default line.")
+                return Route(
+                    DEFAULT,
+                    0.0,
+                    "No word of this prompt has been met before, so it goes to the default line.",
+                )
             smooth = self._counts.sum(axis=1, keepdims=True) + SMOOTHING * FEATURES
-            evidence = np.log((self._counts[:, columns] + SMOOTHING) / smooth) / len(words) ** EXPONENT  # [domains, words] nats
-            scores = evidence.sum(axis=1) + np.array([CHOSEN * (name in self._taught) for name in self._names])
+            # [domains, words] nats
+            evidence = np.log((self._counts[:, columns] + SMOOTHING) / smooth) / len(words) ** EXPONENT
+            scores = evidence.sum(axis=1) + np.array(
+                [CHOSEN * (name in self._taught) for name in self._names]
+            )
             chances = np.exp(scores - np.logaddexp.reduce(scores))
             best = int(chances.argmax())
             weights = evidence[best] - np.delete(evidence, best, axis=0).mean(axis=0)
             spoke = tuple((words[i], float(weights[i])) for i in np.argsort(-weights)[:3] if weights[i] > 0)
-            name, sure, seeded = self._names[best], float(chances[best]), self._names[best] not in self._taught
+            name, sure, seeded = (
+                self._names[best],
+                float(chances[best]),
+                self._names[best] not in self._taught,
+            )
         if sure < SURE:
-            return Route(DEFAULT, sure, f"“{name}” is the likeliest topic, but with {sure:.0%} not likely enough.", spoke)
+            return Route(
+                DEFAULT,
+                sure,
+                f"“{name}” is the likeliest topic, but with {sure:.0%} not likely enough.",
+                spoke,
+            )
         return Route(name, sure, _sentence(name, sure, [word for word, _ in spoke], seeded), spoke)
 
     def teach(self, prompt: str, domain: str) -> None:
@@ -105,21 +131,31 @@ class Router:
             return list(self._names)
 
     def save(self) -> None:
-        """Write the counts where they changed, whole or not at all. A failure is logged: a chat must not notice."""
+        """Write the counts where they changed, whole or not at all. A failure is logged: a chat must not
+        notice."""
         with self._lock:
             if self._file is None or not self._dirty:
                 return
             rows, columns = np.nonzero(self._counts)
-            arrays: dict[str, np.ndarray] = {"rows": rows.astype(np.int32), "columns": columns.astype(np.int32)}
+            arrays: dict[str, np.ndarray] = {
+                "rows": rows.astype(np.int32),
+                "columns": columns.astype(np.int32),
+            }
             arrays["counts"] = self._counts[rows, columns]
-            data = save(arrays, {"domains": json.dumps(self._names), "taught": json.dumps(sorted(self._taught))})
+            data = save(
+                arrays, {"domains": json.dumps(self._names), "taught": json.dumps(sorted(self._taught))}
+            )
             try:
                 with replacing(self._file) as partial, partial.open("wb") as file:
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
-                log.warning("The router's word counts could not be written to %s (%s); make the folder writable.", self._file, error)
+                log.warning(
+                    "The router's word counts could not be written to %s (%s); make the folder writable.",
+                    self._file,
+                    error,
+                )
             else:
                 self._dirty = False
             self._saved_at = time.monotonic()
@@ -129,7 +165,8 @@ class Router:
     def _prepare(self) -> None:
         if self._ready:
             return
-        from sklearn.feature_extraction import FeatureHasher  # half a second to import: not before it is needed
+        # half a second to import: not before it is needed
+        from sklearn.feature_extraction import FeatureHasher
         from sklearn.feature_extraction.text import CountVectorizer
 
         self._split = CountVectorizer(ngram_range=(1, 2), token_pattern=WORD).build_analyzer()
@@ -142,7 +179,9 @@ class Router:
     def _read(self, prompt: str) -> tuple[list[str], np.ndarray]:
         """The different words and pairs of a prompt, and the column [words] of each."""
         words = list(dict.fromkeys(self._split(prompt[:LONGEST])))
-        columns = self._hasher.transform([[word] for word in words]).indices if words else np.zeros(0, np.int64)
+        columns = (
+            self._hasher.transform([[word] for word in words]).indices if words else np.zeros(0, np.int64)
+        )
         return words, columns
 
     def _learn(self, labelled: Iterable[tuple[str, str]]) -> bool:
@@ -164,7 +203,10 @@ class Router:
             return False
         try:
             with safe_open(self._file, "numpy") as opened:
-                names, taught = ([str(name) for name in json.loads(opened.metadata()[key])] for key in ("domains", "taught"))
+                names, taught = (
+                    [str(name) for name in json.loads(opened.metadata()[key])]
+                    for key in ("domains", "taught")
+                )
                 rows, columns, counts = (opened.get_tensor(name) for name in ("rows", "columns", "counts"))
             table = np.zeros((len(names), FEATURES))
             np.add.at(table, (rows, columns), counts)
@@ -172,7 +214,12 @@ class Router:
                 raise ValueError("its counts are not whole")
         except (SafetensorError, OSError, ValueError, KeyError, TypeError, IndexError) as error:
             aside = self._file.with_name(self._file.name + ".damaged")
-            log.warning("The router's word counts in %s are damaged (%s); they are set aside as %s.", self._file, error, aside.name)
+            log.warning(
+                "The router's word counts in %s are damaged (%s); they are set aside as %s.",
+                self._file,
+                error,
+                aside.name,
+            )
             try:
                 os.replace(self._file, aside)
             except OSError:
@@ -186,10 +233,16 @@ def _sentence(name: str, sure: float, words: list[str], seeded: bool) -> str:
     told = [f"“{word}”" for word in _distinct(words)]
     who = " and ".join([", ".join(told[:-1]), told[-1]] if len(told) > 1 else told)
     verb = "speaks" if len(told) == 1 else "speak"
-    sentence = f"{who} {verb} for {name} ({sure:.0%})." if told else f"{name} is the likeliest topic ({sure:.0%})."
+    sentence = (
+        f"{who} {verb} for {name} ({sure:.0%})." if told else f"{name} is the likeliest topic ({sure:.0%})."
+    )
     return sentence + (" Learned from the sample prompts." if seeded else "")
 
 
 def _distinct(words: list[str]) -> list[str]:
     """Without the words that stand within a pair that is told anyway."""
-    return [word for word in words if not any(word != other and re.search(rf"(?<!\S){re.escape(word)}(?!\S)", other) for other in words)]
+    return [
+        word
+        for word in words
+        if not any(word != other and re.search(rf"(?<!\S){re.escape(word)}(?!\S)", other) for other in words)
+    ]

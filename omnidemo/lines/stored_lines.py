@@ -1,4 +1,5 @@
-"""The lines of a pair in the storage folder: their names and status, and their versions on disk and in the store made equal."""
+"""The lines of a pair in the storage folder: their names and status, and their versions on disk and in the
+store made equal."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class StoredLines:
         return version_folders.line_folder(self._storage, self._drafter, self._target, domain)
 
     def domains(self) -> list[str]:
-        """The lines that have versions. A line's folder name is not its domain, so that is read from a manifest, once."""
+        """The lines that have versions. A line's folder name is not its domain, so that is read from a
+        manifest, once."""
         try:
             folders = [one for one in self.folder("").parent.iterdir() if not one.name.startswith(".")]
             held = {one.name: stored for one in folders if (stored := version_folders.versions(one))}
@@ -41,13 +43,18 @@ class StoredLines:
         version_folders.remove_line(self.folder(domain))
 
     def status(self, domain: str, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
-        """The status of a line that is not in memory. `waiting`: how many of its answers no update has learned from yet."""
+        """The status of a line that is not in memory. `waiting`: how many of its answers no update has
+        learned from yet."""
         folder = self.folder(domain)
         noted, stored = version_folders.read_note(folder, "active"), version_folders.versions(folder)
         version = noted if noted is not None else max(stored, default=0)
         known = version_folders.info_of(folder, version)
         state: State = "off" if settings.training == "off" else "paused" if paused else "idle"
-        waits = "This line waits on disk until the next answer of its topic." if stored else "This line has no answer yet."
+        waits = (
+            "This line waits on disk until the next answer of its topic."
+            if stored
+            else "This line has no answer yet."
+        )
         return TrainerStatus(
             state=state,
             why=waits if state == "idle" else explain(state, 0),
@@ -61,8 +68,8 @@ class StoredLines:
         )
 
     def share(self) -> None:
-        """Take the versions that other machines have put into a shared database, and add what this disk alone has, visitors' lines left
-        out: those may have been deleted elsewhere."""
+        """Take the versions that other machines have put into a shared database, and add what this disk alone
+        has, visitors' lines left out: those may have been deleted elsewhere."""
         known = self._store.fetch_adapters(self._target, self._drafter, self._storage)
         if known is not None:
             for domain in self.domains():
@@ -70,7 +77,8 @@ class StoredLines:
                     self._note(domain, known.get(domain, 0))
 
     def note_all(self) -> None:
-        """Note every version on disk in the store again, after its database was deleted or replaced. Loss curves and effects are lost."""
+        """Note every version on disk in the store again, after its database was deleted or replaced. Loss
+        curves and effects are lost."""
         for domain in self.domains():
             self._note(domain, 0)
 

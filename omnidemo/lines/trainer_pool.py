@@ -1,4 +1,5 @@
-"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on disk."""
+"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on
+disk."""
 
 from __future__ import annotations
 
@@ -32,25 +33,29 @@ from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 Trainers = Callable[[str], Worker]  # makes what trains a line
-MOST_LINES = 32  # of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
+# of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
+MOST_LINES = 32
 
 
 class TrainerPool:
-    """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is closed, its state is on
-    disk. A line that drafts an answer, learns, or has an update due stays until that is done. They share one training process, which on a
-    GPU is this one, unless `trainers` makes a worker for each, as with `--ray`, or they learn inline. Methods may be called from any
-    thread.
+    """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
+    closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
+    is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
+    each, as with `--ray`, or they learn inline. Methods may be called from any thread.
 
-    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions lie; what drafts for the adapter
-    line is the pair's `DraftingLine`."""
+    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions
+    lie; what drafts for the adapter line is the pair's `DraftingLine`."""
 
-    def __init__(self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> None:
+    def __init__(
+        self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
+    ) -> None:
         """`trainers`: what trains each line; None: the process that also measures, for all of them."""
         self._pair, self._store, self._trainers = pair, store, trainers
         self.settings = settings = self._possible(settings)
         device = pair.drafter.device
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
-        self._inline_worker = InProcessWorker()  # measures while lines learn in the answering thread, so that no process is started
+        # measures while lines learn in the answering thread, so that no process is started
+        self._inline_worker = InProcessWorker()
         self._cost = ChatCost()
         self._stored = StoredLines(store, pair.target.name, pair.drafter.name, settings.storage)
         self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._stored.folder)
@@ -64,19 +69,22 @@ class TrainerPool:
         store.when_renewed(self._stored.note_all)
 
     def _possible(self, settings: Settings) -> Settings:
-        """The settings as they hold for this drafter: with its own pace, and without training where it cannot be trained."""
+        """The settings as they hold for this drafter: with its own pace, and without training where it cannot
+        be trained."""
         settings = at_its_pace(settings, self._pair.drafter.name)
         return settings if self._pair.drafter.learns else settings.model_copy(update={"training": "off"})
 
     def get(self, domain: str = DEFAULT) -> Distiller:
-        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a name that cannot be one, and
-        for a new one where there are MOST_LINES."""
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a
+        name that cannot be one, and for a new one where there are MOST_LINES."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
             if line is None:
                 if not self.accepts(domain):
-                    raise ValueError(f"This pair has {MOST_LINES} topic lines, which is the most; use one of them.")
+                    raise ValueError(
+                        f"This pair has {MOST_LINES} topic lines, which is the most; use one of them."
+                    )
                 line = self._open[domain] = self._make(domain)
             self._open.move_to_end(domain)
             self._close_unused(domain)
@@ -111,10 +119,14 @@ class TrainerPool:
         """All lines with their active version and how many requests they have seen."""
         with self._lock:
             found = {domain: self.status(domain) for domain in self.names()}
-            return [LineInfo(domain, one.version, one.requests_seen, domain in self._open) for domain, one in found.items()]
+            return [
+                LineInfo(domain, one.version, one.requests_seen, domain in self._open)
+                for domain, one in found.items()
+            ]
 
     def observe(self, trace: Trace) -> None:
-        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the answer is already there."""
+        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the
+        answer is already there."""
         try:
             self.get(trace.domain).observe(trace)
         except Exception:
@@ -122,13 +134,13 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Note how long a round took: all lines share the measurement of how much training slows a chat. One where all is copied is none
-        that a better drafter would shorten."""
+        """Note how long a round took: all lines share the measurement of how much training slows a chat. One
+        where all is copied is none that a better drafter would shorten."""
         self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
-        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs at a time: while another
-        thread learns, it stays due until the line's next answer."""
+        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs
+        at a time: while another thread learns, it stays due until the line's next answer."""
         with self.using(domain) as line:
             return line.run_pending()
 
@@ -154,7 +166,8 @@ class TrainerPool:
             self._paused.discard(check_domain(domain))
 
     def configure(self, settings: Settings) -> None:
-        """Learn by these settings from the next update on. A line that has versions keeps its rank until it is reset."""
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
+        is reset."""
         with self._lock:
             self.settings = self.measurer.settings = self._possible(settings)
             for domain, line in self._open.items():
@@ -162,7 +175,8 @@ class TrainerPool:
             self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times are deleted."""
+        """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
+        are deleted."""
         with self.using(domain) as line:
             domain = line.versions.domain
             line.reset()
@@ -178,8 +192,8 @@ class TrainerPool:
             self._pair.copies.clear()
 
     def forget(self, domain: str) -> bool:
-        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an answer. Files that cannot be removed
-        stay, and the log says so."""
+        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an
+        answer. Files that cannot be removed stay, and the log says so."""
         with self._lock:
             if self._users[domain]:
                 return False
@@ -198,20 +212,27 @@ class TrainerPool:
         return True
 
     def export(self, domain: str, version: int, folder: Path) -> Path:
-        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where that cannot be."""
+        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
+        that cannot be."""
         domain = check_domain(domain)
         if version < 1:
             raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
-        drafter, target = (model.name.rstrip("/").split("/")[-1] for model in (self._pair.drafter, self._pair.target))
-        name = "".join(char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}")
+        drafter, target = (
+            model.name.rstrip("/").split("/")[-1] for model in (self._pair.drafter, self._pair.target)
+        )
+        name = "".join(
+            char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}"
+        )
         stored = version_folders.version_folder(self._stored.folder(domain), version)
         if not stored.is_dir():
-            raise ValueError(f"Version {version} of the line {domain} is not on disk any more; choose another one.")
+            raise ValueError(
+                f"Version {version} of the line {domain} is not on disk any more; choose another one."
+            )
         return peft_zip.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
 
     def adopt(self, domain: str, source: Path) -> int:
-        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its number. ValueError, one
-        sentence, for anything else."""
+        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
+        number. ValueError, one sentence, for anything else."""
         adapter = peft_zip.import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
@@ -221,14 +242,18 @@ class TrainerPool:
         with self._lock:
             self._closed = True
             lines = list(self._open.values())
-        closing = [threading.Thread(target=close) for close in (self.measurer.close, *(line.close for line in lines))]
+        closing = [
+            threading.Thread(target=close) for close in (self.measurer.close, *(line.close for line in lines))
+        ]
         for thread in closing:
             thread.start()
         self._worker.close()  # so that nobody waits for an update or a measurement
         for thread in closing:
             thread.join()
 
-    def _publish(self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
+    def _publish(
+        self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]
+    ) -> None:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
 
@@ -238,7 +263,10 @@ class TrainerPool:
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
             return self.settings
-        return line_settings(self.settings, {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()})
+        return line_settings(
+            self.settings,
+            {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()},
+        )
 
     # From here on the lock is held.
 
@@ -260,7 +288,9 @@ class TrainerPool:
         )
         try:
             line.restore()
-        except Exception:  # an unreadable disk: the line starts from the base drafter, and the answer is written
+        except (
+            Exception
+        ):  # an unreadable disk: the line starts from the base drafter, and the answer is written
             log.exception("The line %s could not be restored", domain)
         if domain in self._paused:
             line.pause()
@@ -270,7 +300,8 @@ class TrainerPool:
 
     def _close_unused(self, wanted: str = "") -> None:
         """Close the lines unused for longest, the default line last: requests that name no line use it."""
-        for domain in sorted(self._open, key=lambda name: name == DEFAULT):  # stable: else in order of last use
+        # stable: else in order of last use
+        for domain in sorted(self._open, key=lambda name: name == DEFAULT):
             if self._closed or len(self._open) <= self.settings.lines_in_memory:
                 return
             if domain == wanted or self._users[domain] or _occupied(self._open[domain]):

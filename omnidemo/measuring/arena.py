@@ -1,4 +1,5 @@
-"""The tables that papers on speculative decoding print, of a comparison: lengths, costs, speed, same ids, losses too."""
+"""The tables that papers on speculative decoding print, of a comparison: lengths, costs, speed, same ids,
+losses too."""
 
 from __future__ import annotations
 
@@ -23,17 +24,19 @@ TIMES: Mapping[str, tuple[str, float, str]] = {
 HEADINGS = ["method", "answers", "τ", "accepted", "α", *TIMES, "speedup", "slower", "same ids", "TV"]
 MOST_POSITIONS = 12  # of a table; a copied draft may be longer
 NOTE = (
-    "τ: mean accepted length (MAT), tokens per pass of the target with its own one; accepted: of all proposed tokens; α: of those that were"
-    " judged; c: a drafter's step ÷ a pass of the target. Times and speedup, which is tokens/s over autoregressive's on the same prompt:"
-    " median (10th–90th percentile) of the answers; slower: answers that took longer than autoregressive's; same ids: as autoregressive's;"
-    " TV: of a method that is not lossless, mean total variation of each token's law to the target's."
+    "τ: mean accepted length (MAT), tokens per pass of the target with its own one; accepted: of all proposed"
+    " tokens; α: of those that were judged; c: a drafter's step ÷ a pass of the target. Times and speedup,"
+    " which is tokens/s over autoregressive's on the same prompt: median (10th–90th percentile) of the"
+    " answers; slower: answers that took longer than autoregressive's; same ids: as autoregressive's; TV: of"
+    " a method that is not lossless, mean total variation of each token's law to the target's."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One method at one temperature over all its answers. `lengths` are pooled over their rounds; `slower` counts answers with a speedup
-    below 1 of those that have one, `same` those with the baseline's ids of those compared. `variation`: the mean over all tokens."""
+    """One method at one temperature over all its answers. `lengths` are pooled over their rounds; `slower`
+    counts answers with a speedup below 1 of those that have one, `same` those with the baseline's ids of
+    those compared. `variation`: the mean over all tokens."""
 
     method: str
     answers: int
@@ -69,12 +72,14 @@ class Standing:
 
 def standings(results: Iterable[Comparison]) -> list[Standing]:
     """Of one temperature, the methods in the order of their first result."""
-    return [Standing.of(method, group) for method, group in group_by(results, lambda done: done.method).items()]
+    return [
+        Standing.of(method, group) for method, group in group_by(results, lambda done: done.method).items()
+    ]
 
 
 def tables(results: Sequence[Comparison]) -> Iterator[Table]:
-    """For each temperature: the methods; acceptance by position; how many tokens a pass brought; and, where there are categories, the
-    speedup and τ in each."""
+    """For each temperature: the methods; acceptance by position; how many tokens a pass brought; and, where
+    there are categories, the speedup and τ in each."""
     for temperature, group in group_by(results, lambda done: done.temperature).items():
         at = "the target's own sampling" if temperature is None else f"temperature {temperature:g}"
         found = standings(group)
@@ -82,8 +87,15 @@ def tables(results: Sequence[Comparison]) -> Iterator[Table]:
         drafted = [one for one in found if one.lengths.proposed]
         if drafted:
             count = min(MOST_POSITIONS, max(len(one.lengths.judged) for one in drafted))
-            positions = [[one.method, *_padded([_share(value) for value in one.lengths.by_position], count)] for one in drafted]
-            yield f"Accepted at each position where all before it was, {at}", ["method", *map(str, range(1, count + 1))], positions
+            positions = [
+                [one.method, *_padded([_share(value) for value in one.lengths.by_position], count)]
+                for one in drafted
+            ]
+            yield (
+                f"Accepted at each position where all before it was, {at}",
+                ["method", *map(str, range(1, count + 1))],
+                positions,
+            )
             count = min(MOST_POSITIONS + 1, max(len(one.lengths.rounds) for one in drafted) - 1)
             shares = [[one.method, *_padded(_histogram(one.lengths, count), count)] for one in drafted]
             numbers = [*map(str, range(1, count)), f"{count}" if count <= MOST_POSITIONS else f"{count}+"]
@@ -104,7 +116,11 @@ def _by_category(group: Sequence[Comparison], at: str) -> Iterator[Table]:
 def _pair(one: Standing | None) -> str:
     if one is None:
         return "–"
-    return f"{_number(one.speedup.median)} ({_number(one.lengths.mean)})" if one.method != BASELINE else _number(one.lengths.mean)
+    return (
+        f"{_number(one.speedup.median)} ({_number(one.lengths.mean)})"
+        if one.method != BASELINE
+        else _number(one.lengths.mean)
+    )
 
 
 def _histogram(lengths: Lengths, count: int) -> list[str]:

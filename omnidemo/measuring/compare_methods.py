@@ -1,4 +1,5 @@
-"""Methods side by side on the prompts of a file: a CSV row for each answer, and mean and spread for each method."""
+"""Methods side by side on the prompts of a file: a CSV row for each answer, and mean and spread for each
+method."""
 
 from __future__ import annotations
 
@@ -38,8 +39,25 @@ FIGURES = {
     "settle_seconds": "settle_seconds",
     "other_seconds": "other_seconds",
 }
-COLUMNS = ("prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES)
-COLUMNS += ("rounds_by_tokens", "accepted_by_position", "finish_reason", "prompt_tokens", "adapter_version", "cache_entries")
+COLUMNS = (
+    "prompt_index",
+    "turn",
+    "category",
+    "temperature",
+    "run",
+    "method",
+    "speedup",
+    "identical",
+    *FIGURES,
+)
+COLUMNS += (
+    "rounds_by_tokens",
+    "accepted_by_position",
+    "finish_reason",
+    "prompt_tokens",
+    "adapter_version",
+    "cache_entries",
+)
 COLUMNS += ("prompt", "answer")
 AVERAGED = ("tokens_per_second", "alpha", "acceptance_rate", "block_efficiency", "ngram_hits")
 HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round", "n-grams/round", "identical")
@@ -47,8 +65,9 @@ HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One method over all prompts. `figures`: "speedup" (tokens/s over the baseline's on the same prompt), then the metrics `AVERAGED`.
-    `identical`: how many answers have the baseline's ids; None above temperature 0 where a seed does not fix the text."""
+    """One method over all prompts. `figures`: "speedup" (tokens/s over the baseline's on the same prompt),
+    then the metrics `AVERAGED`. `identical`: how many answers have the baseline's ids; None above temperature
+    0 where a seed does not fix the text."""
 
     method: str
     prompts: int
@@ -85,7 +104,9 @@ def csv_row(done: Comparison) -> dict[str, Any]:
         "identical": done.identical,
         **{column: made.metrics[name] for column, name in FIGURES.items()},
         "rounds_by_tokens": str(lengths),
-        "accepted_by_position": " ".join(f"{right}/{judged}" for right, judged in zip(lengths.accepted, lengths.judged, strict=True)),
+        "accepted_by_position": " ".join(
+            f"{right}/{judged}" for right, judged in zip(lengths.accepted, lengths.judged, strict=True)
+        ),
         "finish_reason": made.finish_reason,
         "prompt_tokens": made.prompt_tokens,
         "adapter_version": made.adapter_version,
@@ -104,13 +125,17 @@ def run(
     runs: int = 1,
     **options: Any,
 ) -> Iterator[Comparison | Stage]:
-    """Measure the methods of `check_methods` at each temperature, interleaved and after a warm-up; each result is in the CSV `out` when it
-    is yielded.
+    """Measure the methods of `check_methods` at each temperature, interleaved and after a warm-up; each
+    result is in the CSV `out` when it is yielded.
 
-    The options are those of `serving.comparison.compare`. ValueError, at the call, for prompts that cannot be used.
+    The options are those of `serving.comparison.compare`. ValueError, at the call, for prompts that cannot be
+    used.
     """
     check_prompts(pair, prompts)
-    measured = (compare(pair, prompts, methods, temperature=temperature, runs=runs, **options) for temperature in temperatures)
+    measured = (
+        compare(pair, prompts, methods, temperature=temperature, runs=runs, **options)
+        for temperature in temperatures
+    )
     total = sum(len(turns_of(asked)) for asked in prompts) * len(methods) * runs * len(temperatures)
     return recorded(chain.from_iterable(measured), out, COLUMNS, "answers", total, csv_row)
 

@@ -17,9 +17,12 @@ from omnidemo.store.store import Store
 
 
 @contextmanager
-def learning(pair: Pair, settings: Settings, keep: bool = False, **changed: Any) -> Iterator[tuple[Settings, Store, TrainerPool]]:
-    """Have the pair learn with the settings `changed` so, and always where there is something to learn. keep: in the settings' storage
-    (ValueError where another process uses it); else in a folder that is dropped at the end. Everything is closed at the end."""
+def learning(
+    pair: Pair, settings: Settings, keep: bool = False, **changed: Any
+) -> Iterator[tuple[Settings, Store, TrainerPool]]:
+    """Have the pair learn with the settings `changed` so, and always where there is something to learn. keep:
+    in the settings' storage (ValueError where another process uses it); else in a folder that is dropped at
+    the end. Everything is closed at the end."""
     with ExitStack() as stack:
         if not keep:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-"))

@@ -1,4 +1,5 @@
-"""An adapter line without clock, thread or files: what the distiller does to traces, for experiments that must not depend on speed."""
+"""An adapter line without clock, thread or files: what the distiller does to traces, for experiments that
+must not depend on speed."""
 
 from __future__ import annotations
 
@@ -22,9 +23,12 @@ Learners = dict[tuple[str, int], Learner]
 
 
 class Line:
-    """Traces in, weights out: one update every `update_interval` answers, with the distiller's own buffer, plan and step."""
+    """Traces in, weights out: one update every `update_interval` answers, with the distiller's own buffer,
+    plan and step."""
 
-    def __init__(self, folder: Path, settings: Settings, learners: Learners, seed: int, only_ngrams: bool = False) -> None:
+    def __init__(
+        self, folder: Path, settings: Settings, learners: Learners, seed: int, only_ngrams: bool = False
+    ) -> None:
         """`learners` may be shared by all lines of a process: training is a pure function."""
         self.folder, self.settings, self.seed, self.only_ngrams = folder, settings, seed, only_ngrams
         self.plan = plan_of(settings, seed)
@@ -53,7 +57,9 @@ class Line:
         if self.plan.head == "interleaved":
             heads = self.buffer.draw(self.plan.head_steps, self.settings.batch_size)
         learner = learner_for(self._learners, self.folder, self.adapter, self.plan)
-        self.adapter, self.optimiser, steps = train(learner, self.adapter, self.optimiser, batches, self.plan, heads)
+        self.adapter, self.optimiser, steps = train(
+            learner, self.adapter, self.optimiser, batches, self.plan, heads
+        )
         losses = [step.loss for step in steps if math.isfinite(step.loss)]
         if not losses:
             raise RuntimeError("no training step had a finite loss; lower the learning rate")
@@ -61,7 +67,8 @@ class Line:
         self.seconds += sum(step.seconds for step in steps)
 
     def epochs(self, traces: Sequence[Trace], count: int) -> Iterator[int]:
-        """Offline: so many passes over all traces, each in a new order; yields the number of each pass when it is done."""
+        """Offline: so many passes over all traces, each in a new order; yields the number of each pass when
+        it is done."""
         order, size = np.random.default_rng(self.seed), self.settings.batch_size
         for trace in traces:  # what an interleaved head draws from
             self.buffer.add(trace)

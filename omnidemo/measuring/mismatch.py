@@ -1,4 +1,5 @@
-"""The first wrong token: the same prompts, methods, temperatures and seeds on the reference and on another backend, id for id."""
+"""The first wrong token: the same prompts, methods, temperatures and seeds on the reference and on another
+backend, id for id."""
 
 from __future__ import annotations
 
@@ -28,16 +29,18 @@ PROMPTS = (
 
 
 NEAR = 1e-4  # difference of two scores below which rounding may decide
-Case = Mapping[str, Any]  # what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
+# what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
+Case = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """Where two answers part: at the token `position` of the answer, counted from 0.
 
-    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits` are the reference's for the
-    two after all that comes before, None where there are no two. `gap`: by how much the score of `wanted` is above that of `got` there, by
-    which the target chooses: at temperature 0 the logit, else log p + g with the seed's noise; None where one has no score.
+    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits`
+    are the reference's for the two after all that comes before, None where there are no two. `gap`: by how
+    much the score of `wanted` is above that of `got` there, by which the target chooses: at temperature 0 the
+    logit, else log p + g with the seed's noise; None where one has no score.
     """
 
     case: Case
@@ -55,8 +58,8 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as `first` says, and `near_ties`
-    others part where two scores are within NEAR of each other."""
+    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
+    `first` says, and `near_ties` others part where two scores are within NEAR of each other."""
 
     backend: str
     answers: int
@@ -69,7 +72,11 @@ class Report:
         """For people: one sentence, or what there is to know of the first mismatch."""
         first = self.first
         if first is None:
-            ties = f" {self.near_ties:,} part at a near-tie of two tokens, which rounding decides." if self.near_ties else ""
+            ties = (
+                f" {self.near_ties:,} part at a near-tie of two tokens, which rounding decides."
+                if self.near_ties
+                else ""
+            )
             over = f"over {self.answers:,} answers and {self.tokens:,} tokens"
             return [f"No mismatch between {self.backend} and the reference, {over}.{ties}"]
         gap = "–"
@@ -77,11 +84,16 @@ class Report:
             wanted, got = first.logits
             gap = f"{wanted - got:.3g} ({wanted:.6g} and {got:.6g}, by the reference)"
         rows = {
-            **first.case, "prompt": repr(first.case["prompt"]), "temperature": f"{first.case['temperature']:g}",
-            "position": f"{first.position} (the answer's first token is 0)", "reference": _shown(first.wanted),
+            **first.case, "prompt": repr(first.case["prompt"]),
+            "temperature": f"{first.case['temperature']:g}",
+            "position": f"{first.position} (the answer's first token is 0)",
+            "reference": _shown(first.wanted),
             self.backend: _shown(first.got), "logits gap": gap,
         }  # fmt: skip
-        found = f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference. The first mismatch:"
+        found = (
+            f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference."
+            " The first mismatch:"
+        )
         return [found, *(f"  {name:<12} {said}" for name, said in rows.items())]
 
 
@@ -92,14 +104,17 @@ def check(
     tokens: int = 48,
     prompts: Sequence[str] = PROMPTS,
 ) -> Iterator[Stage | Report]:
-    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first on the reference, then on the
-    backend of the settings, and compare; yield how far that is, and the report at the end. The n-gram cache is full, so that n-grams are
-    merged, and nothing is learned.
+    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first
+    on the reference, then on the backend of the settings, and compare; yield how far that is, and the report
+    at the end. The n-gram cache is full, so that n-grams are merged, and nothing is learned.
 
-    Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
+    Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and
+    as in `load_pair`.
     """
     if settings.backend == "reference":
-        raise ValueError("the reference cannot be checked against itself; name another backend: auto, cpu or cuda")
+        raise ValueError(
+            "the reference cannot be checked against itself; name another backend: auto, cpu or cuda"
+        )
     settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
     reference = _pair(settings.model_copy(update={"backend": "reference"}))
     names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
@@ -107,7 +122,12 @@ def check(
         {"prompt": text, "method": name, "temperature": heat, "seed": seed}
         for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))
     ]
-    options: dict[str, Any] = {"max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False}
+    options: dict[str, Any] = {
+        "max_new_tokens": tokens,
+        "draft_length": settings.draft_length,
+        "learn": False,
+        "reuse": False,
+    }
     wanted: list[Generation] = []
     for case in cases:
         wanted.append(reference.generate(**case, **options))
@@ -129,7 +149,10 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     if wanted.token_ids == got.token_ids:
         return None
     position = common_prefix(wanted.token_ids, got.token_ids)
-    first, second = (next(islice((token for one in made.rounds for token in one.tokens), position, None), None) for made in (wanted, got))
+    first, second = (
+        next(islice((token for one in made.rounds for token in one.tokens), position, None), None)
+        for made in (wanted, got)
+    )
     logits = gap = None
     if first is not None and second is not None:
         before = [*reference.prompt_ids(case["prompt"]), *wanted.token_ids[:position]]
@@ -139,14 +162,19 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
     return Mismatch(case, position, first, second, logits, gap)
 
 
-def _gap(case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int) -> float | None:
+def _gap(
+    case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int
+) -> float | None:
     """See `Mismatch.gap`."""
     heat = case["temperature"]
     if heat == 0.0:
         return logits[0] - logits[1]
     if not METHODS[case["method"]].coupled:
         return None
-    one, two = (-math.log(-math.log((float(n) + 0.5) / 2**32)) for n in noise(case["seed"], position, 0, rows)[list(tokens)])
+    one, two = (
+        -math.log(-math.log((float(n) + 0.5) / 2**32))
+        for n in noise(case["seed"], position, 0, rows)[list(tokens)]
+    )
     return (logits[0] - logits[1]) / heat + one - two
 
 
@@ -157,4 +185,8 @@ def _pair(settings: Settings) -> Pair:
 
 
 def _shown(token: Token | None) -> str:
-    return f"{token.text!r} (id {token.id}, {token.source})" if token is not None else "nothing: its answer has ended"
+    return (
+        f"{token.text!r} (id {token.id}, {token.source})"
+        if token is not None
+        else "nothing: its answer has ended"
+    )

@@ -1,4 +1,5 @@
-"""The prompts that are measured: from files or bundled topics, split into traffic and held out. All checks come before a measurement."""
+"""The prompts that are measured: from files or bundled topics, split into traffic and held out. All checks
+come before a measurement."""
 
 from __future__ import annotations
 
@@ -27,25 +28,42 @@ Number = TypeVar("Number", int, float)
 
 
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
-    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that cannot serve."""
-    return _read(path, lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"), LINE, "prompts", limit)
+    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that
+    cannot serve."""
+    return _read(
+        path,
+        lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"),
+        LINE,
+        "prompts",
+        limit,
+    )
 
 
 def read_questions(path: Path, limit: int | None = None) -> list[Question]:
-    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`. A `limit` takes so many, evenly over the file, which
-    is sorted by category. A line with a `prompt` is a question of one turn. ValueError, as of `read_prompts`."""
+    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`. A `limit` takes so many,
+    evenly over the file, which is sorted by category. A line with a `prompt` is a question of one turn.
+    ValueError, as of `read_prompts`."""
     found = _read(path, _question, QUESTION_LINE, "questions")
-    return found if limit is None or limit >= len(found) else [found[place * len(found) // limit] for place in range(limit)]
+    return (
+        found
+        if limit is None or limit >= len(found)
+        else [found[place * len(found) // limit] for place in range(limit)]
+    )
 
 
-def _read(path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None) -> list[Item]:
+def _read(
+    path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None
+) -> list[Item]:
     """The `item` of each line's value; its ValueError says what is missing. `form`: how a line is written."""
     found: list[Item] = []
     try:
         with path.open(encoding="utf-8-sig") as file:
             for number, row in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
                 if len(row) > LONGEST:
-                    raise ValueError(f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on each line")
+                    raise ValueError(
+                        f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on"
+                        " each line"
+                    )
                 if row.strip():
                     found.append(_item(path, number, row, item, form))
                 if limit is not None and len(found) >= limit:
@@ -85,13 +103,17 @@ def _text(value: Any, what: str) -> str:
 
 def _question(value: Any) -> Question:
     if not isinstance(value, dict) or "turns" not in value:
-        return Question((_text(value.get("prompt") if isinstance(value, dict) else value, "prompt and no list of turns"),))
+        return Question(
+            (_text(value.get("prompt") if isinstance(value, dict) else value, "prompt and no list of turns"),)
+        )
     if not isinstance(value["turns"], list) or not value["turns"]:
         raise Missing("there is no list of turns")
     category = value.get("category") or ""
     if not isinstance(category, str):
         raise Missing("the category is no text")
-    return Question(tuple(_text(turn, "text in one of the turns") for turn in value["turns"]), check_text(category))
+    return Question(
+        tuple(_text(turn, "text in one of the turns") for turn in value["turns"]), check_text(category)
+    )
 
 
 def group_of(category: str) -> str:
@@ -112,47 +134,61 @@ def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
 
 
 def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
-    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last ones of the file.
+    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last
+    ones of the file.
 
-    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic would be left.
+    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic
+    would be left.
     """
     chosen = list(given if given is not None else list(dict.fromkeys(found))[-count:])
     held = [chosen[index * len(chosen) // count] for index in range(count)] if len(chosen) > count else chosen
     traffic = [prompt for prompt in found if prompt not in set(chosen)]
     if not traffic:
-        raise ValueError("every prompt is held out, so that no traffic is left; give more prompts or a smaller --eval-limit")
+        raise ValueError(
+            "every prompt is held out, so that no traffic is left; give more prompts or a smaller"
+            " --eval-limit"
+        )
     return traffic, held
 
 
 def bundled(topics: Sequence[str], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of bundled topics: the prompts to distil from, and the first `limit` of those to test with.
-    ValueError for an unknown topic."""
+    """(traffic, held out) of bundled topics: the prompts to distil from, and the first `limit` of those to
+    test with. ValueError for an unknown topic."""
     held = {topic: list(dict.fromkeys(prompts(topic)))[:limit] for topic in topics}
-    traffic = {topic: [one for one in dict.fromkeys(prompts(topic, "train")) if one not in held[topic]] for topic in topics}
+    traffic = {
+        topic: [one for one in dict.fromkeys(prompts(topic, "train")) if one not in held[topic]]
+        for topic in topics
+    }
     return traffic, held
 
 
 def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of JSON Lines files, a topic each, named after the file: its last `limit` prompts are held out.
-    ValueError for a file that cannot serve, and for two of one name."""
+    """(traffic, held out) of JSON Lines files, a topic each, named after the file: its last `limit` prompts
+    are held out. ValueError for a file that cannot serve, and for two of one name."""
     traffic: Sources = {}
     held: Sources = {}
     for path in paths:
         if path.stem in traffic:
-            raise ValueError(f"two prompt files are called {path.stem}; rename one, as the name stands for the topic")
+            raise ValueError(
+                f"two prompt files are called {path.stem}; rename one, as the name stands for the topic"
+            )
         found, held[path.stem] = hold_out(read_prompts(path), None, limit)
         traffic[path.stem] = list(dict.fromkeys(found))
     return traffic, held
 
 
 def numbers(text: str, what: str, kind: Callable[[str], Number] = int) -> list[Number]:
-    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or none."""
+    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or
+    none."""
     try:
         found = [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
         found = []
     if not found:
-        raise ValueError(f"{what} is {text!r}; give {'whole numbers' if kind is int else 'numbers'} with commas between, such as 0,1")
+        raise ValueError(
+            f"{what} is {text!r}; give {'whole numbers' if kind is int else 'numbers'} with commas between,"
+            " such as 0,1"
+        )
     return list(dict.fromkeys(found))
 
 
@@ -171,6 +207,8 @@ def check_writable(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ValueError(f"the folder of {path} cannot be made ({error.strerror}); name another file") from None
+        raise ValueError(
+            f"the folder of {path} cannot be made ({error.strerror}); name another file"
+        ) from None
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{path} cannot be written; name a file in a folder that you may write to")

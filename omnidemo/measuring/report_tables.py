@@ -20,8 +20,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """So many of so many (None: not known yet) of a stage of a measurement are done. Every measurement yields its rows, and between them
-    these."""
+    """So many of so many (None: not known yet) of a stage of a measurement are done. Every measurement yields
+    its rows, and between them these."""
 
     name: str
     done: int
@@ -30,13 +30,14 @@ class Stage:
 
 @contextmanager
 def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[Any], None]]:
-    """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass whose fields are the columns.
-    Of a mapping only the columns are written.
+    """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass
+    whose fields are the columns. Of a mapping only the columns are written.
 
     Every row is on disk at once, so that an interrupted run leaves what it had measured.
     """
     names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
-    with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:  # the mark tells spreadsheets the encoding
+    # the mark tells spreadsheets the encoding
+    with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, names, extrasaction="ignore")
 
         def append(row: Any) -> None:
@@ -64,7 +65,8 @@ def recorded(
     total: int,
     cells: Callable[[T], Any] = lambda row: row,
 ) -> Iterator[T | Stage]:
-    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is; stages within a row go by."""
+    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is; stages within a
+    row go by."""
     count = 0
     with csv_table(path, columns) as append:
         for row in rows:
@@ -87,7 +89,8 @@ def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean and sample standard deviation; both None where no value is known, `deviation` also for a single one."""
+    """Mean and sample standard deviation; both None where no value is known, `deviation` also for a single
+    one."""
 
     mean: float | None
     deviation: float | None
@@ -100,7 +103,9 @@ class Spread:
     def text(self, form: str = ".2f") -> str:
         if self.mean is None:
             return "–"
-        return f"{self.mean:{form}}" + ("" if self.deviation is None else f" ± {self.deviation:{form.lstrip('+')}}")
+        return f"{self.mean:{form}}" + (
+            "" if self.deviation is None else f" ± {self.deviation:{form.lstrip('+')}}"
+        )
 
     def __str__(self) -> str:
         return self.text()
@@ -122,7 +127,9 @@ class Percentiles:
     def text(self, form: str = ".2f") -> str:
         if self.median is None:
             return "–"
-        return f"{self.median:{form}}" + ("" if self.low == self.high else f" ({self.low:{form}}–{self.high:{form}})")
+        return f"{self.median:{form}}" + (
+            "" if self.low == self.high else f" ({self.low:{form}}–{self.high:{form}})"
+        )
 
 
 Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
@@ -152,10 +159,16 @@ def markdown_list(lines: Iterable[str]) -> str:
 
 
 def report(title: str, note: str, about: Mapping[str, Any], sections: Iterable[str]) -> str:
-    """A Markdown page: title, what the tables mean, the command and facts of the run (`about`, without those that are None), sections."""
-    known = [f"{name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None]
+    """A Markdown page: title, what the tables mean, the command and facts of the run (`about`, without those
+    that are None), sections."""
+    known = [
+        f"{name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None
+    ]
     command = f"Command: `{about['command']}`" if about.get("command") else ""
-    return "\n\n".join(part for part in (f"# {title}", note, command, markdown_list(known), *sections) if part) + "\n"
+    return (
+        "\n\n".join(part for part in (f"# {title}", note, command, markdown_list(known), *sections) if part)
+        + "\n"
+    )
 
 
 def _plain(value: Any) -> str:

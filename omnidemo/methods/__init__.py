@@ -18,11 +18,15 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 AUTO = "auto"
 BASELINE = Autoregressive.name  # no drafting: the baseline of every speedup
-AUTO_HELP = "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every temperature."
+AUTO_HELP = (
+    "One vocabulary: the original speculative decoding. Two: our exact merging. Both are exact at every"
+    " temperature."
+)
 METHODS: dict[str, type[Method]] = {
     method.name: method
     for method in (
-        NgramExact, NgramMerge, TokenIntersection, BlockVerification, TypicalAcceptance, StringExactMatch, StringRejection, Union,
+        NgramExact, NgramMerge, TokenIntersection, BlockVerification, TypicalAcceptance, StringExactMatch,
+        StringRejection, Union,
         Speculative, Copy, Autoregressive,
     )
 }  # fmt: skip
@@ -41,15 +45,18 @@ def fitting(vocabulary: VocabularyMap) -> list[str]:
 
 
 def pick(vocabulary: VocabularyMap) -> str:
-    """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token intersection does and
-    n-grams too, where there are n-grams to merge."""
+    """What "auto" stands for: `speculative` with one vocabulary; else merging, which proposes all that token
+    intersection does and n-grams too, where there are n-grams to merge."""
     return Speculative.name if Speculative.refusal(vocabulary) is None else NgramExact.name
 
 
 def make_method(name: str, vocabulary: VocabularyMap) -> Method:
-    """The method of that name for a pair. ValueError for an unknown one, and for one that cannot serve this pair, with the reason."""
+    """The method of that name for a pair. ValueError for an unknown one, and for one that cannot serve this
+    pair, with the reason."""
     method = METHODS[pick(vocabulary) if check_method(name) == AUTO else name]
     reason = method.refusal(vocabulary)
     if reason:
-        raise ValueError(f"{method.name} cannot be used here: {reason}; choose one of {', '.join(fitting(vocabulary))}")
+        raise ValueError(
+            f"{method.name} cannot be used here: {reason}; choose one of {', '.join(fitting(vocabulary))}"
+        )
     return method()

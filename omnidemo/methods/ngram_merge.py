@@ -13,15 +13,19 @@ from omnidemo.decoding.sampling import Probs, as_tensor
 class NgramMerge(Method):
     """Draft freely, then merge runs of drafter tokens that the cache knows, with q'(t) = Π q(dⱼ).
 
-    Exact at temperature 0 only: the merged token's distribution is not Π q (the run could also have been two direct tokens), and
-    equation 2 repairs it for the n-gram at context alone. Kept, as the paper's, for comparison. Cost: one drafter pass per token.
+    Exact at temperature 0 only: the merged token's distribution is not Π q (the run could also have been two
+    direct tokens), and equation 2 repairs it for the n-gram at context alone. Kept, as the paper's, for
+    comparison. Cost: one drafter pass per token.
     """
 
     name = "ngram-merge"
     title = "n-gram merge (OmniDraft)"
     lossless = False
     coupled = False
-    help = "The paper's method: drafter tokens that together spell one target token are merged. Exact at temperature 0, approximate above."
+    help = (
+        "The paper's method: drafter tokens that together spell one target token are merged. Exact at"
+        " temperature 0, approximate above."
+    )
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()

@@ -20,16 +20,20 @@ Path = tuple[int, ...]
 class StringRejection(Method):
     """Draft until the first target token of the text is settled; accept it with min(1, p(t)/ψ(t)).
 
-    ψ(t) is the probability that drafting stops with a string whose first target token is t: a sum over every sequence that stops so,
-    not only over the spellings of t. A rejection is corrected from norm(p − min(p, ψ)); what was drawn beyond t is discarded.
-    Lossless. Expected acceptance Σ min(p, ψ). Cost: a drafter pass for every unsettled beginning of each proposed token, up to
-    2^(bytes − 1) of them, so it is for drafters of short tokens only: a pair with a token of more than 64 spellings is refused.
+    ψ(t) is the probability that drafting stops with a string whose first target token is t: a sum over every
+    sequence that stops so, not only over the spellings of t. A rejection is corrected from norm(p − min(p,
+    ψ)); what was drawn beyond t is discarded. Lossless. Expected acceptance Σ min(p, ψ). Cost: a drafter pass
+    for every unsettled beginning of each proposed token, up to 2^(bytes − 1) of them, so it is for drafters
+    of short tokens only: a pair with a token of more than 64 spellings is refused.
     """
 
     name = "string-rejection"
     title = "String rejection (SLRS)"
     lossless = True
-    help = "Judges strings by the probability of all their spellings (Timor et al. 2025). Exact; only for drafters of very short tokens."
+    help = (
+        "Judges strings by the probability of all their spellings (Timor et al. 2025). Exact; only for"
+        " drafters of very short tokens."
+    )
 
     def __init__(self, attempts: int = 4096) -> None:
         self.attempts = attempts  # residual draws before the residual is enumerated
@@ -40,7 +44,10 @@ class StringRejection(Method):
         if token_id is None:
             return None
         text = vocabulary.target.writes(token_id).decode("utf-8", "replace")
-        return f"the drafter has more than {CAP} spellings of the target's token {text!r}, and each would have to be added up"
+        return (
+            f"the drafter has more than {CAP} spellings of the target's token {text!r}, and each would have"
+            " to be added up"
+        )
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = Draft()
@@ -53,7 +60,9 @@ class StringRejection(Method):
             whole = True
             while not strings.stopped(path, left):
                 try:
-                    drawn, prob, slot.distributions[path] = context.draw(context.readable_logit_mask, len(draft.slots), path)
+                    drawn, prob, slot.distributions[path] = context.draw(
+                        context.readable_logit_mask, len(draft.slots), path
+                    )
                 except NotFinite:
                     whole = False
                     break
@@ -72,7 +81,9 @@ class StringRejection(Method):
                 slot.q = self._psi(context, slot, slot.target_id)
             spelled = context.map.target.writes(slot.target_id) == strings.text(path)
             slot.draft_ids = path if spelled else context.map.spelling(slot.target_id) or ()
-            slot.draft_probs = draft_probs[: len(slot.draft_ids)] if slot.draft_ids == path[: len(slot.draft_ids)] else ()
+            slot.draft_probs = (
+                draft_probs[: len(slot.draft_ids)] if slot.draft_ids == path[: len(slot.draft_ids)] else ()
+            )
             context.drafter.rollback(slot.base)
             if not slot.draft_ids or slot.target_id in context.end_ids:
                 break
@@ -82,11 +93,16 @@ class StringRejection(Method):
         return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
-        """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability min(1, ψ(t)/p(t))."""
+        """A token from norm(p − min(p, ψ)) by rejection: draw t ~ p, and throw it away with probability
+        min(1, ψ(t)/p(t))."""
 
         def attempt() -> int | None:
             token = context.rng.draw(probs)
-            return None if context.rng.accept(min(1.0, self._psi(context, slot, token) / float(probs[token]))) else token
+            return (
+                None
+                if context.rng.accept(min(1.0, self._psi(context, slot, token) / float(probs[token])))
+                else token
+            )
 
         token = context.rng.first(attempt, self.attempts)
         if token is None:
@@ -115,7 +131,8 @@ class StringRejection(Method):
 
 
 class Strings:
-    """Strings over a pair's tokens: the first target token of a drafted string, and whether more text could still change it."""
+    """Strings over a pair's tokens: the first target token of a drafted string, and whether more text could
+    still change it."""
 
     def __init__(self, vocabulary: VocabularyMap) -> None:
         self.map: VocabularyMap = proxy(vocabulary)  # which `_known` must not keep
@@ -132,7 +149,11 @@ class Strings:
         for token_id, token in enumerate(self.map.target.tokens):
             ways = [1] + [0] * len(token or b"")
             for stop in range(1, len(ways)):
-                ways[stop] = sum(ways[start] for start in range(max(0, stop - longest), stop) if (token or b"")[start:stop] in lengths)
+                ways[stop] = sum(
+                    ways[start]
+                    for start in range(max(0, stop - longest), stop)
+                    if (token or b"")[start:stop] in lengths
+                )
             if token and ways[-1] > CAP:
                 return token_id
         return None
@@ -140,15 +161,19 @@ class Strings:
     @cached_property
     def _beginnings(self) -> frozenset[bytes]:
         """Every proper beginning of a target token."""
-        return frozenset(token[:stop] for token in self.map.target.tokens if token for stop in range(1, len(token)))
+        return frozenset(
+            token[:stop] for token in self.map.target.tokens if token for stop in range(1, len(token))
+        )
 
     def text(self, path: Path) -> bytes:
         return b"".join(map(self.map.drafter.writes, path))
 
     def stopped(self, path: Path, limit: int) -> bool:
-        """Whether drafting stops after `path`: its first target token is settled, or the budget is used up. A function of path and
-        budget alone, which is all that the proof needs."""
-        return bool(path) and (len(path) >= limit or self._is_role(path[-1]) or self._first(self.text(path))[1])
+        """Whether drafting stops after `path`: its first target token is settled, or the budget is used up. A
+        function of path and budget alone, which is all that the proof needs."""
+        return bool(path) and (
+            len(path) >= limit or self._is_role(path[-1]) or self._first(self.text(path))[1]
+        )
 
     def first(self, path: Path) -> int:
         """The first target token of a drafted string; −1 where the target cannot spell it."""
@@ -165,9 +190,13 @@ class Strings:
                 yield direct
             return
         rest = wanted[len(self.text(path)) :]
-        low, high = bisect_left(self._texts, rest), bisect_right(self._texts, rest, key=lambda text: text[: len(rest)])
+        low, high = (
+            bisect_left(self._texts, rest),
+            bisect_right(self._texts, rest, key=lambda text: text[: len(rest)]),
+        )
         yield from self._ids[low:high]  # those that reach the end of the token
-        for length in range(len(rest)):  # those that do not; the empty ones are role tokens, which end a string
+        # those that do not; the empty ones are role tokens, which end a string
+        for length in range(len(rest)):
             start = bisect_left(self._texts, rest[:length])
             while rest and start < len(self._texts) and self._texts[start] == rest[:length]:
                 if length or path:

@@ -9,18 +9,23 @@ from omnidemo.decoding.round import RoundContext
 from omnidemo.methods.ngram_exact import NgramExact
 from omnidemo.vocab.ngram_cache import NgramCache, no_ngrams
 
-ATTEMPTS = 256  # draws of a correction from p; where all are discarded, p − q itself is drawn from: see `Residual._closer`
+# draws of a correction from p; where all are discarded, p − q itself is drawn from: see `Residual._closer`
+ATTEMPTS = 256
 
 
 class TokenIntersection(NgramExact):
     """q'(t) = q(t) / Σ_{T∩D} q on the directly mapped tokens, 0 elsewhere: merging without n-grams.
 
-    Lossless. Expected acceptance Σ min(p, q'), never below the union's (theorem 4.1). Cost: one drafter pass per token.
+    Lossless. Expected acceptance Σ min(p, q'), never below the union's (theorem 4.1). Cost: one drafter pass
+    per token.
     """
 
     name = "token-intersection"
     title = "Token intersection (TLI)"
-    help = "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at every temperature."
+    help = (
+        "The drafter may only propose tokens that both vocabularies contain (Timor et al. 2025). Exact at"
+        " every temperature."
+    )
 
     def __init__(self) -> None:
         super().__init__(overrun=0, attempts=ATTEMPTS)

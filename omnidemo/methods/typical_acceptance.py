@@ -18,11 +18,13 @@ EPSILON, DELTA = 0.09, 0.3  # as Medusa's code has them
 
 
 class TypicalAcceptance(TokenIntersection):
-    """Drafts as token intersection does, and keeps each token to which the target gives p(x) > min(ε, δ · exp(−H(p))), where H is the
-    entropy of p in nats; the first other one is replaced by a draw from p. Copied tokens are judged alike.
+    """Drafts as token intersection does, and keeps each token to which the target gives p(x) > min(ε, δ ·
+    exp(−H(p))), where H is the entropy of p in nats; the first other one is replaced by a draw from p. Copied
+    tokens are judged alike.
 
-    Not lossless above temperature 0: with r = Σ q of what is not kept, a position follows e(x) = q(x)·[x is kept] + r·p(x). Each round says
-    how far that is from p, ½ Σ |e − p| summed over its judged positions (`Acceptance.variation`); the target's own tokens are 0 away.
+    Not lossless above temperature 0: with r = Σ q of what is not kept, a position follows e(x) = q(x)·[x is
+    kept] + r·p(x). Each round says how far that is from p, ½ Σ |e − p| summed over its judged positions
+    (`Acceptance.variation`); the target's own tokens are 0 away.
     """
 
     name = "typical-acceptance"
@@ -30,8 +32,9 @@ class TypicalAcceptance(TokenIntersection):
     lossless = False
     coupled = False
     help = (
-        "Not lossless: keeps any guess that the big model finds likely enough (Medusa's rule), so above temperature 0 it writes another"
-        " text than the big model would. The measured distance stands with the figures. The same text at temperature 0."
+        "Not lossless: keeps any guess that the big model finds likely enough (Medusa's rule), so above"
+        " temperature 0 it writes another text than the big model would. The measured distance stands with"
+        " the figures. The same text at temperature 0."
     )
 
     def proposal_rule(self, context: RoundContext) -> ProposalRule | None:
@@ -54,7 +57,9 @@ class TypicalAcceptance(TokenIntersection):
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts, variation)
         count = len(draft.slots)
-        return Acceptance(count, context.rng.draw(row(count), context.place(count)), False, accepts, variation)
+        return Acceptance(
+            count, context.rng.draw(row(count), context.place(count)), False, accepts, variation
+        )
 
 
 def threshold(probs: Tensor) -> float:
@@ -68,6 +73,8 @@ def distance(context: RoundContext, slot: Slot, probs: Tensor, border: float) ->
     if slot.match is not None:
         proposed[slot.target_id] = 1.0
     else:
-        proposed[context.map.mapped_targets] = as_tensor(slot.distributions[()])[context.map.mapped_drafters].to(probs.dtype)
+        proposed[context.map.mapped_targets] = as_tensor(slot.distributions[()])[
+            context.map.mapped_drafters
+        ].to(probs.dtype)
     kept = torch.where(probs > border, proposed, 0.0)
     return 0.5 * float((kept + (proposed.sum() - kept.sum()) * probs - probs).abs().sum())

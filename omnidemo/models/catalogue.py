@@ -1,4 +1,5 @@
-"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and uses no network."""
+"""The models that the app offers, and whether each can be had on this machine now. Reads no weights and uses
+no network."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How much conversation a model was made for: at most so many turns (a question and its answer), and so many tokens of prompt.
-    None: as much as its window holds."""
+    """How much conversation a model was made for: at most so many turns (a question and its answer), and so
+    many tokens of prompt. None: as much as its window holds."""
 
     turns: int | None = None
     tokens: int | None = None
@@ -38,9 +39,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """One entry of the model menu. `memory_bytes` is what it needs on this machine's device, `conversation_bytes` of it for a conversation
-    that fills the window, where its configuration is here; `note` is one sentence. `source`: who keeps the files, or where they can be
-    had; `type`: how they hold the weights; `bytes`: their size on disk."""
+    """One entry of the model menu. `memory_bytes` is what it needs on this machine's device,
+    `conversation_bytes` of it for a conversation that fills the window, where its configuration is here;
+    `note` is one sentence. `source`: who keeps the files, or where they can be had; `type`: how they hold the
+    weights; `bytes`: their size on disk."""
 
     name: str
     title: str
@@ -64,7 +66,8 @@ def reading(name: str) -> Reading:
 
 
 def credits_of(name: str) -> dict[str, str]:
-    """Title, author and licence of a public model that is loaded as the target, as far as catalogue or file name them."""
+    """Title, author and licence of a public model that is loaded as the target, as far as catalogue or file
+    name them."""
     entry, file = entry_of(name), sources.seen(name)
     if "licence" not in entry and file is None:
         return {}
@@ -73,15 +76,19 @@ def credits_of(name: str) -> dict[str, str]:
 
 
 def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
-    """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked for where programs and the
-    settings keep them; else only those of the settings are listed."""
+    """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked
+    for where programs and the settings keep them; else only those of the settings are listed."""
     settings = names.known_settings(settings)
     place, *widths = place_and_widths(settings)
     free = model_files.free_memory(place)
     cards, known = list[ModelCard](), set[str]()
     pair = (settings.target, settings.drafter)
     files = sources.installed(names.folders(settings)) if scan else []
-    files += [one for one in map(sources.seen, pair) if one is not None and one.name not in {file.name for file in files}]
+    files += [
+        one
+        for one in map(sources.seen, pair)
+        if one is not None and one.name not in {file.name for file in files}
+    ]
     for name, entry in entries().items():
         width = widths[entry["role"] == "drafter"]
         if name.startswith("bundled/"):
@@ -92,7 +99,9 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     known = {card.name for card in cards}
     others = dict(zip(pair, widths, strict=True))
     others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
-    cards += [_other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known]
+    cards += [
+        _other(name, width, free, settings.trust_hub) for name, width in others.items() if name not in known
+    ]
     return sorted(cards, key=_order)
 
 
@@ -126,17 +135,31 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
         note = "Its weights are absent or damaged; make them with `python -m lab train-bundled`."
         return ModelCard(name, title, role, None, None, "missing", note, "bundled")
     title = f"{title}, {config['num_hidden_layers']} layers"
-    note = f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that this project generates."
+    note = (
+        f"{parameters / 1e6:.1f} million parameters, {config['vocab_size']:,} tokens; trained on text that"
+        " this project generates."
+    )
     size = model_files.size_of(folder)
     memory, talk = _memory(parameters * width, AutoConfig.from_pretrained(folder), width)
     return ModelCard(
-        name, title, role, parameters, memory, "bundled", note, "bundled", "safetensors", size, "Apache-2.0", conversation_bytes=talk
+        name,
+        title,
+        role,
+        parameters,
+        memory,
+        "bundled",
+        note,
+        "bundled",
+        "safetensors",
+        size,
+        "Apache-2.0",
+        conversation_bytes=talk,
     )
 
 
 def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
-    """(bytes that a model needs, those of a conversation that fills its window among them). `width`: of a number in its cache. `config`:
-    None where it is not known."""
+    """(bytes that a model needs, those of a conversation that fills its window among them). `width`: of a
+    number in its cache. `config`: None where it is not known."""
     if config is None:
         return int(weights * model_files.MARGIN), 0
     need = whole_need(weights, config, int(width))
@@ -156,7 +179,10 @@ def _file(one: GgufFile, width: float, place: str) -> ModelCard:
         note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
         if place == "cpu" and need > all_of_it:
             availability = "too big"
-            note = f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a smaller model."
+            note = (
+                f"Needs about {need / 1e9:.1f} GB, and this machine has {all_of_it / 1e9:.1f} GB; take a"
+                " smaller model."
+            )
     return ModelCard(
         one.name or one.spec, one.title, role, one.parameters or None, memory or None, availability, note,
         one.source, one.type_name or "GGUF", one.bytes or None, one.licence, one.author, talk,
@@ -170,10 +196,13 @@ def _sentence(text: str) -> str:
 def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelCard:
     name, parameters = entry["name"], int(entry["parameters"])
     availability, why = _availability(name, parameters * width, free, bool(entry.get("gated")), hub)
-    facts = ", ".join([f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])])
+    facts = ", ".join(
+        [f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])]
+    )
     kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
     return ModelCard(
-        name, entry["title"], entry["role"], parameters, _memory(parameters * width, None, width)[0], availability, f"{facts}; {why}.",
+        name, entry["title"], entry["role"], parameters, _memory(parameters * width, None, width)[0],
+        availability, f"{facts}; {why}.",
         "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
     )  # fmt: skip
 
@@ -206,7 +235,11 @@ def _other(name: str, width: float, free: int, hub: bool) -> ModelCard:
 
 def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -> tuple[Availability, str]:
     file = ":" in name  # of a repository: were it here, it would have been found
-    if not file and isinstance(try_to_load_from_cache(name, "config.json"), str) and model_files.cached_folder(name):
+    if (
+        not file
+        and isinstance(try_to_load_from_cache(name, "config.json"), str)
+        and model_files.cached_folder(name)
+    ):
         return "cached", "already on this machine"  # and it may be loaded already, in memory that is not free
     need = memory * model_files.MARGIN
     if need > free:
@@ -214,7 +247,10 @@ def _availability(name: str, memory: float, free: int, gated: bool, hub: bool) -
     if not hub:
         return "missing", "not on this machine, and downloads are switched off"
     if gated and get_token() is None:
-        return "gated", f"accept its licence at https://huggingface.co/{name.partition(':')[0]} and set HF_TOKEN"
+        return (
+            "gated",
+            f"accept its licence at https://huggingface.co/{name.partition(':')[0]} and set HF_TOKEN",
+        )
     return "downloadable", "will be downloaded at first use"
 
 

@@ -13,11 +13,15 @@ CATALOG = ASSETS / "catalog.json"
 
 @cache
 def entries() -> dict[str, dict[str, Any]]:
-    """The entries by name. `embedding`: parameters of an input embedding that is not the output's too; `family`: which tokenizer;
-    `sampling`: the model's manner, with a sentence that says where it comes from (`models/manner.py`)."""
+    """The entries by name. `embedding`: parameters of an input embedding that is not the output's too;
+    `family`: which tokenizer; `sampling`: the model's manner, with a sentence that says where it comes from
+    (`models/manner.py`)."""
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 
 def entry_of(name: str) -> dict[str, Any]:
-    """The catalogue's entry for a model, also for the name that its file is known by; empty where it has none."""
-    return entries().get(name) or next((entry for entry in entries().values() if entry.get("known") == name), {})
+    """The catalogue's entry for a model, also for the name that its file is known by; empty where it has
+    none."""
+    return entries().get(name) or next(
+        (entry for entry in entries().values() if entry.get("known") == name), {}
+    )

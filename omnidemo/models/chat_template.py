@@ -1,4 +1,5 @@
-"""A prompt's ids, in which only the chat template makes control tokens: what a person types is text, whatever it looks like."""
+"""A prompt's ids, in which only the chat template makes control tokens: what a person types is text, whatever
+it looks like."""
 
 from __future__ import annotations
 
@@ -26,15 +27,20 @@ PROBE_SECONDS, PROBE_CHARACTERS = 5.0, 1_000_000  # what a template may take for
 class Speller:
     """The ids of texts and chats for one tokenizer.
 
-    Without a control token's name in a message the ids are exactly those of the tokenizer and of `apply_chat_template`. A text that holds
-    one is read by a second tokenizer, made when it is first needed, in which control tokens have random names: what the template wrote is
-    renamed to them, and what was typed is spelled in pieces.
+    Without a control token's name in a message the ids are exactly those of the tokenizer and of
+    `apply_chat_template`. A text that holds one is read by a second tokenizer, made when it is first needed,
+    in which control tokens have random names: what the template wrote is renamed to them, and what was typed
+    is spelled in pieces.
     """
 
     def __init__(self, tokenizer: Any, vocabulary: Vocabulary) -> None:
         self._tokenizer = tokenizer
         added = tokenizer.backend_tokenizer.get_added_tokens_decoder()
-        control = {entry.content: entry for token_id, entry in added.items() if vocabulary.tokens[token_id] is None and entry.content}
+        control = {
+            entry.content: entry
+            for token_id, entry in added.items()
+            if vocabulary.tokens[token_id] is None and entry.content
+        }
         # Longest first, as the tokenizer itself takes them.
         self._names = sorted(control, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._names))) if control else None
@@ -43,26 +49,38 @@ class Speller:
         self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
 
     def text(self, text: str, control_tokens: bool = False) -> list[int]:
-        """The ids of a text as the tokenizer reads one; names of control tokens become these with `control_tokens` only. ValueError for
-        one that cannot be written."""
+        """The ids of a text as the tokenizer reads one; names of control tokens become these with
+        `control_tokens` only. ValueError for one that cannot be written."""
         check_text(text)
         if control_tokens or not self._holds(text):
             ids, begin = list(self._tokenizer(text)["input_ids"]), self._tokenizer.bos_token
-            twice = control_tokens and begin and text.startswith(begin) and ids[:2] == [self._tokenizer.bos_token_id] * 2
+            twice = (
+                control_tokens
+                and begin
+                and text.startswith(begin)
+                and ids[:2] == [self._tokenizer.bos_token_id] * 2
+            )
             return ids[1:] if twice else ids  # a template that somebody filled in has its own begin token
         return list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
-        """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever the template raises."""
+        """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever
+        the template raises."""
         check_messages(messages)
         if not any(_any_text(message, self._holds) for message in messages):
-            found = self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=True, return_dict=False)
+            found = self._tokenizer.apply_chat_template(
+                list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
+            )
             return list(found)
         second, names, marks = self._renamed()
-        assert self._pattern is not None
-        marked = [_each_text(message, lambda text: self._pattern.sub(lambda found: marks[found[0]], text)) for message in messages]  # type: ignore[union-attr]
+        pattern = self._pattern
+        assert pattern is not None
+        marked = [
+            _each_text(message, lambda text: pattern.sub(lambda found: marks[found[0]], text))
+            for message in messages
+        ]
         rendered = self._tokenizer.apply_chat_template(marked, add_generation_prompt=True, tokenize=False)
-        rendered = self._pattern.sub(lambda found: names[found[0]], rendered)
+        rendered = pattern.sub(lambda found: names[found[0]], rendered)
         for name, mark in marks.items():
             rendered = rendered.replace(mark, name)
         return list(second.encode(rendered, add_special_tokens=False).ids)
@@ -77,40 +95,49 @@ class Speller:
         return normalizer is not None and bool(self._pattern.search(normalizer.normalize_str(text)))
 
     def _renamed(self) -> tuple[Tokenizer, dict[str, str], dict[str, str]]:
-        """(the tokenizer in which control tokens have other names, those names, and what stands for a typed one while a template is
-        filled in)."""
+        """(the tokenizer in which control tokens have other names, those names, and what stands for a typed
+        one while a template is filled in)."""
         with self._lock:
             if self._second is None:
-                nonce = secrets.token_hex(8)  # from a range of characters that no text has, and not to be guessed
+                # from a range of characters that no text has, and not to be guessed
+                nonce = secrets.token_hex(8)
                 names = {name: f"\ue000{nonce}{number}\ue001" for number, name in enumerate(self._names)}
                 marks = {name: f"\ue002{nonce}{number}\ue003" for number, name in enumerate(self._names)}
                 backend = self._tokenizer.backend_tokenizer
                 second = Tokenizer.from_str(json.dumps(_with_names(json.loads(backend.to_str()), names)))
                 second.no_truncation()
                 second.no_padding()
-                moved = next((name for name in names if second.token_to_id(names[name]) != backend.token_to_id(name)), None)
+                moved = next(
+                    (name for name in names if second.token_to_id(names[name]) != backend.token_to_id(name)),
+                    None,
+                )
                 if moved is not None:
-                    raise ValueError(f"this tokenizer cannot spell {moved!r} as a text; leave it out of the message")
+                    raise ValueError(
+                        f"this tokenizer cannot spell {moved!r} as a text; leave it out of the message"
+                    )
                 self._second = (second, names, marks)
             return self._second
 
 
 def check_template(tokenizer: Any) -> None:
-    """ValueError where the chat template is still at work on one short message after `PROBE_SECONDS`, or writes too much for it: it would
-    hold up every chat. What it refuses is said when a chat is written."""
+    """ValueError where the chat template is still at work on one short message after `PROBE_SECONDS`, or
+    writes too much for it: it would hold up every chat. What it refuses is said when a chat is written."""
     until = time.monotonic() + PROBE_SECONDS
 
     def watch(frame: Any, event: str, value: Any) -> Any:
         if time.monotonic() > until:
             raise TimeoutError
-        return watch if frame.f_code.co_filename == "<template>" else None  # where Jinja says that its code stands
+        # where Jinja says that its code stands
+        return watch if frame.f_code.co_filename == "<template>" else None
 
     before, written = sys.gettrace(), ""
     sys.settrace(watch)
     try:
         written = tokenizer.apply_chat_template(PROBE, add_generation_prompt=True, tokenize=False)
     except TimeoutError:
-        raise ValueError(f"its chat template has not ended after {PROBE_SECONDS:g} seconds with one message") from None
+        raise ValueError(
+            f"its chat template has not ended after {PROBE_SECONDS:g} seconds with one message"
+        ) from None
     except Exception:
         pass
     finally:
@@ -139,10 +166,16 @@ def check_messages(messages: Any, texts: bool = False) -> None:
     if isinstance(messages, (str, Mapping)) or not isinstance(messages, Sequence):
         raise ValueError("the messages are no list")
     for message in messages:
-        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str) or "content" not in message:
+        if (
+            not isinstance(message, Mapping)
+            or not isinstance(message.get("role"), str)
+            or "content" not in message
+        ):
             raise ValueError('a message is an object such as {"role": "user", "content": "Hello"}')
         if not ROLE.fullmatch(message["role"]):
-            raise ValueError(f"{message['role'][:40]!r} is no role of a message; write user, assistant or system")
+            raise ValueError(
+                f"{message['role'][:40]!r} is no role of a message; write user, assistant or system"
+            )
         if not isinstance(message["content"], str if texts else (str, list, type(None))):
             raise ValueError(f"the content of a message is a text, not {type(message['content']).__name__}")
         _each_text(message, check_text)
@@ -162,5 +195,10 @@ def _each_text(value: Any, change: Callable[[str], Any], depth: int = 0) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {key: part if key == "role" and not depth else _each_text(part, change, depth + 1) for key, part in value.items()}
-    return [_each_text(part, change, depth + 1) for part in value] if isinstance(value, (list, tuple)) else value
+        return {
+            key: part if key == "role" and not depth else _each_text(part, change, depth + 1)
+            for key, part in value.items()
+        }
+    return (
+        [_each_text(part, change, depth + 1) for part in value] if isinstance(value, (list, tuple)) else value
+    )

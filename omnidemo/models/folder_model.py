@@ -1,4 +1,5 @@
-"""A model in a folder of `transformers`' format: bundled, local, or from the Hub's cache. Safetensors only, never remote code."""
+"""A model in a folder of `transformers`' format: bundled, local, or from the Hub's cache. Safetensors only,
+never remote code."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from typing import Any, Literal
 import torch
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoTokenizer, BitsAndBytesConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+)
 from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.runner import ModelError
@@ -40,7 +44,9 @@ class FolderModel:
     def tokenizer(self) -> tuple[Any, Vocabulary]:
         return _read_tokenizer(self.name, self.files, self.config)
 
-    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None) -> Any:
+    def weights(
+        self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
+    ) -> Any:
         return _read_weights(self.name, self.files, place, device_map, dtype, quantization)
 
 
@@ -48,14 +54,19 @@ def _read_config(name: str, folder: Path) -> Any:
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # damaged JSON, unknown type, own code: whatever transformers cannot read
-        raise ModelError(f"{name} has a configuration that transformers cannot read ({first_line(error)}); choose another model") from error
+        raise ModelError(
+            f"{name} has a configuration that transformers cannot read ({first_line(error)}); choose another"
+            " model"
+        ) from error
     made_for = list(config.architectures or [])
     text = ("CausalLM", "LMHeadModel", "ForConditionalGeneration")
     if config.is_encoder_decoder or config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or (
         made_for and not any(architecture.endswith(text) for architecture in made_for)
     ):  # fmt: skip
         kind = made_for[0] if made_for else config.model_type
-        raise ModelError(f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right")
+        raise ModelError(
+            f"{name} is a {kind}, not a causal language model; choose one that writes text from left to right"
+        )
     if _layers(config) > MOST_LAYERS:  # even its empty cache takes long
         _check_sizes(name, folder, config)
     model_class = MODEL_FOR_CAUSAL_LM_MAPPING.get(type(config), None)
@@ -74,17 +85,28 @@ def _layers(config: Any) -> int:
 
 
 def _check_sizes(name: str, folder: Path, config: Any) -> None:
-    """ModelError where the configuration asks for more layers than there are tensors, or for far more numbers than these hold: building
-    them would take minutes, or all memory."""
+    """ModelError where the configuration asks for more layers than there are tensors, or for far more numbers
+    than these hold: building them would take minutes, or all memory."""
     layers = _layers(config)
     tensors = model_files.count_tensors(folder)
     if layers > tensors:
-        raise ModelError(f"{name} names {str(layers)[:20]} layers and its weights are {tensors} tensors; download or save the model again")
+        raise ModelError(
+            f"{name} names {str(layers)[:20]} layers and its weights are {tensors} tensors; download or save"
+            " the model again"
+        )
     text = config.get_text_config(decoder=True)
     width, words = getattr(text, "hidden_size", None), getattr(text, "vocab_size", None)
-    # Packed weights have fewer numbers in their files, and some models narrower embeddings: far more than that is a damaged file.
-    if isinstance(width, int) and isinstance(words, int) and width * words > 16 * model_files.count_parameters(folder):
-        raise ModelError(f"{name} names a width of {str(width)[:20]}, far beyond what its weights hold; download or save the model again")
+    # Packed weights have fewer numbers in their files, and some models narrower embeddings: far more than
+    # that is a damaged file.
+    if (
+        isinstance(width, int)
+        and isinstance(words, int)
+        and width * words > 16 * model_files.count_parameters(folder)
+    ):
+        raise ModelError(
+            f"{name} names a width of {str(width)[:20]}, far beyond what its weights hold; download or save"
+            " the model again"
+        )
 
 
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
@@ -93,17 +115,23 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
         ends = _end_ids(name, folder, config)
         size = max(tokenizer.get_vocab().values(), default=-1) + 1
         if left_out := [end for end in ends if end >= size]:  # a configuration's default, for one
-            log.warning("%s names %s as its end, and its tokenizer has %s tokens; the tokenizer's own end is used", name, left_out[0], size)
+            log.warning(
+                "%s names %s as its end, and its tokenizer has %s tokens; the tokenizer's own end is used",
+                name,
+                left_out[0],
+                size,
+            )
         return tokenizer, read_vocabulary(tokenizer, [end for end in ends if end < size])
     except Exception as error:  # a missing package, a damaged file, an unknown family
         raise ModelError(
-            f"the tokenizer of {name} cannot be read ({first_line(error)}); choose another model or save a fast tokenizer"
+            f"the tokenizer of {name} cannot be read ({first_line(error)}); choose another model or save a"
+            " fast tokenizer"
         ) from error
 
 
 def _end_ids(name: str, folder: Path, config: Any) -> list[int]:
-    """Ids that end an answer, from the generation settings first and then the configuration. A warning for what are no ids: they are left
-    out, as no end is worth a model that does not load."""
+    """Ids that end an answer, from the generation settings first and then the configuration. A warning for
+    what are no ids: they are left out, as no end is worth a model that does not load."""
     said = [("config.json", getattr(config, "eos_token_id", None))]
     with contextlib.suppress(ValueError):  # `read_manner` says what is wrong with the file
         said.insert(0, (SETTINGS_FILE, generation_settings(folder).get("eos_token_id")))
@@ -113,32 +141,63 @@ def _end_ids(name: str, folder: Path, config: Any) -> list[int]:
         if all(isinstance(end, int) and not isinstance(end, bool) and end >= 0 for end in ids):
             found += ids
         else:
-            log.warning("eos_token_id in %s of %s is %s, which are no token ids; it is left out", where, name, repr(value)[:40])
+            log.warning(
+                "eos_token_id in %s of %s is %s, which are no token ids; it is left out",
+                where,
+                name,
+                repr(value)[:40],
+            )
     return list(dict.fromkeys(found))
 
 
 def _read_weights(
-    name: str, folder: Path, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
+    name: str,
+    folder: Path,
+    place: str,
+    device_map: str | None,
+    dtype: torch.dtype,
+    quantization: Quantization | None,
 ) -> Any:
     options: dict[str, Any] = {"dtype": dtype, "device_map": device_map}
     if quantization:
         four, eight = quantization == "4bit", quantization == "8bit"
-        options["quantization_config"] = BitsAndBytesConfig(load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype)
+        options["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=four, load_in_8bit=eight, bnb_4bit_compute_dtype=dtype
+        )
         options["device_map"] = device_map or place  # quantized weights are made where they stay
     bars = transformers_logging.is_progress_bar_enabled()
     transformers_logging.disable_progress_bar()
     try:
         model, report = read_model(folder, output_loading_info=True, **options)
-    except (OSError, ValueError, ImportError, LookupError, TypeError, AttributeError, RecursionError, SafetensorError) as error:
+    except (
+        OSError,
+        ValueError,
+        ImportError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        SafetensorError,
+    ) as error:
         if isinstance(error, ImportError) and (method := _quantized_by(folder)):
-            need = f"{name} has weights that are quantized by {method}, whose package is missing here ({first_line(error)})"
-            raise ModelError(f"{need}; install it, or choose the model without quantization or as GGUF") from error
-        raise ModelError(f"the weights of {name} cannot be read ({first_line(error)}); download or save the model again") from error
+            need = (
+                f"{name} has weights that are quantized by {method}, whose package is missing here"
+                f" ({first_line(error)})"
+            )
+            raise ModelError(
+                f"{need}; install it, or choose the model without quantization or as GGUF"
+            ) from error
+        raise ModelError(
+            f"the weights of {name} cannot be read ({first_line(error)}); download or save the model again"
+        ) from error
     finally:
         if bars:
             transformers_logging.enable_progress_bar()
     if missing := sorted(report["missing_keys"]):
-        raise ModelError(f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model again")
+        raise ModelError(
+            f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model"
+            " again"
+        )
     return model
 
 

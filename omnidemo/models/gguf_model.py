@@ -25,7 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class GgufModel:
-    """See `ModelSource`. ModelError, one sentence, for a file that cannot be read, before memory is taken for its weights."""
+    """See `ModelSource`. ModelError, one sentence, for a file that cannot be read, before memory is taken for
+    its weights."""
 
     learns = False
 
@@ -44,12 +45,18 @@ class GgufModel:
         tokenizer, ends = read_tokenizer(self._header.metadata, self.files.parent)
         return tokenizer, read_vocabulary(tokenizer, ends, by_name=False)
 
-    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None) -> Any:
+    def weights(
+        self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None
+    ) -> Any:
         """The dequantized weights: exactly in float32, rounded in any other dtype."""
         if quantization:
             raise ModelError(f"{self.name} is quantized already; leave quantization off")
         if dtype != torch.float32:
-            log.warning("%s is rounded to %s here, so what it writes may differ from what its file says", self.name, dtype)
+            log.warning(
+                "%s is rounded to %s here, so what it writes may differ from what its file says",
+                self.name,
+                dtype,
+            )
         if device_map is not None:
             raise ModelError(f"{self.name} cannot be spread over several devices; choose one, such as cuda:0")
         with one_sentence(self.files.name), LOADING:
@@ -67,9 +74,12 @@ class GgufModel:
             return packed_weights(self._header, self.config)
 
     def _check_unchanged(self) -> None:
-        """ModelError where the file is not the one whose header was read: another one may have taken its place meanwhile."""
+        """ModelError where the file is not the one whose header was read: another one may have taken its
+        place meanwhile."""
         if [_stamp(part) for part in self._header.parts] != self._stamps:
-            raise ModelError(f"{self.files.name} is another file than when {self.name} was loaded; load the model again")
+            raise ModelError(
+                f"{self.files.name} is another file than when {self.name} was loaded; load the model again"
+            )
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
-"""Load a language model by name: bundled, a local folder, a Hub id, or a GGUF file. Safetensors and GGUF only, never remote code."""
+"""Load a language model by name: bundled, a local folder, a Hub id, or a GGUF file. Safetensors and GGUF
+only, never remote code."""
 
 from __future__ import annotations
 
@@ -31,12 +32,13 @@ __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dty
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PROBED = 4  # tokens that are read once to see that a model computes
-BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}  # of a weight on average, as embeddings and norms keep their dtype
+# of a weight on average, as embeddings and norms keep their dtype
+BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}
 
 
 class ModelSource(Protocol):
-    """A model's files. `name` is what it is known by; `files` the folder or file; `parameters` the numbers in its weights; `learns` whether
-    a drafter from it may be trained."""
+    """A model's files. `name` is what it is known by; `files` the folder or file; `parameters` the numbers in
+    its weights; `learns` whether a drafter from it may be trained."""
 
     name: str
     files: Path
@@ -47,15 +49,18 @@ class ModelSource(Protocol):
 
     def tokenizer(self) -> tuple[Any, Vocabulary]: ...
 
-    def weights(self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None) -> Any:
+    def weights(
+        self, place: str, device_map: str | None, dtype: torch.dtype, quantization: Quantization | None
+    ) -> Any:
         """A model of `transformers` with its weights, on `place` or still on the CPU."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageModel:
-    """A loaded model. `runner` reads ids; `folder` holds its files (a GGUF's is the file itself); `memory_bytes` is what the weights take.
-    `learns`: whether it can be trained as a drafter; a GGUF file cannot."""
+    """A loaded model. `runner` reads ids; `folder` holds its files (a GGUF's is the file itself);
+    `memory_bytes` is what the weights take. `learns`: whether it can be trained as a drafter; a GGUF file
+    cannot."""
 
     name: str
     tokenizer: Any
@@ -86,21 +91,25 @@ def load_model(
     park: bool = False,
     absent: bool = False,
 ) -> LanguageModel:
-    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names (`gguf/sources.py`).
+    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names
+    (`gguf/sources.py`).
 
-    device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32, bfloat16, float16.
-    quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a drafter's weights have to stay trainable).
-    cache_dir: the Hub cache to use instead of the usual one. hub: whether downloads are allowed. fast: whether passes may be
-    compiled or recorded; otherwise torch makes all of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without
-    weights. `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed, "tokenizers" and "weights".
-    Its window is its own, however much memory there is; it is refused where its weights and a conversation of 2,048 tokens (or a smaller
-    window) do not fit. ModelError, one sentence, when it cannot be loaded.
+    device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
+    bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
+    drafter's weights have to stay trainable). cache_dir: the Hub cache to use instead of the usual one. hub:
+    whether downloads are allowed. fast: whether passes may be compiled or recorded; otherwise torch makes all
+    of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without weights.
+    `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed,
+    "tokenizers" and "weights". Its window is its own, however much memory there is; it is refused where its
+    weights and a conversation of 2,048 tokens (or a smaller window) do not fit. ModelError, one sentence,
+    when it cannot be loaded.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
     report("files", 0.0)
-    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of two bytes perhaps from four.
+    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of
+    # two bytes perhaps from four.
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
     source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
@@ -131,10 +140,23 @@ def load_model(
             model = source.weights(place, device_map, number, quantization)
             if device_map is None and not quantization:
                 model = model.to(place, torch.float32) if wide else model.to(place)
-            runner = _make_runner(name, model.eval().requires_grad_(False), fast, park, device_map is not None or bool(quantization))
+            runner = _make_runner(
+                name,
+                model.eval().requires_grad_(False),
+                fast,
+                park,
+                device_map is not None or bool(quantization),
+            )
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "allocate" not in str(error) and "out of memory" not in str(error):
-            raise ModelError(f"the weights of {name} cannot be used ({first_line(error)}); download or save the model again") from error
+        if (
+            isinstance(error, RuntimeError)
+            and "allocate" not in str(error)
+            and "out of memory" not in str(error)
+        ):
+            raise ModelError(
+                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
+                " again"
+            ) from error
         sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
         raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
     if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
@@ -149,7 +171,8 @@ def load_model(
         runner=runner,
         context=runner.max_positions,
         parameters=runner.parameters,
-        memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),  # tied ones once
+        # tied ones once
+        memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),
         device=runner.device,
         dtype=runner.dtype,
         folder=source.files,
@@ -161,14 +184,17 @@ def load_model(
 
 
 def open_source(
-    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None,
+    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
+    free: int | None = None,
     share: float = 1.0,
 ) -> ModelSource:  # fmt: skip
-    """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of folders' weight files has to
-    fit. ModelError, one sentence, where it cannot be had or read."""
+    """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of
+    folders' weight files has to fit. ModelError, one sentence, where it cannot be had or read."""
     if (file := gguf_file(name, hub=hub, progress=progress, free=free)) is not None:
         return GgufModel(file)
-    return FolderModel(name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share))
+    return FolderModel(
+        name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share)
+    )
 
 
 def _make_runner(name: str, model: Any, fast: bool, park: bool, spread: bool) -> Runner:
@@ -179,11 +205,14 @@ def _make_runner(name: str, model: Any, fast: bool, park: bool, spread: bool) ->
 
 
 def pick_device(device: str) -> tuple[str, str | None]:
-    """(the device, or the device map again; the device map or None). `auto` takes cuda, mps or the cpu, and spreads over several GPUs."""
+    """(the device, or the device map again; the device map or None). `auto` takes cuda, mps or the cpu, and
+    spreads over several GPUs."""
     if device == "auto":
         if torch.cuda.device_count() > 1:
             return "auto", "auto"
-        return ("cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"), None
+        return (
+            "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
+        ), None
     if device in ("balanced", "balanced_low_0", "sequential"):
         return device, device
     if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", device):
@@ -191,7 +220,9 @@ def pick_device(device: str) -> tuple[str, str | None]:
     kind, _, index = device.partition(":")
     there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if int(index or 0) >= there[kind]:
-        raise ModelError(f"this machine has no device {device!r} that torch can use; set OMNIDEMO_DEVICE=auto")
+        raise ModelError(
+            f"this machine has no device {device!r} that torch can use; set OMNIDEMO_DEVICE=auto"
+        )
     return device, None
 
 
@@ -205,14 +236,21 @@ def pick_dtype(dtype: str, place: str, config: Any) -> torch.dtype:
     return torch.float32 if place == "cpu" or not isinstance(own, torch.dtype) else own
 
 
-def _computes_in_float32(name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float) -> bool:
-    """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have such copies of them, while torch
-    takes several times as long for sums in two bytes. Where memory is too small for that they stay as they are, and the log says so."""
+def _computes_in_float32(
+    name: str, dtype: torch.dtype, place: str, config: Any, parameters: int, free: float
+) -> bool:
+    """Whether weights of two bytes are computed with in float32: on a CPU the compiled passes do, and have
+    such copies of them, while torch takes several times as long for sums in two bytes. Where memory is too
+    small for that they stay as they are, and the log says so."""
     if place != "cpu" or dtype == torch.float32 or not FusedLlama.fits(config):
         return False
     if least_need(parameters * 4, config, 4).total <= free:
         return True
-    log.warning("%s stays in %s, for which memory suffices; on a CPU that is several times as slow as float32", name, dtype)
+    log.warning(
+        "%s stays in %s, for which memory suffices; on a CPU that is several times as slow as float32",
+        name,
+        dtype,
+    )
     return False
 
 
@@ -223,16 +261,31 @@ def _check_quantization(quantization: str | None, place: str) -> None:
     if quantization not in BYTES:
         raise ModelError(f"quantization {quantization!r} is unknown; use 4bit, 8bit or none")
     if place == "cpu" or place.startswith("mps") or not torch.cuda.is_available():
-        raise ModelError(f"{quantization} weights need a CUDA GPU, and this model would run on {place}; leave quantization off")
+        raise ModelError(
+            f"{quantization} weights need a CUDA GPU, and this model would run on {place}; leave"
+            " quantization off"
+        )
     if not is_bitsandbytes_available():
-        raise ModelError(f"{quantization} weights need bitsandbytes; run `pip install bitsandbytes` or leave quantization off")
+        raise ModelError(
+            f"{quantization} weights need bitsandbytes; run `pip install bitsandbytes` or leave"
+            " quantization off"
+        )
 
 
 def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:
-    """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights may be damaged, or overflow
-    in this dtype."""
-    ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][: min(PROBED, runner.max_positions)] or [0]
+    """ModelError unless one forward pass over a few tokens has a finite highest logit in each row: weights
+    may be damaged, or overflow in this dtype."""
+    ids = [token_id for token_id, token in enumerate(vocabulary.tokens[: runner.rows]) if token][
+        : min(PROBED, runner.max_positions)
+    ] or [0]
     logits = as_tensor(runner.new_cache().forward(ids, len(ids)).logits)
     if not bool(torch.isfinite(logits.amax(-1)).all()):
-        where = "" if runner.dtype == torch.float32 else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
-        raise ModelError(f"{name} computes numbers that are not finite{where}; download or save the model again, or choose another one")
+        where = (
+            ""
+            if runner.dtype == torch.float32
+            else f" in {str(runner.dtype).removeprefix('torch.')}; try dtype=float32"
+        )
+        raise ModelError(
+            f"{name} computes numbers that are not finite{where}; download or save the model again, or choose"
+            " another one"
+        )

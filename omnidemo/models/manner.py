@@ -1,6 +1,8 @@
-"""A model's own manner: temperature, top-p, top-k, min-p and repetition penalty, as the catalogue or the model's files name them.
+"""A model's own manner: temperature, top-p, top-k, min-p and repetition penalty, as the catalogue or the
+model's files name them.
 
-What is no number, or none that an answer could be asked for with, is left out with a warning: no such value keeps a model from loading.
+What is no number, or none that an answer could be asked for with, is left out with a warning: no such value
+keeps a model from loading.
 """
 
 from __future__ import annotations
@@ -30,17 +32,21 @@ SAMPLED: dict[str, float] = {"temperature": 1.0, "top_k": 50}
 
 
 def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, Any] | None = None) -> Manner:
-    """The manner of a model: the catalogue's where its entry has one, else that of a GGUF file's header (`metadata`), else that of
-    `generation_config.json` in its folder, else greedy. Only one of them counts, so that no mixture arises that nobody has tried.
+    """The manner of a model: the catalogue's where its entry has one, else that of a GGUF file's header
+    (`metadata`), else that of `generation_config.json` in its folder, else greedy. Only one of them counts,
+    so that no mixture arises that nobody has tried.
 
-    A file that samples by `do_sample` and leaves the temperature or top-k out has those of `transformers` (1 and 50); one that does not
-    sample has temperature 0, and keeps its penalty. A header that names filters and no temperature has temperature 1.
+    A file that samples by `do_sample` and leaves the temperature or top-k out has those of `transformers` (1
+    and 50); one that does not sample has temperature 0, and keeps its penalty. A header that names filters
+    and no temperature has temperature 1.
     """
     if said := entry_of(name).get("sampling"):
         listed = _manner(_numbers(said, "the catalogue"), str(said.get("from", "")))
         return replace(listed, penalty_scope=said.get("penalty_scope", "text"))
     if metadata is not None:
-        found = _numbers({own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER)
+        found = _numbers(
+            {own: metadata.get(key) for own, key in IN_HEADER.items()}, f"the header of {name}", IN_HEADER
+        )
         if found:
             filters = {"top_p", "top_k", "min_p"} & found.keys()
             return _manner(({"temperature": 1.0} if filters else {}) | found, "As its GGUF file says.")
@@ -50,7 +56,8 @@ def read_manner(name: str, folder: Path | None = None, metadata: Mapping[str, An
 
 
 def generation_settings(folder: Path) -> dict[str, Any]:
-    """What `generation_config.json` says; {} where there is none. ValueError, a few words, where it cannot be read."""
+    """What `generation_config.json` says; {} where there is none. ValueError, a few words, where it cannot be
+    read."""
     path = folder / SETTINGS_FILE
     try:
         if path.stat().st_size > LARGEST_FILE:
@@ -76,12 +83,14 @@ def _in_folder(name: str, folder: Path) -> Manner:
     source = f"As its {SETTINGS_FILE} says."
     if said.get("do_sample") is True:
         return _manner(SAMPLED | found, source)
-    penalty = {key: value for key, value in found.items() if key == "repetition_penalty"}  # the others say how one would sample
+    # the others say how one would sample
+    penalty = {key: value for key, value in found.items() if key == "repetition_penalty"}
     return _manner(penalty, source) if penalty else GREEDY
 
 
 def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | None = None) -> dict[str, float]:
-    """The usable numbers of a manner; a warning for each of the others. `names`: what they are called there, if not as here."""
+    """The usable numbers of a manner; a warning for each of the others. `names`: what they are called there,
+    if not as here."""
     found = {}
     for name in SAMPLING:
         value = said.get(name)
@@ -98,7 +107,12 @@ def _numbers(said: Mapping[str, Any], where: str, names: Mapping[str, str] | Non
                 value = 0
             found[name] = getattr(GenerationConfig.of(**{name: value}), name)
         except (ValueError, OverflowError):
-            log.warning("%s of %s is %s, which is not possible; it is left out", (names or {}).get(name, name), where, _short(repr(value)))
+            log.warning(
+                "%s of %s is %s, which is not possible; it is left out",
+                (names or {}).get(name, name),
+                where,
+                _short(repr(value)),
+            )
     return found
 
 

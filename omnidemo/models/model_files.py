@@ -1,4 +1,5 @@
-"""Finding a model's files: in this project, in a local folder, in the Hub's cache, or on the Hub. Reads no weights."""
+"""Finding a model's files: in this project, in a local folder, in the Hub's cache, or on the Hub. Reads no
+weights."""
 
 from __future__ import annotations
 
@@ -21,30 +22,41 @@ from omnidemo.gguf.sources import is_gguf
 from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = ASSETS / "models"
-GONE = ("bundled/b", "bundled/c")  # targets of earlier versions, of which requests, n-grams and adapters may be stored
+# targets of earlier versions, of which requests, n-grams and adapters may be stored
+GONE = ("bundled/b", "bundled/c")
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
-MARGIN = 1.2  # memory beside the weights: activations, the fused copy of a layer; conversations are counted in `memory_need.py`
+# memory beside the weights: activations, the fused copy of a layer; conversations are counted in
+# `memory_need.py`
+MARGIN = 1.2
 
 
 def find(
-    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None, free: int | None = None,
+    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
+    free: int | None = None,
     share: float = 1.0,
 ) -> Path:  # fmt: skip
-    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that a `share` of its weight files has to fit.
+    """The folder of a model's files, downloaded if need be. `free`: bytes of memory that a `share` of its
+    weight files has to fit.
 
     ModelError when there is no such model, no way to it, or too little memory for it.
     """
     if is_gguf(name):
-        raise ModelError(f"{name} is a GGUF file, which cannot be trained or recorded here; name a folder or a model of the Hub instead")
+        raise ModelError(
+            f"{name} is a GGUF file, which cannot be trained or recorded here; name a folder or a model of"
+            " the Hub instead"
+        )
     folder = local_folder(name)
     if folder is None:
         folder = cached_folder(name, cache_dir)
     if folder is None:
         if not hub:
-            raise ModelError(f"{name} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true")
+            raise ModelError(
+                f"{name} is not on this machine and downloads are switched off; allow them with"
+                " OMNIDEMO_TRUST_HUB=true"
+            )
         folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free, share)
     check_files(name, folder)
     return folder
@@ -56,45 +68,74 @@ def is_gone(name: str) -> bool:
 
 
 def local_folder(name: str) -> Path | None:
-    """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder that is not there."""
+    """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder
+    that is not there."""
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
             if name in GONE:
-                raise ModelError(f"{name} is a model that is gone, though what is stored of it is kept; choose another target")
-            there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json"))) or "none yet"
+                raise ModelError(
+                    f"{name} is a model that is gone, though what is stored of it is kept; choose another"
+                    " target"
+                )
+            there = (
+                ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json")))
+                or "none yet"
+            )
             raise ModelError(
-                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m lab train-bundled`"
+                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m lab"
+                " train-bundled`"
             )
         return folder
     path = Path(name).expanduser()
     if path.is_dir():
         return path
     if path.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-        raise ModelError(f"there is no folder {name}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the spelling")
+        raise ModelError(
+            f"there is no folder {name}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the"
+            " spelling"
+        )
     return None
 
 
 def check_files(name: str, folder: Path) -> None:
     """ModelError unless the folder has a configuration, safetensors weights and a tokenizer."""
     if not (folder / "config.json").exists():
-        raise ModelError(f"{name} has no config.json; give the folder of a model saved with `save_pretrained`")
+        raise ModelError(
+            f"{name} has no config.json; give the folder of a model saved with `save_pretrained`"
+        )
     if not weight_files(folder):
-        pickles = [path.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for path in sorted(folder.glob(pattern))]
+        pickles = [
+            path.name
+            for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt")
+            for path in sorted(folder.glob(pattern))
+        ]
         if pickles:
             raise ModelError(
-                f"{name} has its weights only as a pickle ({pickles[0]}), which can run code when it is opened; "
-                "convert them with `save_pretrained(folder, safe_serialization=True)` where you trust them"
+                f"{name} has its weights only as a pickle ({pickles[0]}), which can run code when it is"
+                " opened; convert them with `save_pretrained(folder, safe_serialization=True)` where you"
+                " trust them"
             )
-        raise ModelError(f"{name} has no safetensors weights; choose a repository or folder that has, as most models do by now")
+        raise ModelError(
+            f"{name} has no safetensors weights; choose a repository or folder that has, as most models do"
+            " by now"
+        )
     if missing := missing_shards(folder):
-        raise ModelError(f"{name} lacks {missing[0]}, one of its weight files; download or save the model again")
+        raise ModelError(
+            f"{name} lacks {missing[0]}, one of its weight files; download or save the model again"
+        )
     if not any((folder / file).exists() for file in TOKENIZER_FILES):
-        raise ModelError(f"{name} has no tokenizer; save one beside the weights with `tokenizer.save_pretrained(folder)`")
+        raise ModelError(
+            f"{name} has no tokenizer; save one beside the weights with `tokenizer.save_pretrained(folder)`"
+        )
 
 
 def weight_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.safetensors") if not path.name.startswith(("consolidated", "adapter_")))
+    return sorted(
+        path
+        for path in folder.glob("*.safetensors")
+        if not path.name.startswith(("consolidated", "adapter_"))
+    )
 
 
 def size_of(folder: Path) -> int:
@@ -115,7 +156,8 @@ def missing_shards(folder: Path) -> list[str]:
 
 
 def count_parameters(folder: Path) -> int:
-    """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged file."""
+    """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged
+    file."""
     return sum(math.prod(shape) for shape in _shapes(folder))
 
 
@@ -131,20 +173,29 @@ def _shapes(folder: Path) -> list[list[int]]:
             with safe_open(path, "pt") as opened:
                 found += [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118
         except (SafetensorError, OSError) as error:
-            raise ModelError(f"the weights file {path.name} in {folder} is damaged; download or save the model again") from error
+            raise ModelError(
+                f"the weights file {path.name} in {folder} is damaged; download or save the model again"
+            ) from error
     return found
 
 
 def free_memory(device: str) -> int:
     """Bytes free on a device: of its own memory on cuda, of the machine's elsewhere."""
-    if device.startswith("cuda") or (":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()):
-        devices = [int(device.partition(":")[2] or 0)] if device.startswith("cuda") else range(torch.cuda.device_count())
+    if device.startswith("cuda") or (
+        ":" not in device and device not in ("cpu", "mps") and torch.cuda.is_available()
+    ):
+        devices = (
+            [int(device.partition(":")[2] or 0)]
+            if device.startswith("cuda")
+            else range(torch.cuda.device_count())
+        )
         return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
     return int(psutil.virtual_memory().available)
 
 
 def check_memory(name: str, need: float, free: float, device: str, what: str = "") -> None:
-    """ModelError for a model that needs more bytes than are free. `what`: the need in words, where there is more to say than its sum."""
+    """ModelError for a model that needs more bytes than are free. `what`: the need in words, where there is
+    more to say than its sum."""
     if need > free:
         raise ModelError(
             f"{name} needs {what or f'about {need / 1e9:.1f} GB'} and {device} has {free / 1e9:.1f} GB free; "
@@ -155,7 +206,15 @@ def check_memory(name: str, need: float, free: float, device: str, what: str = "
 def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     """The Hub cache's folder of a model with everything that loading needs, else None. No network."""
     try:
-        folder = Path(snapshot_download(name, cache_dir=cache_dir, local_files_only=True, allow_patterns=WANTED, ignore_patterns=UNWANTED))
+        folder = Path(
+            snapshot_download(
+                name,
+                cache_dir=cache_dir,
+                local_files_only=True,
+                allow_patterns=WANTED,
+                ignore_patterns=UNWANTED,
+            )
+        )
     except (LocalEntryNotFoundError, HFValidationError):
         return None
     try:

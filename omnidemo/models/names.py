@@ -1,4 +1,5 @@
-"""A model's two names: by what it is known, which everything shows and stores, and by what a process finds its files."""
+"""A model's two names: by what it is known, which everything shows and stores, and by what a process finds
+its files."""
 
 from __future__ import annotations
 
@@ -17,14 +18,16 @@ from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.hub_downloads import Progress, download_gguf
 from omnidemo.models.model_files import ModelError
 
-# At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before the file is here.
+# At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before
+# the file is here.
 BITS = {"Q2": 3.4, "Q3": 4.4, "Q4": 5.2, "Q5": 6.2, "Q6": 7.0, "Q8": 9.0, "F16": 16.0, "BF16": 16.0}
 WIDTH = 4  # bytes of a weight in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`name`: by what a model is known. `where`: what `load_model` finds it by. `file`: where it lies, if no program keeps it there."""
+    """`name`: by what a model is known. `where`: what `load_model` finds it by. `file`: where it lies, if no
+    program keeps it there."""
 
     name: str
     where: str
@@ -32,18 +35,22 @@ class Resolved:
 
 
 def folders(settings: Settings) -> list[str]:
-    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may hold what separates others
-    otherwise."""
+    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may
+    hold what separates others otherwise."""
     between = "\n" if "\n" in settings.model_folders else f"[,{re.escape(os.pathsep)}]"
     return [part.strip() for part in re.split(between, settings.model_folders) if part.strip()]
 
 
 def resolve(name: str, settings: Settings) -> Resolved:
-    """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or cannot be used. One that has
-    to be downloaded keeps its name until it is here."""
+    """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or
+    cannot be used. One that has to be downloaded keeps its name until it is here."""
     if name == DEFAULT:
         default = sources.catalogued()
-        return Resolved(default.name, default.spec) if default is not None else Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
+        return (
+            Resolved(default.name, default.spec)
+            if default is not None
+            else Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
+        )
     if not sources.is_gguf(name):
         return Resolved(name, name)
     try:
@@ -69,8 +76,8 @@ def catalogued_drafter(target: str) -> str:
 
 
 def learning_of(drafter: str) -> dict[str, Any]:
-    """The settings by which a drafter learns where nobody says otherwise, by their names: one that has read much real text loses by steps
-    that teach another one (docs/experiments.md)."""
+    """The settings by which a drafter learns where nobody says otherwise, by their names: one that has read
+    much real text loses by steps that teach another one (docs/experiments.md)."""
     found: dict[str, Any] = entry_of(drafter).get("learning", {})
     return found
 
@@ -82,11 +89,15 @@ def at_its_pace(settings: Settings, drafter: str) -> Settings:
 
 
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
-    """The settings with the files of some models among the places where files are looked for, so that other processes find them by the
-    names that they are known by."""
+    """The settings with the files of some models among the places where files are looked for, so that other
+    processes find them by the names that they are known by."""
     known = folders(settings)
     more = [one.file for one in models if one.file and one.file not in known]
-    return settings.model_copy(update={"model_folders": "".join(f"{one}\n" for one in [*known, *more])}) if more else settings
+    return (
+        settings.model_copy(update={"model_folders": "".join(f"{one}\n" for one in [*known, *more])})
+        if more
+        else settings
+    )
 
 
 def known_settings(settings: Settings) -> Settings:
@@ -107,9 +118,11 @@ def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], 
     return [one.name for one in found], with_files(settings, found)
 
 
-def gguf_file(name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None) -> Path | None:
-    """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model. `free`: bytes of memory that its
-    weights have to fit. ModelError, one sentence, where it cannot be had."""
+def gguf_file(
+    name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None
+) -> Path | None:
+    """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model.
+    `free`: bytes of memory that its weights have to fit. ModelError, one sentence, where it cannot be had."""
     if not sources.is_gguf(name):
         return None
     try:

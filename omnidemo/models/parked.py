@@ -1,4 +1,5 @@
-"""A model that computes in another process: one that is forked later and has the GPU (ZeroGPU), or a replica somewhere else."""
+"""A model that computes in another process: one that is forked later and has the GPU (ZeroGPU), or a replica
+somewhere else."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def absent_model(config: Any, dtype: torch.dtype) -> ParkedModel:
 
 
 class ParkedModel:
-    """The attributes of a `Runner` without its passes; `unpark` makes the runner, in the process that has the device."""
+    """The attributes of a `Runner` without its passes; `unpark` makes the runner, in the process that has the
+    device."""
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         self._model, self._fast = model, fast
@@ -33,7 +35,9 @@ class ParkedModel:
         return make_runner(self._model, self._fast)
 
     def weights(self) -> dict[str, Tensor]:
-        return {name: weight.detach() for name, weight in self._model.named_parameters(remove_duplicate=False)}
+        return {
+            name: weight.detach() for name, weight in self._model.named_parameters(remove_duplicate=False)
+        }
 
     def new_cache(self) -> NoReturn:
         raise RuntimeError("this model computes in another process alone; ask for an answer instead")

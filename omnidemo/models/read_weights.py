@@ -1,7 +1,8 @@
 """Loading weights by `transformers`, one model at a time.
 
-While it loads, `transformers` replaces a method of its own for the whole process (`PreTrainedModel.tie_weights`) and puts back what it
-found. Of two loads at once the second finds the replacement, and from then on no model's output layer is tied to its embedding any more.
+While it loads, `transformers` replaces a method of its own for the whole process
+(`PreTrainedModel.tie_weights`) and puts back what it found. Of two loads at once the second finds the
+replacement, and from then on no model's output layer is tied to its embedding any more.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ LOADING = threading.RLock()  # held by whoever loads a model
 
 
 def read_model(folder: Path | str, **options: Any) -> Any:
-    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors. The model's settings for
-    generating stay unread, as nothing here generates by them and a wrong value in them would be an error of the weights; with
-    `generation_config=None` they are read, for whoever calls `generate`."""
+    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors.
+    The model's settings for generating stay unread, as nothing here generates by them and a wrong value in
+    them would be an error of the weights; with `generation_config=None` they are read, for whoever calls
+    `generate`."""
     auto: Any = AutoModelForCausalLM
     options.setdefault("generation_config", GenerationConfig())
     with LOADING:

@@ -1,4 +1,5 @@
-"""The general runner, for any causal language model of `transformers` whose cache can be cropped; and which runner reads a loaded model."""
+"""The general runner, for any causal language model of `transformers` whose cache can be cropped; and which
+runner reads a loaded model."""
 
 from __future__ import annotations
 
@@ -10,24 +11,33 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import DummyLayer, DynamicCache, DynamicIndexedLayer, DynamicLayer, DynamicSlidingWindowLayer
+from transformers.cache_utils import (
+    DummyLayer,
+    DynamicCache,
+    DynamicIndexedLayer,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+)
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner, check_ids, overwrite_named
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.sampling import as_tensor
 
-# Layers of a cache of which nothing is left of a token that was rolled back. Those that a family brings along may keep sums of tokens.
+# Layers of a cache of which nothing is left of a token that was rolled back. Those that a family brings along
+# may keep sums of tokens.
 EXACT_LAYERS = (DynamicLayer, DynamicSlidingWindowLayer, DynamicIndexedLayer, DummyLayer)
 # Names of lengths in a configuration at which a model may begin to compute otherwise.
 BOUNDARY = re.compile(r"window|chunk|block_size|compress|local_att|topk|original_max")
 PROBED = 4  # tokens before a boundary from which a probe reads in pieces, and tokens after it
-MOST_PROBED = {"cpu": 1.5e11, "cuda": 1e13}  # parameters times tokens that are read at load to see what happens at boundaries
+# parameters times tokens that are read at load to see what happens at boundaries
+MOST_PROBED = {"cpu": 1.5e11, "cuda": 1e13}
 
 
 def context_limit(config: Any) -> int:
-    """The model's window; 2,048 where its configuration names none. Where rotary frequencies change with the length that is read (longrope)
-    it ends before they do: what was read with the first ones would not hold with the others."""
+    """The model's window; 2,048 where its configuration names none. Where rotary frequencies change with the
+    length that is read (longrope) it ends before they do: what was read with the first ones would not hold
+    with the others."""
     text = config.get_text_config(decoder=True)
     named = (getattr(text, name, None) for name in ("max_position_embeddings", "n_positions", "max_seq_len"))
     return min([next((int(limit) for limit in named if limit and limit > 0), 2048), *_longrope_limits(text)])
@@ -36,39 +46,50 @@ def context_limit(config: Any) -> int:
 def _longrope_limits(config: Any) -> Iterator[int]:
     ropes = getattr(config, "rope_parameters", None) or {}
     for rope in (ropes, *ropes.values()):  # one for all layers, or one for each kind of layers
-        first = rope.get("original_max_position_embeddings") if isinstance(rope, Mapping) and rope.get("rope_type") == "longrope" else None
+        first = (
+            rope.get("original_max_position_embeddings")
+            if isinstance(rope, Mapping) and rope.get("rope_type") == "longrope"
+            else None
+        )
         if isinstance(first, int) and first > 0:
             yield first
 
 
 def check_cache(model_class: Any, config: Any) -> None:
-    """Raise ValueError unless models of this class and configuration have a cache that can be rolled back. Needs no weights."""
+    """Raise ValueError unless models of this class and configuration have a cache that can be rolled back.
+    Needs no weights."""
     cache = DynamicCache(config=config)
     if "past_key_values" not in inspect.signature(model_class.forward).parameters or not cache.is_croppable:
         raise ValueError(
-            f"{model_class.__name__} has no key-value cache that can be rolled back, as drafting needs (state-space and recurrent models "
-            "have none); choose a model with plain attention"
+            f"{model_class.__name__} has no key-value cache that can be rolled back, as drafting needs"
+            " (state-space and recurrent models have none); choose a model with plain attention"
         )
-    if other := next((type(layer).__name__ for layer in cache.layers if type(layer) not in EXACT_LAYERS), None):
+    if other := next(
+        (type(layer).__name__ for layer in cache.layers if type(layer) not in EXACT_LAYERS), None
+    ):
         raise ValueError(
-            f"{model_class.__name__} keeps its context in a form of its own ({other}), which cannot be rolled back token by token, as "
-            "drafting needs; choose a model with plain attention"
+            f"{model_class.__name__} keeps its context in a form of its own ({other}), which cannot be rolled"
+            " back token by token, as drafting needs; choose a model with plain attention"
         )
 
 
 def boundaries(config: Any) -> list[int]:
-    """Lengths within the model's window that its configuration names, at which it may begin to compute otherwise; the shortest first."""
+    """Lengths within the model's window that its configuration names, at which it may begin to compute
+    otherwise; the shortest first."""
     limit = context_limit(config)
     found: set[Any] = set()
     for name, value in config.get_text_config(decoder=True).to_dict().items():
         if BOUNDARY.search(name) and not name.endswith("pattern"):
-            found.update(value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value])
+            found.update(
+                value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+            )
     return sorted(length for length in found if type(length) is int and PROBED < length <= limit - PROBED)
 
 
 def check_boundaries(runner: TransformersRunner) -> None:
-    """Raise ValueError where a model reads the tokens around some boundary otherwise in pieces, with others in their place that are rolled
-    back, than all at once. Boundaries that are too far for a load of a few seconds are left out."""
+    """Raise ValueError where a model reads the tokens around some boundary otherwise in pieces, with others
+    in their place that are rolled back, than all at once. Boundaries that are too far for a load of a few
+    seconds are left out."""
     most = MOST_PROBED.get(runner.device.type, 0.0) / max(runner.parameters, 1)
     for length in boundaries(runner.model.config):
         most -= 2 * length
@@ -78,11 +99,15 @@ def check_boundaries(runner: TransformersRunner) -> None:
         try:
             runner.check_rollback(ids, length - PROBED)
         except RuntimeError as error:
-            raise ValueError(f"reading {length} tokens fails ({str(error)[:120]}); choose a model with plain causal attention") from error
+            raise ValueError(
+                f"reading {length} tokens fails ({str(error)[:120]}); choose a model with plain causal"
+                " attention"
+            ) from error
 
 
 class TransformersRunner:
-    """Any causal language model of `transformers` whose cache can be rolled back; ValueError for one whose cannot."""
+    """Any causal language model of `transformers` whose cache can be rolled back; ValueError for one whose
+    cannot."""
 
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
@@ -118,29 +143,39 @@ class TransformersRunner:
         overwrite_named(self.weights(), named)
 
     def _watch_head(self) -> Any:
-        """Hook the output layer so that `states` holds its input after each pass; None for a model without an output layer."""
+        """Hook the output layer so that `states` holds its input after each pass; None for a model without an
+        output layer."""
         head = self.model.get_output_embeddings()
 
         def note(module: Any, inputs: tuple[Any, ...]) -> None:
-            self.states = inputs[0] if inputs and isinstance(inputs[0], Tensor) and inputs[0].dim() == 3 else None
+            self.states = (
+                inputs[0] if inputs and isinstance(inputs[0], Tensor) and inputs[0].dim() == 3 else None
+            )
 
         return head.register_forward_pre_hook(note) if head is not None else None
 
     def fresh(self) -> DynamicCache:
-        """An empty key-value cache. Sliding layers keep everything (the mask alone slides), so that any rollback is exact."""
+        """An empty key-value cache. Sliding layers keep everything (the mask alone slides), so that any
+        rollback is exact."""
         cache = DynamicCache(config=self.model.config)
-        cache.layers = [DynamicLayer() if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers]
+        cache.layers = [
+            DynamicLayer() if type(layer) is DynamicSlidingWindowLayer else layer for layer in cache.layers
+        ]
         return cache
 
     def _probe(self) -> None:
-        """Read, roll back and read on: a model that ignores its cache, or looks ahead, is found here and not in an answer."""
+        """Read, roll back and read on: a model that ignores its cache, or looks ahead, is found here and not
+        in an answer."""
         # A padding id is read like any other, but some encoders turned decoders count positions without it.
         padding = getattr(self.model.config, "pad_token_id", None)
-        self.check_rollback([i % self.rows for i in (5, 3 if padding is None or padding < 0 else padding, 7, 2)], 2)
+        self.check_rollback(
+            [i % self.rows for i in (5, 3 if padding is None or padding < 0 else padding, 7, 2)], 2
+        )
 
     def check_rollback(self, ids: Sequence[int], kept: int) -> None:
-        """Raise ValueError unless the last tokens have the same logits when all are read at once, and when they are read one by one after
-        the first `kept` and after others in their place that were rolled back."""
+        """Raise ValueError unless the last tokens have the same logits when all are read at once, and when
+        they are read one by one after the first `kept` and after others in their place that were rolled
+        back."""
         cache, last = self.new_cache(), len(ids) - kept
         if kept:
             cache.forward(ids[:kept], 1)
@@ -154,8 +189,8 @@ class TransformersRunner:
         bound = 1e-3 if self.dtype == torch.float32 else 0.1
         if not torch.allclose(pieces, whole, atol=bound * float(whole.abs().max()), rtol=0):
             raise ValueError(
-                f"{type(self.model).__name__} answers differently when it reads {len(ids)} tokens in pieces and rolls back, so it cannot "
-                "verify drafts; choose a model with plain causal attention"
+                f"{type(self.model).__name__} answers differently when it reads {len(ids)} tokens in pieces"
+                " and rolls back, so it cannot verify drafts; choose a model with plain causal attention"
             )
 
 
@@ -187,7 +222,11 @@ class TransformersCache:
             raise
         self.length += len(ids)
         logits: Tensor = output.logits[0]
-        return Pass(logits[len(logits) - last :].float(), None, runner.states[0] if runner.states is not None else None)
+        return Pass(
+            logits[len(logits) - last :].float(),
+            None,
+            runner.states[0] if runner.states is not None else None,
+        )
 
     @torch.inference_mode()
     def trim(self, length: int) -> int:
@@ -202,9 +241,9 @@ class TransformersCache:
 
 
 def make_runner(model: Any, fast: bool, spread: bool = False) -> Runner:
-    """The fastest runner that serves a model of `transformers`. fast: whether its passes may be compiled or recorded. spread: the model
-    lies on several devices. ValueError for a model that can neither draft nor verify. A forward pass of its own for another family gets its
-    branch here."""
+    """The fastest runner that serves a model of `transformers`. fast: whether its passes may be compiled or
+    recorded. spread: the model lies on several devices. ValueError for a model that can neither draft nor
+    verify. A forward pass of its own for another family gets its branch here."""
     # On a GPU the fused forward pays too, but a model spread over several keeps accelerate's hooks.
     if not spread and FusedLlama.fits(model.config):
         return FusedLlama(model, fast)

@@ -18,8 +18,9 @@ IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, whe
 class Conversations:
     """Contexts that models have read. Not safe for threads: the pair holds its lock.
 
-    Idle ones are kept as far as their caches take at most `most` bytes, the newest always. Buffers that wait for a next conversation count
-    too, and are freed before a conversation is. Conversations that are being written count when they are done.
+    Idle ones are kept as far as their caches take at most `most` bytes, the newest always. Buffers that wait
+    for a next conversation count too, and are freed before a conversation is. Conversations that are being
+    written count when they are done.
     """
 
     def __init__(self, target: Runner, vocabulary_map: VocabularyMap, most: int) -> None:
@@ -29,7 +30,8 @@ class Conversations:
         self.running: list[DecodingState] = []  # those of the generations in flight
 
     def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
-        """The idle conversation with the longest common beginning, or a new one; it runs until it is given back."""
+        """The idle conversation with the longest common beginning, or a new one; it runs until it is given
+        back."""
         state = self._known(ids, domain) if reuse else None
         if state is None:
             state = self.fresh(drafter, domain)
@@ -42,11 +44,14 @@ class Conversations:
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
         """A new state that is neither idle nor running here."""
         self._runners.add(drafter)
-        return DecodingState(TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain)
+        return DecodingState(
+            TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain
+        )
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
-        # Only the same visitor goes on from a visitor's conversation: else the time to the first token would reveal what others wrote.
-        # At least half of a context in common: below that, it is left to another chat.
+        # Only the same visitor goes on from a visitor's conversation: else the time to the first token would
+        # reveal what others wrote. At least half of a context in common: below that, it is left to another
+        # chat.
         best, longest = -1, -1
         for place, state in enumerate(self._idle):
             mine = state.domain == domain or not (owned(domain) or owned(state.domain))

@@ -1,4 +1,5 @@
-"""The earlier answers that drafts are copied from: of each domain its own, so that no visitor copies from another."""
+"""The earlier answers that drafts are copied from: of each domain its own, so that no visitor copies from
+another."""
 
 from __future__ import annotations
 
@@ -12,18 +13,21 @@ TAIL = 32  # ids of the prompt that are kept before an answer, so that its begin
 
 
 class CopyMemory:
-    """Finished answers, first in, first out, of at most `most` bytes in each domain. `lock`: the pair's, held while they change."""
+    """Finished answers, first in, first out, of at most `most` bytes in each domain. `lock`: the pair's, held
+    while they change."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:
         self._most, self._lock = most, lock
         self._texts: dict[str, TextIndex] = {}
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
         self._asked: dict[str, object] = {}  # for the stored answers of each domain
-        self.restore: Callable[[str, object], object] = lambda domain, asked: None  # has `put_before` called; returns at once
+        # has `put_before` called; returns at once
+        self.restore: Callable[[str, object], object] = lambda domain, asked: None
 
     def of(self, domain: str) -> TextIndex | None:
-        """The answers of a domain; None where there are none. It grows with every answer, between two rounds of others. The caller holds
-        the lock. The first time, and the first time after some were forgotten, it asks for those that are stored."""
+        """The answers of a domain; None where there are none. It grows with every answer, between two rounds
+        of others. The caller holds the lock. The first time, and the first time after some were forgotten, it
+        asks for those that are stored."""
         if domain not in self._asked and self._most:
             self._asked[domain] = asked = object()
             self.restore(domain, asked)
@@ -35,8 +39,9 @@ class CopyMemory:
         return self._most // TextIndex.BYTES
 
     def put_before(self, domain: str, asked: object, texts: Sequence[Sequence[int]]) -> None:
-        """Put texts, the oldest first, before what a domain has, as far as there is room. Nothing happens where the domain was forgotten
-        after they were `asked` for. The caller does not hold the lock, which is not held while the texts are entered."""
+        """Put texts, the oldest first, before what a domain has, as far as there is room. Nothing happens
+        where the domain was forgotten after they were `asked` for. The caller does not hold the lock, which
+        is not held while the texts are entered."""
         whole, lengths = TextIndex(), deque[int]()
         for text in texts:
             whole.extend([*text, BREAK])
@@ -54,8 +59,8 @@ class CopyMemory:
             self._drop_oldest(domain)
 
     def add(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
-        """Keep a finished answer (target ids), with the end of its prompt; the oldest go where there is no room. The caller
-        holds the lock."""
+        """Keep a finished answer (target ids), with the end of its prompt; the oldest go where there is no
+        room. The caller holds the lock."""
         ids = [*prompt[-TAIL:], *answer, BREAK]
         if not answer or len(ids) > self.room:
             return

@@ -33,7 +33,8 @@ class DraftingLine:
     head: Head | None = None
     cost_model: CostModel = field(default_factory=CostModel)
     plain_at: float | None = None  # UNIX time of the newest plain round
-    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None  # swapped in before the next round
+    # swapped in before the next round
+    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None
 
     def swap(self, base: Runner) -> bool:
         """Swap in published weights, those of `base` where they name none. Returns whether there were any."""
@@ -58,14 +59,27 @@ class DraftingLine:
         self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
 
     def copier(
-        self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int], earlier: TextIndex | None, note: bool
+        self,
+        asked: GenerationConfig,
+        method: Method,
+        state: DecodingState,
+        ends: Sequence[int],
+        earlier: TextIndex | None,
+        note: bool,
     ) -> Copier | None:
-        """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How often copies are accepted is kept
-        over requests for the policy "cost" alone, so that with the others a seed repeats an answer."""
+        """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How
+        often copies are accepted is kept over requests for the policy "cost" alone, so that with the others a
+        seed repeats an answer."""
         if not method.copies or not (asked.copying or not method.drafts):
             return None
         chances = self.cost_model.copies if asked.draft_policy == "cost" else CopyChances()
-        return Copier(state.text, chances if note else deepcopy(chances), ends, len(state.target.ids), earlier if asked.learn else None)
+        return Copier(
+            state.text,
+            chances if note else deepcopy(chances),
+            ends,
+            len(state.target.ids),
+            earlier if asked.learn else None,
+        )
 
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "paused"]:
         """Whether drafts can be expected of a generation that begins now, and why not; see `Generation`."""

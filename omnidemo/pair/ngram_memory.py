@@ -13,11 +13,15 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
 class NgramMemory:
-    """`cache`: returns the shared n-grams, which the pair owns and may replace. `names`: those of target and drafter, under which the store
-    has them. `lock`: the pair's, held while the trie changes."""
+    """`cache`: returns the shared n-grams, which the pair owns and may replace. `names`: those of target and
+    drafter, under which the store has them. `lock`: the pair's, held while the trie changes."""
 
     def __init__(
-        self, cache: Callable[[], NgramCache], vocabulary_map: VocabularyMap, names: tuple[str, str], lock: threading.Lock
+        self,
+        cache: Callable[[], NgramCache],
+        vocabulary_map: VocabularyMap,
+        names: tuple[str, str],
+        lock: threading.Lock,
     ) -> None:
         self._shared, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
         self._own = VisitorNgrams()
@@ -36,11 +40,14 @@ class NgramMemory:
         store.when_renewed(self.save_again)
         with self._lock:
             # Under the same names there may have been other tokenizers.
-            known = [one for one in store.load_ngrams(*self._names) if one.target_id < len(self._map.drafters)]
+            known = [
+                one for one in store.load_ngrams(*self._names) if one.target_id < len(self._map.drafters)
+            ]
             self._shared().load(one for one in known if self._map.ngram(one.target_id) == one.drafter_ids)
 
     def fill(self) -> int:
-        """Insert every target token that only several drafter tokens spell, as far as there is room; how many n-grams there are."""
+        """Insert every target token that only several drafter tokens spell, as far as there is room; how many
+        n-grams there are."""
         with self._lock:
             for target_id in range(len(self._map.target)):
                 spelled = self._map.ngram(target_id)

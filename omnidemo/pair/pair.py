@@ -44,12 +44,13 @@ AGREEMENTS = 500  # answers whose agreement is kept
 class Pair:
     """A target model and the drafter that guesses ahead for it.
 
-    Everybody generates with it; all state of one generation is its own. `learners` receive the trace of each answer that may be learned
-    from, `round_listeners` every round of answers with `note`. Each domain has drafter weights of its own; new ones (`publish`) are
-    swapped in between two rounds.
+    Everybody generates with it; all state of one generation is its own. `learners` receive the trace of each
+    answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain has
+    drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
 
-    replays = True  # whether the target also answers while nobody asks, so that versions can be measured on its answers
+    # whether the target also answers while nobody asks, so that versions can be measured on its answers
+    replays = True
 
     def __init__(
         self,
@@ -63,11 +64,15 @@ class Pair:
         copy_mb: int = 4,
     ) -> None:
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
-        self.map = VocabularyMap(target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device)
+        self.map = VocabularyMap(
+            target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device
+        )
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, target.device)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
-        self.mismatches = 0  # answers after which the drafter's bytes did not spell the target's, also for a character that it lacks
+        # answers after which the drafter's bytes did not spell the target's, also for a character that it
+        # lacks
+        self.mismatches = 0
         # One object of each method serves all answers, so what it has computed from map and trie is reused.
         self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
@@ -77,31 +82,45 @@ class Pair:
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
-        self._compiled = compile_kernels.kernels() is not None  # at the time of the measurements in `cost_model`
+        # at the time of the measurements in `cost_model`
+        self._compiled = compile_kernels.kernels() is not None
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
-        self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend  # called once per generation
+        # called once per generation
+        self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""
         return drain(self.stream(prompt, **options))
 
     def stream(
-        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, begun: Sequence[int] = (), **options: Any
+        self,
+        prompt: Prompt,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        note: bool = True,
+        begun: Sequence[int] = (),
+        **options: Any,
     ) -> Generator[Round, None, Generation]:
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
-        prompt: a text (one user message where the target has a chat template, else the text itself), chat messages, or ids.
-        options: those of `omnidemo.config.GenerationConfig`, which says what each means. cancelled: looked at between two pieces
-        of a prompt and after each round.
-        note: whether the policy "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds.
-        begun: ids of the answer that were written before; it goes on from there, `max_new_tokens` further.
-        ValueError, before anything runs, for options or prompts that cannot be served.
+        prompt: a text (one user message where the target has a chat template, else the text itself), chat
+        messages, or ids. options: those of `omnidemo.config.GenerationConfig`, which says what each means.
+        cancelled: looked at between two pieces of a prompt and after each round. note: whether the policy
+        "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds. begun: ids
+        of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
+        before anything runs, for options or prompts that cannot be served.
         """
         began = perf_counter()
         asked = self.asked(**options)
         chosen = self._method(asked.method)
-        sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
-        domain, learn, rng = asked.domain, asked.learn, randomness_of(asked.seed, chosen.coupled, len(self.map.drafters), len(begun))
+        sampling = SamplingParams(
+            **{field.name: getattr(asked, field.name) for field in fields(SamplingParams)}
+        )
+        domain, learn, rng = (
+            asked.domain,
+            asked.learn,
+            randomness_of(asked.seed, chosen.coupled, len(self.map.drafters), len(begun)),
+        )
         ids = [*self.prompt_ids(prompt), *begun]
         limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
         with self._lock:
@@ -121,11 +140,25 @@ class Pair:
         reason: FinishReason = "cancelled"
         try:
             going = start_in_turns(state, ids, self._lock, cancelled)
-            reason = "context" if state.target.free_positions < 1 else reason  # where `begun` fills the window
+            # where `begun` fills the window
+            reason = "context" if state.target.free_positions < 1 else reason
             started = perf_counter()
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
-            steps = decode(state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend, copier)
+            steps = decode(
+                state,
+                chosen,
+                self.map,
+                ngrams,
+                sampling,
+                rng,
+                limits,
+                length,
+                tracer,
+                self.clock,
+                backend,
+                copier,
+            )
             while going:
                 with self._lock:
                     self._swap(domain, line)
@@ -146,7 +179,8 @@ class Pair:
             seconds, trace = perf_counter() - started, None
             try:
                 if tracer is not None and rounds:
-                    trace = tracer.finish(state.drafter)  # before another answer may go on from this conversation
+                    # before another answer may go on from this conversation
+                    trace = tracer.finish(state.drafter)
             finally:
                 with self._lock:
                     self._conversations.give_back(state)
@@ -157,16 +191,26 @@ class Pair:
                         self.copies.add(domain, ids, [token.id for done in rounds for token in done.tokens])
             for learner in self.learners:
                 if trace is not None:
-                    learner(replace(trace, temperature=sampling.temperature, domain=domain, version=version, key=key))
+                    learner(
+                        replace(
+                            trace, temperature=sampling.temperature, domain=domain, version=version, key=key
+                        )
+                    )
             self._memory.save()
         drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
         with self._lock:
             plain = line.cost_model.plain_beside(drafts) if chosen.drafts else None
         written = tuple(token.id for r in rounds for token in r.tokens)
-        metrics = {**measure(rounds, seconds, first, plain), "context_mismatch": mismatch, "plain_at": line.plain_at if plain else None}
+        metrics = {
+            **measure(rounds, seconds, first, plain),
+            "context_mismatch": mismatch,
+            "plain_at": line.plain_at if plain else None,
+        }
         return Generation(
-            token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics, finish_reason=reason,
-            method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version, cache_entries=entries, domain=domain,
+            token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics,
+            finish_reason=reason,
+            method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version,
+            cache_entries=entries, domain=domain,
             key=key, context_limit=self.target.context, guessing=guessing,
         )  # fmt: skip
 
@@ -174,15 +218,27 @@ class Pair:
         """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
         return GenerationConfig.of(**options).in_manner(self.target.manner)
 
-    def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
-        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said so before a pass.
-        It does not count as a generation, keeps nothing, and frees the lock after each pass."""
+    def record(
+        self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
+    ) -> tuple[tuple[int, ...], Trace] | None:
+        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said
+        so before a pass. It does not count as a generation, keeps nothing, and frees the lock after each
+        pass."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)
         start_in_turns(state, ids, self._lock, cancelled)
-        # Without a backend each token is a pass of its own, so that other generations get the lock between any two.
+        # Without a backend each token is a pass of its own, so that other generations get the lock between
+        # any two.
         steps = decode(
-            state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0), Limits(max_new_tokens), nothing, tracer
+            state,
+            self._method("auto"),
+            self.map,
+            self.ngrams,
+            SamplingParams(0.0),
+            Sampler(0),
+            Limits(max_new_tokens),
+            nothing,
+            tracer,
         )
         written: list[int] = []
         while not cancelled():
@@ -198,8 +254,9 @@ class Pair:
         return None
 
     def agreement(self, answer: Generation) -> Agreement | None:
-        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. Measured while nobody waits: None
-        until then, and for good without storage, with training off or `learn=False`, and for all but the newest answers."""
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning.
+        Measured while nobody waits: None until then, and for good without storage, with training off or
+        `learn=False`, and for all but the newest answers."""
         return self._agreements.get(answer.key)
 
     def note_agreement(self, key: str, found: Agreement) -> None:
@@ -209,15 +266,22 @@ class Pair:
             self._agreements.popitem(last=False)
 
     def prompt_ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
-        """The target's ids of a prompt, as `PromptReader.ids`; ValueError where it is empty or does not fit the window."""
+        """The target's ids of a prompt, as `PromptReader.ids`; ValueError where it is empty or does not fit
+        the window."""
         return self._prompts.ids(prompt, raw, control_tokens)
 
     def warm_up(self) -> None:
-        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's manner: a drafter that clearly
-        loses is then known before the first answer."""
+        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's
+        manner: a drafter that clearly loses is then known before the first answer."""
         prompt = self.prompt_ids("Tell me a short story.")
-        for method, policy, tokens in ((BASELINE, "fixed", 12), ("ngram-exact", "fixed", 12), ("ngram-exact", "cost", 24)):
-            self.generate(prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False)
+        for method, policy, tokens in (
+            (BASELINE, "fixed", 12),
+            ("ngram-exact", "fixed", 12),
+            ("ngram-exact", "cost", 24),
+        ):
+            self.generate(
+                prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False
+            )
 
     @property
     def adapter_version(self) -> int:
@@ -234,12 +298,14 @@ class Pair:
         return self._line(domain).runner.weights()
 
     def forget(self, domain: str) -> None:
-        """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often guesses were right."""
+        """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often
+        guesses were right."""
         with self._lock:
             self._line(domain).cost_model = CostModel()
 
     def drop_domain(self, domain: str) -> None:
-        """Free what drafts for a domain; the next answer there starts from the base drafter, until something is published."""
+        """Free what drafts for a domain; the next answer there starts from the base drafter, until something
+        is published."""
         with self._lock:
             self._lines.pop(domain, None)
             self._conversations.drop(domain)
@@ -256,15 +322,25 @@ class Pair:
         """How many generations are being made."""
         return len(self._conversations.running)
 
-    def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
-        """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head from the next round on."""
+    def publish(
+        self,
+        version: int,
+        weights: Mapping[str, Tensor],
+        head: Mapping[str, Tensor] | None = None,
+        domain: str = DOMAIN,
+    ) -> None:
+        """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head
+        from the next round on."""
         self._line(domain).published = (version, weights, head or {})
 
     def attach(self, store: Store) -> None:
-        """Take the n-gram cache from the store, and keep it there from now on; answers may also copy from those that it has."""
+        """Take the n-gram cache from the store, and keep it there from now on; answers may also copy from
+        those that it has."""
         self._memory.attach(store)
         names, busy = (self.target.name, self.drafter.name), lambda: self.in_flight > 0
-        self.copies.restore = StoredAnswers(self.copies, store, names, self.prompt_ids, self.target.vocabulary, busy).ask
+        self.copies.restore = StoredAnswers(
+            self.copies, store, names, self.prompt_ids, self.target.vocabulary, busy
+        ).ask
 
     def remember(self, done: Round, domain: str = DOMAIN) -> None:
         """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
@@ -272,7 +348,8 @@ class Pair:
             remember(self._memory.of(domain), done)
 
     def fill_cache(self) -> int:
-        """Warm start: insert every target token that only an n-gram can spell; returns how many there are now."""
+        """Warm start: insert every target token that only an n-gram can spell; returns how many there are
+        now."""
         return self._memory.fill()
 
     def clear_cache(self) -> None:
@@ -282,7 +359,10 @@ class Pair:
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **(self.map.summary() | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)),
+            **(
+                self.map.summary()
+                | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)
+            ),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,
@@ -294,6 +374,7 @@ class Pair:
         return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))
 
     def _swap(self, domain: str, line: DraftingLine) -> None:
-        """Swap in published weights. What the drafter has read with the old ones is forgotten, in all conversations of the domain."""
+        """Swap in published weights. What the drafter has read with the old ones is forgotten, in all
+        conversations of the domain."""
         if line.swap(self.drafter.runner):
             self._conversations.read_again(domain, line.runner)

@@ -14,7 +14,8 @@ from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 from omnidemo.records import Prompt
 
-TURN_SECONDS = 0.001  # between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
+# between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
+TURN_SECONDS = 0.001
 
 
 class TooLong(ValueError):
@@ -28,11 +29,14 @@ class PromptReader:
         self._target = target
 
     def ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template, in which names of control tokens are text unless
-        `control_tokens`; ValueError where it is empty or its chat template refuses it, and TooLong where it does not fit the window."""
+        """The target's ids of a prompt, a `raw` text without chat template, in which names of control tokens
+        are text unless `control_tokens`; ValueError where it is empty or its chat template refuses it, and
+        TooLong where it does not fit the window."""
         if isinstance(prompt, str) and self._target.chat and not raw:
             prompt = [{"role": "user", "content": prompt}]
-        parts: list[Any] = list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
+        parts: list[Any] = (
+            list(prompt) if isinstance(prompt, Iterable) and not isinstance(prompt, (str, Mapping)) else []
+        )
         if isinstance(prompt, str):
             ids = self._speller.text(prompt, control_tokens)
         elif isinstance(prompt, Mapping) or not isinstance(prompt, Iterable):
@@ -45,16 +49,23 @@ class PromptReader:
             except ValueError:
                 raise
             except Exception as error:  # a template raises what it likes, jinja2's errors among them
-                raise ValueError(f"the chat template of {self._target.name} refuses these messages: {error}") from error
+                raise ValueError(
+                    f"the chat template of {self._target.name} refuses these messages: {error}"
+                ) from error
         else:
             raise ValueError(f"{self._target.name} has no chat template; give the prompt as a text")
         begin = self._target.vocabulary.roles.get("begin", ())
         ids = ids or list(begin[:1])
         if not ids:
-            raise ValueError("the prompt is empty, and this target has no token to begin with; write something")
+            raise ValueError(
+                "the prompt is empty, and this target has no token to begin with; write something"
+            )
         if len(ids) >= self._target.context:
             window = self._target.context
-            raise TooLong(f"the prompt has {len(ids)} tokens and {self._target.name} reads {window}; shorten it or start a new chat")
+            raise TooLong(
+                f"the prompt has {len(ids)} tokens and {self._target.name} reads {window}; shorten it or"
+                " start a new chat"
+            )
         if not 0 <= min(ids) <= max(ids) < self._target.runner.rows:
             raise ValueError(f"prompt ids must lie between 0 and {self._target.runner.rows - 1}")
         return ids
@@ -67,8 +78,9 @@ class PromptReader:
 def start_in_turns(
     state: DecodingState, ids: Sequence[int], lock: AbstractContextManager[Any], cancelled: Callable[[], bool]
 ) -> bool:  # fmt: skip
-    """Start a conversation with a prompt, holding the lock for one piece at a time: a long prompt keeps nobody waiting for longer.
-    `cancelled` is looked at between two pieces; whether it was started to the end."""
+    """Start a conversation with a prompt, holding the lock for one piece at a time: a long prompt keeps
+    nobody waiting for longer. `cancelled` is looked at between two pieces; whether it was started to the
+    end."""
     pieces = state.starting(ids)
     while True:
         with lock:

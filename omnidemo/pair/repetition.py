@@ -1,4 +1,5 @@
-"""An answer written again as it was, with and without guessing in turns, to measure how much faster guessing made it."""
+"""An answer written again as it was, with and without guessing in turns, to measure how much faster guessing
+made it."""
 
 from __future__ import annotations
 
@@ -20,16 +21,21 @@ from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
 
-PASSES, ENOUGH_SECONDS = 3, 3.0  # passes over both lanes; more of them where these are short, until they have taken so long together
-MOST_PASSES, MOST_SECONDS = 9, 24.0  # most passes, and seconds after which no other one begins, but for the second
-READ = 32  # ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that
+# passes over both lanes; more of them where these are short, until they have taken so long together
+PASSES, ENOUGH_SECONDS = 3, 3.0
+# most passes, and seconds after which no other one begins, but for the second
+MOST_PASSES, MOST_SECONDS = 9, 24.0
+# ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that
+READ = 32
 TURN = 16  # tokens that a lane writes before it is the other one's turn
-LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0  # tokens that are written again: as many as the answer wrote in so many seconds
+# tokens that are written again: as many as the answer wrote in so many seconds
+LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What an answer begins with: version, cost model, the time of the n-grams' clock, and the place where the earlier answers end."""
+    """What an answer begins with: version, cost model, the time of the n-grams' clock, and the place where
+    the earlier answers end."""
 
     version: int
     cost_model: bytes
@@ -47,21 +53,40 @@ class Before:
 
 
 class Repetition:
-    """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody waits for longer than one."""
+    """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody
+    waits for longer than one."""
 
     def __init__(
-        self, pair: Pair, before: Before, prompt: list[int], asked: GenerationConfig, answer: Generation, stopped: Callable[[], bool]
+        self,
+        pair: Pair,
+        before: Before,
+        prompt: list[int],
+        asked: GenerationConfig,
+        answer: Generation,
+        stopped: Callable[[], bool],
     ) -> None:
-        self._pair, self._before, self._prompt, self._asked, self._stopped = pair, before, prompt, asked, stopped
+        self._pair, self._before, self._prompt, self._asked, self._stopped = (
+            pair,
+            before,
+            prompt,
+            asked,
+            stopped,
+        )
         spent = sum(done.seconds["total"] for done in answer.rounds)
         pace = int(LANE_SECONDS * len(answer.token_ids) / spent) if spent else LONGEST
         self._tokens = min(len(answer.token_ids), max(SHORTEST, min(LONGEST, pace)))
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
-        """The speed by several passes; None where it was stopped, or where what drafted then is not there any more."""
+        """The speed by several passes; None where it was stopped, or where what drafted then is not there any
+        more."""
         began, passes = clock(), list[tuple[float, list[Round], list[Round]]]()
         with self._pair._lock:
-            states = [self._pair._conversations.fresh(self._pair._line(self._asked.domain).runner, self._asked.domain) for _ in range(2)]
+            states = [
+                self._pair._conversations.fresh(
+                    self._pair._line(self._asked.domain).runner, self._asked.domain
+                )
+                for _ in range(2)
+            ]
             self._pair._conversations.running.append(states[0])  # training waits, as for an answer
         try:
             if not all(self._read(state) for state in states):
@@ -70,7 +95,10 @@ class Repetition:
                 made = self._both(states)
                 if made is None:
                     return None
-                rates = [sum(len(done.tokens) for done in lane) / sum(done.seconds["total"] for done in lane) for lane in made]
+                rates = [
+                    sum(len(done.tokens) for done in lane) / sum(done.seconds["total"] for done in lane)
+                    for lane in made
+                ]
                 passes.append((rates[0] / rates[1], *made))
         finally:
             with self._pair._lock:
@@ -98,7 +126,11 @@ class Repetition:
 
     def _both(self, states: list[DecodingState]) -> tuple[list[Round], list[Round]] | None:
         """The rounds with guessing and without: the lane that has written less writes on."""
-        lanes, written, over = [self._lane(states[0], True), self._lane(states[1], False)], [0, 0], [False, False]
+        lanes, written, over = (
+            [self._lane(states[0], True), self._lane(states[1], False)],
+            [0, 0],
+            [False, False],
+        )
         made: tuple[list[Round], list[Round]] = ([], [])
         while not all(over):
             turn = min((place for place in (0, 1) if not over[place]), key=lambda place: written[place])
@@ -125,15 +157,22 @@ class Repetition:
             if own.version != before.version:
                 return
             if guess:
-                state.drafter.read_again(own.runner.new_cache())  # an answer's drafter begins with the question unread
+                # an answer's drafter begins with the question unread
+                state.drafter.read_again(own.runner.new_cache())
             line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
-            copier = line.copier(asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True)
-            sampling = SamplingParams(**{field.name: getattr(asked, field.name) for field in fields(SamplingParams)})
+            copier = line.copier(
+                asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True
+            )
+            sampling = SamplingParams(
+                **{field.name: getattr(asked, field.name) for field in fields(SamplingParams)}
+            )
             rng = randomness_of(asked.seed, method.coupled, len(pair.map.drafters), 0)
             limits = Limits(self._tokens, tuple(text for text in asked.stop if text))
             backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
             policy = line.policy(asked)
-        steps = decode(state, method, pair.map, ngrams, sampling, rng, limits, policy, None, pair.clock, backend, copier)
+        steps = decode(
+            state, method, pair.map, ngrams, sampling, rng, limits, policy, None, pair.clock, backend, copier
+        )
         while True:
             with pair._lock:
                 done = next(steps, None)

@@ -18,14 +18,16 @@ IDLE_SECONDS = 0.25  # longest wait before each answer while others are being wr
 
 
 class StoredAnswers:
-    """Spells stored answers again, the newest first, until a domain's memory is full. One thread, which ends when nothing is asked for.
+    """Spells stored answers again, the newest first, until a domain's memory is full. One thread, which ends
+    when nothing is asked for.
 
-    `names`: those of target and drafter. `prompt_ids`, `vocabulary`: how the target spells prompts, and texts. `busy`: whether an answer
-    is being written, which would be slower beside this.
+    `names`: those of target and drafter. `prompt_ids`, `vocabulary`: how the target spells prompts, and
+    texts. `busy`: whether an answer is being written, which would be slower beside this.
     """
 
     def __init__(
-        self, memory: CopyMemory, store: Store, names: tuple[str, str], prompt_ids: Callable[[str], Sequence[int]],
+        self, memory: CopyMemory, store: Store, names: tuple[str, str],
+        prompt_ids: Callable[[str], Sequence[int]],
         vocabulary: Vocabulary, busy: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._memory, self._store, self._names = memory, store, names

@@ -1,4 +1,5 @@
-"""A drafter version on recorded answers: the real engine with drafts of a fixed length, no draft policy and no clock."""
+"""A drafter version on recorded answers: the real engine with drafts of a fixed length, no draft policy and
+no clock."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ METHOD = "ngram-exact"
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` limit the answers as in the recording."""
+    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` limit the answers as
+    in the recording."""
 
     folder: Path
     target: str
@@ -36,21 +38,27 @@ class ProbeRequest:
 
 
 class Prober:
-    """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller at a time."""
+    """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller
+    at a time."""
 
     def __init__(self, compiled: bool = True) -> None:
-        """compiled: whether this process may compile kernels, which takes minutes; a replay takes half a second."""
+        """compiled: whether this process may compile kernels, which takes minutes; a replay takes half a
+        second."""
         self._compiled = compiled
         self._known: tuple[ProbeRequest, Replay] | None = None
 
-    def replay(self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]) -> list[Replayed]:
-        """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram cache holds the n-grams of
-        these answers, whatever the adapter, so that only the drafter differs. ValueError for an adapter that does not fit,
-        FileNotFoundError for what was not recorded."""
+    def replay(
+        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
+    ) -> list[Replayed]:
+        """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram
+        cache holds the n-grams of these answers, whatever the adapter, so that only the drafter differs.
+        ValueError for an adapter that does not fit, FileNotFoundError for what was not recorded."""
         replay = self._of(request)
         pair = replay.pair
         base = version_folders.BaseWeights(pair.drafter.folder)
-        weights: Mapping[str, Tensor] = version_folders.merged_weights(base, adapter) if adapter is not None else {}
+        weights: Mapping[str, Tensor] = (
+            version_folders.merged_weights(base, adapter) if adapter is not None else {}
+        )
         pair.publish(0, weights)
         pair.clear_cache()
         for prompt in prompts:
@@ -59,8 +67,16 @@ class Prober:
                     pair.ngrams.insert(target_id, spelled)
         found = []
         for prompt in prompts:
-            made, _ = replay.answer(prompt, learn=False, copying=False, method=METHOD, draft_policy="fixed", draft_length=DRAFT_LENGTH)
-            found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))  # the target did not compute
+            made, _ = replay.answer(
+                prompt,
+                learn=False,
+                copying=False,
+                method=METHOD,
+                draft_policy="fixed",
+                draft_length=DRAFT_LENGTH,
+            )
+            # the target did not compute
+            found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))
         return found
 
     def _of(self, request: ProbeRequest) -> Replay:
@@ -69,7 +85,9 @@ class Prober:
                 compile_kernels.forgo()
             settings = request.settings
             folder = model_files.find(request.drafter, hub=settings.trust_hub)
-            drafter = load_model(str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference")
+            drafter = load_model(
+                str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference"
+            )
             if isinstance(drafter.runner, FusedLlama):
                 drafter.runner.threads = 1
                 if settings.compact != "neither":

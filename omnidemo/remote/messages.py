@@ -1,4 +1,5 @@
-"""What goes between the app and the process that computes: plain values, pickled, that carry everything an answer depends on."""
+"""What goes between the app and the process that computes: plain values, pickled, that carry everything an
+answer depends on."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from omnidemo.vocab.ngram_cache import NgramCache
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A published version. `serial` tells publications apart, for version numbers begin anew where a line is reset; 0 is the base drafter.
-    `weights` and `head` are safetensors, or what stands for them (`elsewhere`): a reference by which they can be had."""
+    """A published version. `serial` tells publications apart, for version numbers begin anew where a line is
+    reset; 0 is the base drafter. `weights` and `head` are safetensors, or what stands for them (`elsewhere`):
+    a reference by which they can be had."""
 
     serial: int = 0
     version: int = 0
@@ -25,8 +27,9 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Insertions:
-    """The n-grams of a cache, each a target id and the drafter's ids that spell it, from number `since` on, in the order in which they
-    came. After anything was removed the `epoch` is another one, and numbers begin anew."""
+    """The n-grams of a cache, each a target id and the drafter's ids that spell it, from number `since` on,
+    in the order in which they came. After anything was removed the `epoch` is another one, and numbers begin
+    anew."""
 
     epoch: str
     since: int
@@ -35,9 +38,10 @@ class Insertions:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An answer to be written. `options` are those of `GenerationConfig`; `traced`: whether somebody learns from it; `stop`: a path, and
-    the answer ends when there is a file; `begun`: its first ids, which another process wrote before it was lost; `conversation`: the same
-    for prompts that begin alike, so that whoever has read that beginning may be asked again."""
+    """An answer to be written. `options` are those of `GenerationConfig`; `traced`: whether somebody learns
+    from it; `stop`: a path, and the answer ends when there is a file; `begun`: its first ids, which another
+    process wrote before it was lost; `conversation`: the same for prompts that begin alike, so that whoever
+    has read that beginning may be asked again."""
 
     ids: tuple[int, ...]
     options: Mapping[str, Any]
@@ -65,7 +69,8 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error as a value: raised over there, its text would be lost. `mistake`: whoever asked can mend it (a ValueError)."""
+    """An error as a value: raised over there, its text would be lost. `mistake`: whoever asked can mend it (a
+    ValueError)."""
 
     text: str
     mistake: bool
@@ -73,7 +78,8 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """In place of an answer: the process has the n-grams of that epoch up to a smaller number than the call begins with."""
+    """In place of an answer: the process has the n-grams of that epoch up to a smaller number than the call
+    begins with."""
 
     number: int
 

@@ -1,4 +1,5 @@
-"""The app's side of a pair that computes elsewhere: it asks for answers, shows, records and learns, and computes nothing itself."""
+"""The app's side of a pair that computes elsewhere: it asks for answers, shows, records and learns, and
+computes nothing itself."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ BEGINNING = 64  # ids of a prompt by which its conversation is known
 
 
 class RemotePair(Pair):
-    """A pair whose answers are written elsewhere. What they depend on goes with each, and what they leave behind comes back as values.
-    A subclass says how an answer is asked for (`_ask`) and how n-grams travel (`_told`)."""
+    """A pair whose answers are written elsewhere. What they depend on goes with each, and what they leave
+    behind comes back as values. A subclass says how an answer is asked for (`_ask`) and how n-grams travel
+    (`_told`)."""
 
     where: str  # it computes, for people
     lost: str  # a sentence for an answer that lacks its end
@@ -43,7 +45,8 @@ class RemotePair(Pair):
         self._answering = 0
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
-        """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each round."""
+        """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each
+        round."""
         raise NotImplementedError
 
     def _told(self, ngrams: NgramCache) -> Insertions:
@@ -51,9 +54,15 @@ class RemotePair(Pair):
         raise NotImplementedError
 
     def stream(
-        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True, **options: Any
+        self,
+        prompt: Prompt,
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        note: bool = True,
+        **options: Any,
     ) -> Generator[Round, None, Generation]:
-        """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence, where nobody can write it."""
+        """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence,
+        where nobody can write it."""
         asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
         ids = tuple(self.prompt_ids(prompt))
@@ -88,7 +97,8 @@ class RemotePair(Pair):
                 ngrams.clock += int(asked.learn)
             self._memory.save()
         with self._lock:
-            if line.cost_model is known:  # of answers at the same time the first one's is kept, and none after `forget`
+            # of answers at the same time the first one's is kept, and none after `forget`
+            if line.cost_model is known:
                 line.cost_model, line.plain_at = message.knowledge, message.plain_at
                 if self._adapters.get(asked.domain, BASE) is not adapter:
                     line.cost_model.renew()
@@ -96,17 +106,33 @@ class RemotePair(Pair):
         for trace in message.traces:
             for learner in self.learners:
                 learner(trace)
-        made = replace(message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed, context_limit=self.target.context)
+        made = replace(
+            message.generation,
+            rounds=tuple(rounds),
+            prompt_tokens=len(ids),
+            seed=asked.seed,
+            context_limit=self.target.context,
+        )
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
         # Whoever told the end has not written all of it.
         metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
-        written, text = tuple(token.id for done in rounds for token in done.tokens), "".join(done.text for done in rounds)
+        written, text = (
+            tuple(token.id for done in rounds for token in done.tokens),
+            "".join(done.text for done in rounds),
+        )
         return replace(made, token_ids=written, text=text, metrics=metrics)
 
-    def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None, domain: str = DOMAIN) -> None:
-        """Have these weights draft for a domain from the next answer on, which brings them to whoever writes it."""
+    def publish(
+        self,
+        version: int,
+        weights: Mapping[str, Tensor],
+        head: Mapping[str, Tensor] | None = None,
+        domain: str = DOMAIN,
+    ) -> None:
+        """Have these weights draft for a domain from the next answer on, which brings them to whoever writes
+        it."""
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))
         with self._lock:
             line = self._line(domain)
@@ -149,11 +175,18 @@ class RemotePair(Pair):
 
 
 def _conversation(prompt: Prompt, ids: Sequence[int], domain: str) -> str:
-    """A name for a conversation, of its line and its first question, which stays the same as long as that question does."""
-    said = [message["content"] for message in prompt if isinstance(message, Mapping) and message["role"] == "user"]
+    """A name for a conversation, of its line and its first question, which stays the same as long as that
+    question does."""
+    said = [
+        message["content"] for message in prompt if isinstance(message, Mapping) and message["role"] == "user"
+    ]
     first = said[0] if said else prompt if isinstance(prompt, str) else repr(tuple(ids[:BEGINNING]))
     return sha256(f"{domain} {first}".encode(errors="replace")).hexdigest()[:16]
 
 
 def _bytes(weights: Mapping[str, Tensor]) -> bytes:
-    return save({name: weight.detach().cpu().contiguous().clone() for name, weight in weights.items()}) if weights else b""
+    return (
+        save({name: weight.detach().cpu().contiguous().clone() for name, weight in weights.items()})
+        if weights
+        else b""
+    )

@@ -1,4 +1,5 @@
-"""The side that computes: a pair that writes answers as calls say, whatever this process remembers of others."""
+"""The side that computes: a pair that writes answers as calls say, whatever this process remembers of
+others."""
 
 from __future__ import annotations
 
@@ -24,14 +25,18 @@ TRACES = 64
 class WritingPair(Pair):
     """Writes answers as a `Call` says; several at once where its process does."""
 
-    lines_kept = 16  # adapter lines whose drafters a process keeps: one for each answer that it writes at once
+    # adapter lines whose drafters a process keeps: one for each answer that it writes at once
+    lines_kept = 16
     fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head that lie `elsewhere`
 
     def __init__(self, *models: Any, **options: Any) -> None:
-        super().__init__(*models, **options | {"copy_mb": 0})  # no answer stays here, where no *Reset* reaches it
-        self._serials: OrderedDict[str, int] = OrderedDict()  # of what drafts for each domain; the newest last
+        # no answer stays here, where no *Reset* reaches it
+        super().__init__(*models, **options | {"copy_mb": 0})
+        # of what drafts for each domain; the newest last
+        self._serials: OrderedDict[str, int] = OrderedDict()
         self._traces: OrderedDict[str, Trace] = OrderedDict()  # of answers that have just ended, by key
-        self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()  # epoch and number of what each cache was given
+        # epoch and number of what each cache was given
+        self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()
 
     def serve(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
         """The rounds of an answer, then `Finished`; or `Behind` alone."""
@@ -43,7 +48,9 @@ class WritingPair(Pair):
         self._prepare(domain, call)
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
-        generation = yield from self.stream(call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options)
+        generation = yield from self.stream(
+            call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options
+        )
         line, trace = self._line(domain), self._traces.pop(generation.key, None)
         traces = (trace,) if trace is not None and call.traced else ()
         mismatches = int(generation.metrics["context_mismatch"] or 0)
@@ -53,7 +60,8 @@ class WritingPair(Pair):
         """Insert what is new; or, where something before it is lacking, the number from which on."""
         with self._lock:
             cache = self._memory.of(domain)
-            cache.size = self.ngrams.size  # a visitor's, too: the app limits them, and nothing that it has may leave here
+            # a visitor's, too: the app limits them, and nothing that it has may leave here
+            cache.size = self.ngrams.size
             epoch, number = self._told.get(cache, ("", 0))
             number = number if epoch == new.epoch else 0
             if new.since > number:
@@ -70,13 +78,16 @@ class WritingPair(Pair):
         adapter, known = call.adapter, self._serials.get(domain, 0)
         if adapter.serial == known or 0 < adapter.serial < known:  # a call that was asked later has been here
             return
-        weights, head = (adapter.weights, adapter.head) if adapter.elsewhere is None else self.fetch(adapter.elsewhere)
+        weights, head = (
+            (adapter.weights, adapter.head) if adapter.elsewhere is None else self.fetch(adapter.elsewhere)
+        )
         with self._lock:
             line = self._line(domain)
             line.published = adapter.version, _tensors(weights), _tensors(head)
             self._swap(domain, line)
             if not adapter.version:  # the line may have begun anew, which only the app's measurements tell
-                line.cost_model, line.plain_at = deepcopy(call.knowledge), call.plain_at  # what Ray brings cannot be written to
+                # what Ray brings cannot be written to
+                line.cost_model, line.plain_at = deepcopy(call.knowledge), call.plain_at
             self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:
@@ -102,7 +113,10 @@ def told(messages: Iterator[Message], where: str) -> Iterator[Message]:
         said = " ".join(str(error).split()) or type(error).__name__
         known = isinstance(error, (ValueError, RuntimeError))
         log.warning("an answer failed: %s", said, exc_info=not known)
-        yield Failed(said if known else f"{type(error).__name__} in the process that {where}: {said}", isinstance(error, ValueError))
+        yield Failed(
+            said if known else f"{type(error).__name__} in the process that {where}: {said}",
+            isinstance(error, ValueError),
+        )
 
 
 def _tensors(data: bytes) -> dict[str, Any]:

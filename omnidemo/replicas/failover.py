@@ -20,14 +20,20 @@ class Lost(Exception):
 
 
 def whole_answer(
-    ask: Callable[[Call], Batches], call: Call, cancelled: Callable[[], bool], ngrams_since: Callable[[int], Insertions], method: str
+    ask: Callable[[Call], Batches],
+    call: Call,
+    cancelled: Callable[[], bool],
+    ngrams_since: Callable[[int], Insertions],
+    method: str,
 ) -> Generator[Message, None, None]:
-    """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing what it returned ends the
-    answer there. `ngrams_since`: the n-grams from a number on, for a replica that lacks them. `method`: the name of the
-    method, for an end that no replica reports. Raises `Lost` after more than LOSSES in a row.
+    """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing
+    what it returned ends the answer there. `ngrams_since`: the n-grams from a number on, for a replica that
+    lacks them. `method`: the name of the method, for an end that no replica reports. Raises `Lost` after more
+    than LOSSES in a row.
 
-    The text is what one replica alone would have written, at temperature 0 and with a seed, whose numbers belong to positions. By a lossy
-    method above temperature 0 what was shown stays, and the rest is drawn with numbers of its own (`randomness_of`).
+    The text is what one replica alone would have written, at temperature 0 and with a seed, whose numbers
+    belong to positions. By a lossy method above temperature 0 what was shown stays, and the rest is drawn
+    with numbers of its own (`randomness_of`).
     """
     asked, losses, behind = call, 0, 0
     written: list[int] = []
@@ -71,7 +77,8 @@ def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:
 
 
 def _ended(call: Call, reason: FinishReason, method: str) -> Finished:
-    """An end that no replica has told: no drafter learns from the answer, whose text and figures the app knows by its rounds."""
+    """An end that no replica has told: no drafter learns from the answer, whose text and figures the app
+    knows by its rounds."""
     unknown = {"plain_seconds": None, "plain_at": None, "context_mismatch": 0.0}
     version, entries = call.adapter.version, call.ngrams.since + len(call.ngrams.added)
     generation = Generation(

@@ -1,4 +1,5 @@
-"""One replica: a process that holds a pair and writes answers, several at once, which take turns round by round."""
+"""One replica: a process that holds a pair and writes answers, several at once, which take turns round by
+round."""
 
 from __future__ import annotations
 
@@ -17,12 +18,14 @@ from omnidemo.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
 
 ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray holds back more
-BATCH_SECONDS = 0.01  # rounds of this time go in one message, after the first: a message takes the app a millisecond (docs/scale.md)
+# rounds of this time go in one message, after the first: a message takes the app a millisecond
+# (docs/scale.md)
+BATCH_SECONDS = 0.01
 
 
 class PairReplica:
-    """What a deployment runs: a pair that is told what others have learned, and measures for itself what rounds cost. `fetch`: gets what
-    `RayReplicas.put` has kept."""
+    """What a deployment runs: a pair that is told what others have learned, and measures for itself what
+    rounds cost. `fetch`: gets what `RayReplicas.put` has kept."""
 
     def __init__(self, target: str, drafter: str, settings: Settings, fetch: Callable[[Any], Any]) -> None:
         self._pair = cast(WritingPair, build_pair(target, drafter, settings, make=WritingPair))
@@ -31,7 +34,8 @@ class PairReplica:
         self._threads = ThreadPoolExecutor(ANSWERS, "answer")
 
     async def answer(self, call: Call) -> AsyncIterator[list[Message]]:
-        """The messages of an answer in small batches, the first round at once. Where nobody reads on, the answer is ended."""
+        """The messages of an answer in small batches, the first round at once. Where nobody reads on, the
+        answer is ended."""
         loop, ready, gone = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
         written: deque[Message] = deque()
 

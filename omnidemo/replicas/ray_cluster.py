@@ -1,4 +1,5 @@
-"""Ray: a node on this machine or a cluster, the replicas of pairs in it, and the actors that train. Ray places, restarts and routes."""
+"""Ray: a node on this machine or a cluster, the replicas of pairs in it, and the actors that train. Ray
+places, restarts and routes."""
 
 from __future__ import annotations
 
@@ -32,15 +33,16 @@ NEEDED = "more than one process needs Ray; run `pip install -r requirements-scal
 
 
 class RayCluster:
-    """Where pairs have replicas. Made once in a process; as a context it ends what it has started. ValueError, one sentence, without Ray or
-    without the cluster of that address."""
+    """Where pairs have replicas. Made once in a process; as a context it ends what it has started.
+    ValueError, one sentence, without Ray or without the cluster of that address."""
 
     def __init__(self, settings: Settings, replicas: int = 2, address: str | None = None) -> None:
-        """`replicas`: of each pair. `address`: of a cluster that this machine is a node of, "auto" for the one that runs here; None starts
-        a node on this machine alone."""
+        """`replicas`: of each pair. `address`: of a cluster that this machine is a node of, "auto" for the
+        one that runs here; None starts a node on this machine alone."""
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
         os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it notes each process that is started
-        if address is not None and _has_token():  # `ray start` asks for it by default, and a program that joins has to be told so
+        # `ray start` asks for it by default, and a program that joins has to be told so
+        if address is not None and _has_token():
             os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
             import ray
@@ -48,7 +50,11 @@ class RayCluster:
         except ImportError as error:
             raise ValueError(NEEDED) from error
         cores = os.cpu_count() or 1
-        self.processes, self.threads, self._hub = replicas, settings.threads or max(1, cores // replicas), settings.trust_hub
+        self.processes, self.threads, self._hub = (
+            replicas,
+            settings.threads or max(1, cores // replicas),
+            settings.trust_hub,
+        )
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None:
             options |= {"num_cpus": max(cores, PAIRS * replicas * self.threads), "include_dashboard": False}
@@ -61,27 +67,47 @@ class RayCluster:
                 said = " ".join(str(error).split())[:200]
                 if address is not None:
                     raise ValueError(
-                        f"this machine is no node of a Ray cluster at {address} ({said}); run `ray start` on it first, "
-                        "or give this machine the token of a cluster that asks for one (`ray get-auth-token`)"
+                        f"this machine is no node of a Ray cluster at {address} ({said}); run `ray start` on"
+                        " it first, or give this machine the token of a cluster that asks for one (`ray"
+                        " get-auth-token`)"
                     ) from error
                 if not left:
-                    raise ValueError(f"Ray could not start a node here ({said}); try again when the machine is less busy") from error
+                    raise ValueError(
+                        f"Ray could not start a node here ({said}); try again when the machine is less busy"
+                    ) from error
         logging.getLogger("ray.serve").setLevel(logging.ERROR)
         serve.start(proxy_location="Disabled", logging_config={"log_level": "ERROR"})
         self._names: set[str] = set()
 
-    def build(self, target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None) -> Pair:
+    def build(
+        self,
+        target: str,
+        drafter: str,
+        settings: Settings,
+        progress: StageReport = lambda stage, fraction, detail: None,
+    ) -> Pair:
         """As `build_pair`: the replicas load the models, this process only their tokenizers."""
         from ray import serve
 
-        options: dict[str, Any] = {"device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True}
-        found = [resolve(name, settings) for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)]
+        options: dict[str, Any] = {
+            "device": "cpu",
+            "dtype": settings.dtype,
+            "hub": settings.trust_hub,
+            "absent": True,
+        }
+        found = [
+            resolve(name, settings)
+            for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)
+        ]
         models = [load_model(one.where, **options) for one in found]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))
-        theirs = with_files(_for_replicas(settings, self.threads), found)  # in which a replica finds the files by these names
-        handle = serve.run(replica.bind(models[0].name, models[1].name, theirs, _fetch), name=name, route_prefix=None)
+        # in which a replica finds the files by these names
+        theirs = with_files(_for_replicas(settings, self.threads), found)
+        handle = serve.run(
+            replica.bind(models[0].name, models[1].name, theirs, _fetch), name=name, route_prefix=None
+        )
         self._names.add(name)
         pair = ReplicatedPair(models[0], models[1], settings.limits, RayReplicas(handle))
         weakref.finalize(pair, self._delete, name)
@@ -97,7 +123,9 @@ class RayCluster:
 
         def trainer(domain: str) -> RayTrainer:
             name = f"trainer {pair.drafter.name} {pair.target.name} {domain} {token_hex(4)}"
-            return RayTrainer(lambda: actor.options(name=name).remote(pair.drafter.name, self._hub, process_worker.NICE))
+            return RayTrainer(
+                lambda: actor.options(name=name).remote(pair.drafter.name, self._hub, process_worker.NICE)
+            )
 
         return trainer
 
@@ -129,12 +157,14 @@ class RayReplicas:
         self._handle = handle
 
     def ask(self, call: Call) -> Batches:
-        """Have a replica write an answer: one that has read the beginning of the conversation, where it has a place free. `Lost` where it
-        is gone."""
+        """Have a replica write an answer: one that has read the beginning of the conversation, where it has a
+        place free. `Lost` where it is gone."""
         from ray.exceptions import RayActorError
         from ray.serve.exceptions import RequestCancelledError
 
-        batches = self._handle.options(stream=True, multiplexed_model_id=call.conversation, method_name="answer").remote(call)
+        batches = self._handle.options(
+            stream=True, multiplexed_model_id=call.conversation, method_name="answer"
+        ).remote(call)
         try:
             yield from batches
         except (RayActorError, RequestCancelledError) as error:
@@ -176,12 +206,20 @@ def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
                 yield batch
 
     options = {"num_cpus": threads, "num_gpus": int(gpu)}
-    return serve.deployment(Replica, name="PairReplica", num_replicas=replicas, max_ongoing_requests=ANSWERS, ray_actor_options=options)
+    return serve.deployment(
+        Replica,
+        name="PairReplica",
+        num_replicas=replicas,
+        max_ongoing_requests=ANSWERS,
+        ray_actor_options=options,
+    )
 
 
 def _for_replicas(settings: Settings, threads: int) -> Settings:
     """The settings by which replicas compute: without what is kept secret, and nobody else's business."""
-    return settings.model_copy(update={"threads": threads, "auth": "", "operator_key": "", "api_keys": "", "database_url": ""})
+    return settings.model_copy(
+        update={"threads": threads, "auth": "", "operator_key": "", "api_keys": "", "database_url": ""}
+    )
 
 
 def _fetch(reference: Any) -> Any:

@@ -19,17 +19,22 @@ ALONG = 64  # newest n-grams that go with each call: a replica that lacks older 
 
 
 class ReplicatedPair(RemotePair):
-    """A pair whose answers are written by replicas. Each takes the newest version and the n-grams that it lacks before it answers."""
+    """A pair whose answers are written by replicas. Each takes the newest version and the n-grams that it
+    lacks before it answers."""
 
     where = "replicas"
     lost = "The replica that wrote the answer ended before it did; ask again."
     failed = "No replica could write the answer ({}); ask again."
 
-    def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: RayReplicas) -> None:
+    def __init__(
+        self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any], replicas: RayReplicas
+    ) -> None:
         super().__init__(target, drafter, limits)
         self.replicas = replicas
 
-    def record(self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]) -> tuple[tuple[int, ...], Trace] | None:
+    def record(
+        self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
+    ) -> tuple[tuple[int, ...], Trace] | None:
         """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
         return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
@@ -40,7 +45,9 @@ class ReplicatedPair(RemotePair):
             with self._lock:
                 return insertions(self._memory.of(domain), number)
 
-        return whole_answer(self.replicas.ask, call, cancelled, since, self._method(call.options["method"]).name)
+        return whole_answer(
+            self.replicas.ask, call, cancelled, since, self._method(call.options["method"]).name
+        )
 
     def _told(self, ngrams: NgramCache) -> Insertions:
         return insertions(ngrams, max(0, len(ngrams) - ALONG))
@@ -49,4 +56,6 @@ class ReplicatedPair(RemotePair):
         """A reference goes with each call, and a replica fetches the weights once."""
         if not adapter.weights:
             return adapter
-        return Adapter(adapter.serial, adapter.version, elsewhere=self.replicas.put((adapter.weights, adapter.head)))
+        return Adapter(
+            adapter.serial, adapter.version, elsewhere=self.replicas.put((adapter.weights, adapter.head))
+        )

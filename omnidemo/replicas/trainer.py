@@ -1,4 +1,5 @@
-"""Training in an actor of Ray, one for each adapter line: traces go there, and weights come back through the object store."""
+"""Training in an actor of Ray, one for each adapter line: traces go there, and weights come back through the
+object store."""
 
 from __future__ import annotations
 
@@ -11,15 +12,17 @@ from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.worker import Worker, WorkerError
 from omnidemo.models import model_files
 
-RETRIES = 5  # of a call whose actor died, also while it starts again: each carries the newest version and changes nothing here
+# of a call whose actor died, also while it starts again: each carries the newest version and changes nothing
+# here
+RETRIES = 5
 
 
 class Trainer(ProcessWorker):
     """The actor: a niced process that trains, which can be paused, on whatever machine Ray has put it."""
 
     def __init__(self, drafter: str, hub: bool, nice: int) -> None:
-        """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be downloaded;
-        `nice` as in `ProcessWorker`."""
+        """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be
+        downloaded; `nice` as in `ProcessWorker`."""
         super().__init__(nice)
         self._drafter, self._hub = drafter, hub
         self._hold_lock, self._number = threading.Lock(), 0
@@ -36,8 +39,9 @@ class Trainer(ProcessWorker):
 
 
 class RayTrainer(Worker):
-    """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which goes on from the newest version.
-    It replays no recorded answers: they lie beside the app, where they are replayed.
+    """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which
+    goes on from the newest version. It replays no recorded answers: they lie beside the app, where they are
+    replayed.
 
     Every call of work raises WorkerError, one sentence, where that did not help."""
 
@@ -82,4 +86,6 @@ class RayTrainer(Worker):
         except RayTaskError as error:
             raise WorkerError(str(error.cause)) from error
         except RayError as error:
-            raise WorkerError(f"The trainer was lost ({type(error).__name__}) and is started again.") from error
+            raise WorkerError(
+                f"The trainer was lost ({type(error).__name__}) and is started again."
+            ) from error

@@ -1,1 +1,2 @@
-"""What an app needs: pairs in memory, chats, comparisons, adaptation, and the same for the visitors of a public app."""
+"""What an app needs: pairs in memory, chats, comparisons, adaptation, and the same for the visitors of a
+public app."""

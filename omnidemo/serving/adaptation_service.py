@@ -1,4 +1,5 @@
-"""The service of the page for learning: lines, trainers, routing, adaptable settings, import and export of adapters."""
+"""The service of the page for learning: lines, trainers, routing, adaptable settings, import and export of
+adapters."""
 
 from __future__ import annotations
 
@@ -24,18 +25,34 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
-CONTROLS = (*sorted(ADAPTABLE), "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain")
-# Upper limits of what a page may set, so that no click can use up the machine. The environment variables are not limited by it.
-LIMITS = {"patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128, "learning_rate": 0.1}
+CONTROLS = (
+    *sorted(ADAPTABLE),
+    "draft_policy",
+    "draft_length",
+    "longest_draft",
+    "confidence",
+    "gamma",
+    "copying",
+    "domain",
+)
+# Upper limits of what a page may set, so that no click can use up the machine. The environment variables are
+# not limited by it.
+LIMITS = {
+    "patience": 3600,
+    "update_interval": 1000,
+    "steps_per_update": 500,
+    "batch_size": 128,
+    "learning_rate": 0.1,
+}
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none
 
 
 class AdaptationService:
-    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread. Those that name a pair raise
-    RuntimeError, one sentence, while it is not ready, and those that name a line ValueError where no line can have that name, unless they
-    say otherwise."""
+    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread.
+    Those that name a pair raise RuntimeError, one sentence, while it is not ready, and those that name a line
+    ValueError where no line can have that name, unless they say otherwise."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._store = pool, store
@@ -53,11 +70,14 @@ class AdaptationService:
         self.router.save()
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        """The trainer of a line; of a line that is not in memory, read from its files. Also while no pair is loaded."""
+        """The trainer of a line; of a line that is not in memory, read from its files. Also while no pair is
+        loaded."""
         try:
             lines = self._lines(target, drafter)
         except RuntimeError:
-            return TrainerStatus("off", "No pair is loaded.", 0, 0, None, 0, 0, None, 0.0, None, domain=domain)
+            return TrainerStatus(
+                "off", "No pair is loaded.", 0, 0, None, 0, 0, None, 0.0, None, domain=domain
+            )
         return lines.status(domain)
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
@@ -70,8 +90,8 @@ class AdaptationService:
         self._lines(target, drafter).resume(domain)
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter and delete its adapters and what it copies from; with the default line the pair's n-grams are
-        deleted too. The history stays."""
+        """Reset a line to the base drafter and delete its adapters and what it copies from; with the default
+        line the pair's n-grams are deleted too. The history stays."""
         pair, lines = self._pool.ready(target, drafter)
         domain = check_domain(domain)
         lines.reset(domain)
@@ -81,22 +101,26 @@ class AdaptationService:
             pair.clear_cache()
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged, OSError where the choice
-        cannot be noted for a restart."""
+        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged,
+        OSError where the choice cannot be noted for a restart."""
         self._lines(target, drafter).get(domain).activate(version)
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
         """How a line drafts now, by the policy of the settings, with a sentence for people."""
         pair, _ = self._pool.ready(target, drafter)
-        return pair.drafting(check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length)
+        return pair.drafting(
+            check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length
+        )
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not loaded."""
+        """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not
+        loaded."""
         return learning_curve.curve(self._store, target, drafter, check_domain(domain), topic)
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        """Probe prompts of a topic as the fresh drafter and a version of the line (`learning_curve.before_after`) went through them; None
-        where one of both is missing. Also while the pair is not loaded."""
+        """Probe prompts of a topic as the fresh drafter and a version of the line
+        (`learning_curve.before_after`) went through them; None where one of both is missing. Also while the
+        pair is not loaded."""
         return learning_curve.before_after(self._store, target, drafter, check_domain(domain), topic)
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
@@ -107,20 +131,28 @@ class AdaptationService:
             return False
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
-        """The versions of a line whose files are kept, newest first; the others were pruned. Also while no pair is loaded."""
+        """The versions of a line whose files are kept, newest first; the others were pruned. Also while no
+        pair is loaded."""
         names = self._pool.known(drafter), self._pool.known(target)
-        return version_folders.versions(version_folders.line_folder(self._pool.settings.storage, *names, check_domain(domain)))
+        return version_folders.versions(
+            version_folders.line_folder(self._pool.settings.storage, *names, check_domain(domain))
+        )
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes. ValueError or RuntimeError, one
-        sentence."""
+        """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes.
+        ValueError or RuntimeError, one sentence."""
         try:
-            return self._lines(target, drafter).export(domain, version, private_folders.temporary_folder() / "adapters")
+            return self._lines(target, drafter).export(
+                domain, version, private_folders.temporary_folder() / "adapters"
+            )
         except OSError as error:
-            raise RuntimeError(f"The adapter could not be written ({error}); free some space and try again.") from error
+            raise RuntimeError(
+                f"The adapter could not be written ({error}); free some space and try again."
+            ) from error
 
     def forget_copies(self, domain: str = "") -> None:
-        """Let no later answer of a line (of any, without one) copy from earlier answers, as when they are deleted from the history."""
+        """Let no later answer of a line (of any, without one) copy from earlier answers, as when they are
+        deleted from the history."""
         for lines in self._pool.all_lines():
             lines.forget_copies(domain)
 
@@ -130,16 +162,18 @@ class AdaptationService:
             file.unlink(missing_ok=True)
 
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
-        """Make an adapter from a zip or folder in PEFT's format the line's active version; its number. ValueError or RuntimeError, one
-        sentence, for anything else."""
+        """Make an adapter from a zip or folder in PEFT's format the line's active version; its number.
+        ValueError or RuntimeError, one sentence, for anything else."""
         try:
             return self._lines(target, drafter).adopt(domain, Path(path))
         except OSError as error:
-            raise RuntimeError(f"The adapter could not be stored ({error}); free some space and try again.") from error
+            raise RuntimeError(
+                f"The adapter could not be stored ({error}); free some space and try again."
+            ) from error
 
     def configure(self, /, **changes: Any) -> None:
-        """Change adaptable settings, for all pairs alike and from the next request and update on. ValueError, one sentence, for a name or
-        value that is not possible; then nothing has changed."""
+        """Change adaptable settings, for all pairs alike and from the next request and update on. ValueError,
+        one sentence, for a name or value that is not possible; then nothing has changed."""
         self._pool.settings = changed(self._pool.settings, changes)
         for lines in self._pool.all_lines():
             lines.configure(self._pool.settings)
@@ -149,18 +183,21 @@ class AdaptationService:
         return self._routed(self._lines(target, drafter), [prompt])
 
     def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
-        """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say. ValueError for a name that no line
-        can have."""
+        """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say.
+        ValueError for a name that no line can have."""
         asked = self._pool.settings.domain if domain is None else domain
         said = [str(message["content"]) for message in messages if message["role"] == "user"]
         if asked == AUTO:
             return self._routed(lines, said)
-        chosen = Route(check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand.")
+        chosen = Route(
+            check_domain(asked), 1.0, "Chosen in the settings." if domain is None else "Chosen by hand."
+        )
         about = self._about(said)
         return replace(chosen, topic=about.topic, topic_why=about.topic_why)
 
     def teach(self, prompt: str, domain: str) -> None:
-        """Teach the router that a prompt belongs to a line. Errors are logged and not raised, because the answer is already shown."""
+        """Teach the router that a prompt belongs to a line. Errors are logged and not raised, because the
+        answer is already shown."""
         if owned(domain):  # the router is common to all visitors, their lines are not
             return
         try:
@@ -173,14 +210,23 @@ class AdaptationService:
         route = self._about(said)
         if lines.accepts(route.domain):
             return route
-        return replace(route, domain=DEFAULT, why=f"{route.why} There are too many lines for another one, so the default one answers.")
+        return replace(
+            route,
+            domain=DEFAULT,
+            why=f"{route.why} There are too many lines for another one, so the default one answers.",
+        )
 
     def _about(self, said: Sequence[str]) -> Route:
-        """The line that suits the newest message, or where that is too short ("and then?") all messages together. The topic is that of the
-        newest message alone, where the router is LABELLED sure: a label stands beside one answer."""
+        """The line that suits the newest message, or where that is too short ("and then?") all messages
+        together. The topic is that of the newest message alone, where the router is LABELLED sure: a label
+        stands beside one answer."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
-            topic, why = (route.domain, route.why) if route.domain != DEFAULT and route.confidence >= LABELLED else (OTHER, "")
+            topic, why = (
+                (route.domain, route.why)
+                if route.domain != DEFAULT and route.confidence >= LABELLED
+                else (OTHER, "")
+            )
             if route.domain == DEFAULT and len(said) > 1:
                 route = self.router.route("\n".join(reversed(said)))
             return replace(route, topic=topic, topic_why=why)
@@ -193,7 +239,8 @@ class AdaptationService:
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with the page's changes. ValueError, one sentence, for a name that is not adaptable or a value that is not possible.
+    """The settings with the page's changes. ValueError, one sentence, for a name that is not adaptable or a
+    value that is not possible.
 
     What came out is compared with the limits, not what was given: numbers may be written as texts.
     """
@@ -202,14 +249,20 @@ def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     made = config.changed(settings, changes, CONTROLS)
     for name in set(changes) & set(LIMITS):
         if getattr(made, name) > LIMITS[name]:
-            raise ValueError(f"{name} = {str(changes[name])[:40]} is not possible: give at most {LIMITS[name]:,}.")
+            raise ValueError(
+                f"{name} = {str(changes[name])[:40]} is not possible: give at most {LIMITS[name]:,}."
+            )
     return made
 
 
 def _sample_prompts() -> list[tuple[str, str]]:
     """Labelled prompts for a new router, from what ships with the project; none where that is missing."""
     try:
-        return [(prompt, topic) for topic in sample_prompts.TOPICS for prompt in sample_prompts.sample(topic, SEEDS, 0, "train")]
+        return [
+            (prompt, topic)
+            for topic in sample_prompts.TOPICS
+            for prompt in sample_prompts.sample(topic, SEEDS, 0, "train")
+        ]
     except (OSError, ValueError, KeyError):
         log.warning("the sample prompts cannot be read, so the router knows no topic yet")
         return []

@@ -1,4 +1,5 @@
-"""Measured repetitions of an answer: by the target alone, or with the base drafter and with the present one, for the races on the page."""
+"""Measured repetitions of an answer: by the target alone, or with the base drafter and with the present one,
+for the races on the page."""
 
 from __future__ import annotations
 
@@ -14,8 +15,10 @@ from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 
-FRESH_LINE = "\x00fresh"  # no line can have this name: nothing is ever published for it, so the base drafter drafts
-DRAFT_LENGTH = 4  # of the runs before and after: a fixed length, so that no draft policy enters the comparison
+# no line can have this name: nothing is ever published for it, so the base drafter drafts
+FRESH_LINE = "\x00fresh"
+# of the runs before and after: a fixed length, so that no draft policy enters the comparison
+DRAFT_LENGTH = 4
 WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait while the pair answers others
 TRIES = 3  # attempts of a run: a request that arrives ends it
@@ -24,8 +27,9 @@ RUNS, RUN_SECONDS = 3, 1.5  # most runs of a kind, and seconds after which no ot
 
 
 class Beside:
-    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and end as soon as a request arrives, so
-    that neither slows the other. RuntimeError or ValueError, one sentence, where they cannot be made."""
+    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and end as
+    soon as a request arrives, so that neither slows the other. RuntimeError or ValueError, one sentence,
+    where they cannot be made."""
 
     def __init__(self, pool: PairPool) -> None:
         self._pool = pool
@@ -41,8 +45,8 @@ class Beside:
         cancel: threading.Event | None = None,
         **sampling: float | None,
     ) -> list[Generation]:
-        """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`: the options of that name; what
-        it leaves out is as the target's manner has it."""
+        """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`:
+        the options of that name; what it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
@@ -59,26 +63,41 @@ class Beside:
         domain: str,
         cancel: threading.Event | None = None,
     ) -> tuple[list[Generation], list[Generation]]:
-        """The answer at temperature 0, else in the target's manner, with the base drafter and with what drafts for `domain` now, four
-        guesses a round each and nothing copied, for it is the drafters that are compared: runs alternate, the middle one of each comes
-        first. A method that does not draft is replaced by the one that
-        suits the pair."""
+        """The answer at temperature 0, else in the target's manner, with the base drafter and with what
+        drafts for `domain` now, four guesses a round each and nothing copied, for it is the drafters that are
+        compared: runs alternate, the middle one of each comes first. A method that does not draft is replaced
+        by the one that suits the pair."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
-            options = {"method": method if drafting else make_method("auto", pair.map).name, "draft_length": DRAFT_LENGTH}
-            options |= {"draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0}
+            options = {
+                "method": method if drafting else make_method("auto", pair.map).name,
+                "draft_length": DRAFT_LENGTH,
+            }
+            options |= {
+                "draft_policy": "fixed",
+                "max_new_tokens": max_new_tokens,
+                "temperature": 0.0,
+                "seed": 0,
+            }
             options |= {"copying": False}
             if domain not in lines.names():  # a comparison must not create one
-                raise ValueError("The topic memory that drafted this answer is not there any more, so there is nothing to compare with.")
+                raise ValueError(
+                    "The topic memory that drafted this answer is not there any more, so there is nothing to"
+                    " compare with."
+                )
             with lines.using(domain):
-                before, after = _often(lambda: tuple(_alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)))
+                before, after = _often(
+                    lambda: tuple(
+                        _alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)
+                    )
+                )
                 return before, after
 
 
 def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:
-    """Up to RUNS runs of each kind, alternating, as long as they are short, the middle one of each first, so that a short
-    disturbance of the machine does not decide."""
+    """Up to RUNS runs of each kind, alternating, as long as they are short, the middle one of each first, so
+    that a short disturbance of the machine does not decide."""
     until, made = time.monotonic() + RUN_SECONDS, [make()]
     while len(made) < RUNS and time.monotonic() < until:
         made.append(make())
@@ -90,7 +109,9 @@ def _middle_first(runs: list[Generation]) -> list[Generation]:
     return [runs.pop((len(runs) - 1) // 2), *runs]
 
 
-def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any) -> Generation:
+def _alone(
+    pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any
+) -> Generation:
     """Generate while the pair answers nobody else; started again where a request came in between."""
     stopped = cancel or threading.Event()
     for _ in range(TRIES):
@@ -113,4 +134,6 @@ def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Ev
             return made
     if stopped.is_set():
         raise RuntimeError("The measurement was stopped.")
-    raise RuntimeError("Others asked something meanwhile, so nothing could be measured; try again in a moment.")
+    raise RuntimeError(
+        "Others asked something meanwhile, so nothing could be measured; try again in a moment."
+    )

@@ -1,4 +1,5 @@
-"""Answers for page, endpoint and MCP tools: chats that are recorded and learned from, played traffic, comparisons."""
+"""Answers for page, endpoint and MCP tools: chats that are recorded and learned from, played traffic,
+comparisons."""
 
 from __future__ import annotations
 
@@ -31,10 +32,13 @@ from omnidemo.store.visitors import TRAFFIC, sessions_of
 
 PROBE_EVERY = 12  # one round in so many is plain: from those the pace of plain rounds is known
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
-COMMIT_SECONDS = 15.0  # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five seconds
+# longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five
+# seconds
+COMMIT_SECONDS = 15.0
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
-DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")  # options that the settings have as well
+# options that the settings have as well
+DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")
 NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "api"]
 
@@ -65,15 +69,19 @@ class ChatService:
     ) -> Iterator[Round | Generation]:
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
-        `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned from (unless `learn` is off).
-        domain: the adapter line that drafts and learns, "auto" to have it chosen by the prompt. Where it or an option of DRAFTING
-        is None or missing, the settings' value is used, for one of SAMPLING that of the target's manner, and for the seed a new one. The
-        session's `routed` says which line it became and why. A target reads as much of the conversation as the
-        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a chat template (with
-        `control_tokens` names of such tokens in it are read as these). topic: what
-        the prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one sentence, if it cannot start.
+        `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
+        from (unless `learn` is off). domain: the adapter line that drafts and learns, "auto" to have it
+        chosen by the prompt. Where it or an option of DRAFTING is None or missing, the settings' value is
+        used, for one of SAMPLING that of the target's manner, and for the seed a new one. The session's
+        `routed` says which line it became and why. A target reads as much of the conversation as the
+        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a
+        chat template (with `control_tokens` names of such tokens in it are read as these). topic: what the
+        prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one
+        sentence, if it cannot start.
         """
-        options |= {name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None}
+        options |= {
+            name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None
+        }
         asked = GenerationConfig.of(**options)  # raises before anything is done
         learn = asked.learn
         created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
@@ -92,16 +100,21 @@ class ChatService:
 
             def finish(generation: Generation) -> None:
                 if not generation.token_ids and generation.finish_reason == "cancelled":
-                    return  # it was stopped while the prompt was read: there is nothing to record, as where it waited
+                    # it was stopped while the prompt was read: there is nothing to record, as where it waited
+                    return
                 if learn and self._chosen(domain) not in (AUTO, DEFAULT):
                     self._adaptation.teach(prompt, route.domain)
                 if keep:
                     self._record(pair, session, prompt, generation, asked, route, created, kind)
-                    # So that an answer that was shown to its end is in the history even if the process is killed now. A database that
-                    # is known to fail at the moment is not waited for, nor is any where nobody sees the end: a page that goes is
-                    # closed by the thread that serves all others.
+                    # So that an answer that was shown to its end is in the history even if the process is
+                    # killed now. A database that is known to fail at the moment is not waited for, nor is any
+                    # where nobody sees the end: a page that goes is closed by the thread that serves all
+                    # others.
                     if self._store.status.ok and not page_closed.is_set():
-                        self._store.flush(STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS, while_ok=True)
+                        self._store.flush(
+                            STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS,
+                            while_ok=True,
+                        )
                 self._speeds.add(target, drafter, read, asked, before, generation)
 
             def cancelled() -> bool:
@@ -109,14 +122,20 @@ class ChatService:
 
             if cancelled():  # while it waited for its turn: there is nothing to record
                 name = make_method(asked.method, pair.map).name
-                yield Generation((), "", (), measure((), 0.0, None), "cancelled", name, 0, asked.seed, domain=route.domain)
+                yield Generation(
+                    (), "", (), measure((), 0.0, None), "cancelled", name, 0, asked.seed, domain=route.domain
+                )
                 return
             # Written while the answer is made; its end waits for one write, not for two.
             self._store.start_session(session, keep=keep, learn=learn)
             with lines.using(route.domain):
-                window = None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
+                window = (
+                    None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
+                )
                 remember = keep and self._pool.settings.keep_text
-                asked = asked.model_copy(update={"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember})
+                asked = asked.model_copy(
+                    update={"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember}
+                )
                 before = self._speeds.before(pair, route.domain) if kind == "chat" else None
                 read = pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages
                 rounds = pair.stream(read, cancelled=cancelled, **dict(asked))
@@ -138,10 +157,11 @@ class ChatService:
         domain: str | None = None,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:
-        """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation) each.
+        """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation)
+        each.
 
-        Where the default line or "auto" drafts, the router learns the topic of each, and with "auto" the topic is the line; with another
-        shared line it learns that line's name. `options` are those of `chat`.
+        Where the default line or "auto" drafts, the router learns the topic of each, and with "auto" the
+        topic is the line; with another shared line it learns that line's name. `options` are those of `chat`.
         The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
         """
         chosen = self._chosen(domain)
@@ -150,7 +170,8 @@ class ChatService:
         for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
-            # To its end, which gives line and pair back: whoever plays may stay away for good after any prompt.
+            # To its end, which gives line and pair back: whoever plays may stay away for good after any
+            # prompt.
             *_, made = self.chat(
                 session=f"{session}{TRAFFIC}",
                 target=target,
@@ -168,12 +189,17 @@ class ChatService:
             if learn and line == DEFAULT:
                 self._adaptation.teach(prompt, topic)
 
-    def let_learn(self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "") -> None:
-        """Pause between two played requests while an update that is due runs and its effect is measured; at most LEARN_SECONDS."""
+    def let_learn(
+        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = ""
+    ) -> None:
+        """Pause between two played requests while an update that is due runs and its effect is measured; at
+        most LEARN_SECONDS."""
         until = time.monotonic() + LEARN_SECONDS
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
             status = self._adaptation.trainer(target, drafter, line)
-            learns = status.state == "training" or (status.state in ("waiting", "idle") and not status.next_in)
+            learns = status.state == "training" or (
+                status.state in ("waiting", "idle") and not status.next_in
+            )
             if not learns and not self._adaptation.measuring(target, drafter, topic):
                 return
             time.sleep(0.05)
@@ -194,9 +220,10 @@ class ChatService:
         runs: int = 1,
         **sampling: float | None,
     ) -> Iterator[Comparison]:
-        """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned (None: the settings' line, or
-        `default` where that is chosen by topic); see `comparison.compare`. Without a `draft_length` drafts are as long as the settings'
-        policy makes them, as in a chat. `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
+        """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned
+        (None: the settings' line, or `default` where that is chosen by topic); see `comparison.compare`.
+        Without a `draft_length` drafts are as long as the settings' policy makes them, as in a chat.
+        `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
@@ -219,9 +246,13 @@ class ChatService:
             )
 
     def following(self, session: str) -> Route | None:
-        """Line and topic of the session's newest question or played prompt; None where there was none lately."""
+        """Line and topic of the session's newest question or played prompt; None where there was none
+        lately."""
         with self._lock:
-            return next((route for known, route in reversed(self._routes.items()) if known in sessions_of(session)), None)
+            return next(
+                (route for known, route in reversed(self._routes.items()) if known in sessions_of(session)),
+                None,
+            )
 
     def routed(self, session: str) -> Route | None:
         """The line of a session's newest question, and why; None for a session that asked nothing lately."""
@@ -254,7 +285,8 @@ class ChatService:
         created: str,
         kind: Kind,
     ) -> None:
-        """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where that is."""
+        """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where
+        that is."""
         keep_text = self._pool.settings.keep_text
         settings = {name: getattr(asked, name) for name in NOTED}
         settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}

@@ -12,8 +12,9 @@ from functools import cache
 def settle() -> None:
     """Collect garbage, then freeze all objects that are left, so that later collections skip them.
 
-    A full collection stops all threads while it visits every object, half a million of the libraries' and vocabularies' among them: a tenth
-    of a second or more, in the middle of an answer. Called by the process that holds the models, when it has loaded or dropped some.
+    A full collection stops all threads while it visits every object, half a million of the libraries' and
+    vocabularies' among them: a tenth of a second or more, in the middle of an answer. Called by the process
+    that holds the models, when it has loaded or dropped some.
     """
     gc.unfreeze()  # some of it may be unused by now
     gc.collect()
@@ -22,8 +23,8 @@ def settle() -> None:
 
 @contextmanager
 def off() -> Iterator[None]:
-    """No collection within. What libraries make when they are imported stays, and looking through it again and again takes a sixth of
-    the time."""
+    """No collection within. What libraries make when they are imported stays, and looking through it again
+    and again takes a sixth of the time."""
     gc.disable()
     try:
         yield
@@ -32,10 +33,11 @@ def off() -> Iterator[None]:
 
 
 def give_back() -> None:
-    """Return freed memory that the C library keeps to the system (`malloc_trim`): a few milliseconds; no effect without glibc.
+    """Return freed memory that the C library keeps to the system (`malloc_trim`): a few milliseconds; no
+    effect without glibc.
 
-    glibc gives threads separate arenas. Threads come and go with the answers, and memory freed in an arena that no thread uses any more
-    would stay there: tens of megabytes in each.
+    glibc gives threads separate arenas. Threads come and go with the answers, and memory freed in an arena
+    that no thread uses any more would stay there: tens of megabytes in each.
     """
     trim = _malloc_trim()
     if trim is not None:

@@ -12,12 +12,14 @@ from omnidemo.records import Generation, Round, drain
 
 
 def listen(
-    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None], began: float,
+    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None],
+    began: float,
     dropped: int = 0,
 ) -> Iterator[Round | Generation]:  # fmt: skip
-    """Yield the rounds and then the generation. `finish` is called with the generation before that, also where the caller stops iterating:
-    then `gone` is set, which ends the answer early. The time to the first token is counted from `began` (`perf_counter`), the request.
-    `dropped`: the generation's `dropped_messages`."""
+    """Yield the rounds and then the generation. `finish` is called with the generation before that, also
+    where the caller stops iterating: then `gone` is set, which ends the answer early. The time to the first
+    token is counted from `began` (`perf_counter`), the request. `dropped`: the generation's
+    `dropped_messages`."""
     generation: Generation | None = None
     first: float | None = None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -23,10 +24,12 @@ StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole
 
 
 def build_pair(
-    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction, detail: None,
+    target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction,
+    detail: None,
     make: type[Pair] = Pair,
 ) -> Pair:  # fmt: skip
-    """Load both models and join them; `make` is the class that joins them. ModelError or ValueError, one sentence, when that cannot be."""
+    """Load both models and join them; `make` is the class that joins them. ModelError or ValueError, one
+    sentence, when that cannot be."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -38,19 +41,28 @@ def build_pair(
     if drafter == DEFAULT:
         drafter = drafter_of(target, settings)
     large_at, small_at = (resolve(name, settings).where for name in (target, drafter))
-    options = {"dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference"}
+    options: dict[str, Any] = {
+        "dtype": settings.dtype,
+        "hub": settings.trust_hub,
+        "fast": settings.backend != "reference",
+    }
     options["device"] = choice.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
     packed = settings.quantization or None
-    large = load_model(large_at, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options)  # type: ignore[arg-type]
-    small = load_model(small_at, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)})  # type: ignore[arg-type]
+    large = load_model(
+        large_at, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options
+    )
+    small = load_model(
+        small_at, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)}
+    )
     choice.backend_of(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)
     if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):
         large.runner.compact(True)
     if large.device.type == "cpu":
-        # After its sums torch's threads spin for a while, and so do the threads of a compiled pass: each would take the others' cores.
+        # After its sums torch's threads spin for a while, and so do the threads of a compiled pass: each
+        # would take the others' cores.
         shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
         for runner in (large.runner, small.runner):
             if isinstance(runner, FusedLlama):
@@ -63,8 +75,8 @@ def build_pair(
 
 
 def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
-    """As `build_pair`, and wait until the kernels are compiled: for measurements, in which the target has no manner of its own, so that
-    what a measurement does not ask for is off."""
+    """As `build_pair`, and wait until the kernels are compiled: for measurements, in which the target has no
+    manner of its own, so that what a measurement does not ask for is off."""
     pair = build_pair(target, drafter, settings)
     pair.target = replace(pair.target, manner=GREEDY)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
@@ -72,9 +84,11 @@ def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
     return pair
 
 
-def attach_storage(pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None) -> TrainerPool:
-    """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn from its traffic. `trainers`:
-    what trains each line; None: one process for all of them."""
+def attach_storage(
+    pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
+) -> TrainerPool:
+    """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn
+    from its traffic. `trainers`: what trains each line; None: one process for all of them."""
     pair.attach(store)
     if settings.warm_start and not len(pair.ngrams):
         pair.fill_cache()

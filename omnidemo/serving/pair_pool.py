@@ -23,7 +23,17 @@ from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
 LoadStage = Literal[
-    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter", "ready", "failed"
+    "absent",
+    "queued",
+    "files",
+    "downloading",
+    "tokenizers",
+    "target",
+    "drafter",
+    "vocabulary map",
+    "cache and adapter",
+    "ready",
+    "failed",
 ]
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
@@ -33,7 +43,8 @@ PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unuse
 
 @dataclass(frozen=True, slots=True)
 class PairState:
-    """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()` once ready."""
+    """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()`
+    once ready."""
 
     target: str
     drafter: str
@@ -54,9 +65,9 @@ class _Place:
 
 
 class PairPool:
-    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines of loaded ones. A pair may be
-    asked for by any name of its models; it is kept, and shown, by those that they are known by. All methods may be called from any
-    thread."""
+    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines
+    of loaded ones. A pair may be asked for by any name of its models; it is kept, and shown, by those that
+    they are known by. All methods may be called from any thread."""
 
     def __init__(
         self,
@@ -66,8 +77,8 @@ class PairPool:
         build: Build = build_pair,
         trainers: Callable[[Pair], Trainers] | None = None,
     ) -> None:
-        """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs. `trainers`: what trains the lines
-        of a pair; None: a process for all of them."""
+        """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs.
+        `trainers`: what trains the lines of a pair; None: a process for all of them."""
         self.settings = known_settings(settings)
         self._store, self._then, self._build, self._trainers = store, then, build, trainers
         self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
@@ -76,7 +87,8 @@ class PairPool:
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
 
     def load(self, target: str, drafter: str) -> PairState:
-        """Load a pair in the background, if it is not there or on its way; a failed one is tried again. Returns at once."""
+        """Load a pair in the background, if it is not there or on its way; a failed one is tried again.
+        Returns at once."""
         key = self._key(target, drafter)
         with self._lock:
             known = self._places.get(key)
@@ -89,14 +101,16 @@ class PairPool:
         return self.state(target, drafter)
 
     def stop(self, target: str, drafter: str) -> PairState:
-        """End the download of a pair that is being loaded; its next report ends it. Loading itself is not stopped."""
+        """End the download of a pair that is being loaded; its next report ends it. Loading itself is not
+        stopped."""
         known = self._places.get(self._key(target, drafter))
         if known is not None and known.state.stage in ("queued", "files", "downloading"):
             known.stop = True
         return self.state(target, drafter)
 
     def known(self, name: str) -> str:
-        """The name that a model is known by, for any name by which it was asked for and found; other names as they are. Reads nothing."""
+        """The name that a model is known by, for any name by which it was asked for and found; other names as
+        they are. Reads nothing."""
         return self._known.get(name, name)
 
     def state(self, target: str, drafter: str) -> PairState:
@@ -107,7 +121,8 @@ class PairPool:
         if known.loaded is None:
             return known.state
         pair = known.loaded[0]
-        forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)  # the fastest may have been found since
+        # the fastest may have been found since
+        forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
         return replace(known.state, info={**known.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
@@ -115,7 +130,9 @@ class PairPool:
         known = self._places.get(self._key(target, drafter))
         if known is None or known.loaded is None:
             state = self.state(target, drafter)
-            raise RuntimeError(state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready")
+            raise RuntimeError(
+                state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready"
+            )
         return known.loaded
 
     def digest(self, target: str, drafter: str) -> str:
@@ -164,15 +181,19 @@ class PairPool:
                 if not self._rename(known, *(one.name for one in here)):
                     return
                 if self._unload_unused():
-                    gc_pauses.settle()  # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
+                    # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
+                    gc_pauses.settle()
                 pair = self._build(*(one.name for one in here), self.settings, report)
-                if not self._rename(known, pair.target.name, pair.drafter.name):  # what was downloaded is known only now
+                # what was downloaded is known only now
+                if not self._rename(known, pair.target.name, pair.drafter.name):
                     return
                 with suppress(OSError, ValueError):  # files that are gone by now: the model is here
                     known.digest = weights_digest(pair.target.folder)
                 known.stop = False
                 report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
-                lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
+                lines = attach_storage(
+                    pair, self.settings, self._store, self._trainers and self._trainers(pair)
+                )
                 gc_pauses.settle()
                 try:
                     pair.warm_up()
@@ -181,22 +202,38 @@ class PairPool:
                     raise
                 known.loaded = pair, lines
                 lines.configure(self.settings)  # they may have changed meanwhile
-                known.state = replace(known.state, stage="ready", fraction=1.0, detail="", info=pair.summary())
-                log.info("%s with %s is ready after %.1f s", pair.target.name, pair.drafter.name, monotonic() - began)
+                known.state = replace(
+                    known.state, stage="ready", fraction=1.0, detail="", info=pair.summary()
+                )
+                log.info(
+                    "%s with %s is ready after %.1f s",
+                    pair.target.name,
+                    pair.drafter.name,
+                    monotonic() - began,
+                )
             except Stopped:
                 known.state = replace(known.state, stage="absent", fraction=0.0, detail=STOPPED)
                 return
-            except Exception as error:  # a model folder can cause any error: the page shows it, the app goes on
+            except (
+                Exception
+            ) as error:  # a model folder can cause any error: the page shows it, the app goes on
                 if isinstance(error, ValueError):
                     log.info("%s with %s cannot be loaded: %s", target, drafter, error)
                 else:
                     log.exception("loading %s with %s failed", target, drafter)
-                known.state = replace(known.state, stage="failed", fraction=0.0, detail="", error=str(error) or type(error).__name__)
+                known.state = replace(
+                    known.state,
+                    stage="failed",
+                    fraction=0.0,
+                    detail="",
+                    error=str(error) or type(error).__name__,
+                )
                 return
         self._then()
 
     def _rename(self, place: _Place, target: str, drafter: str) -> bool:
-        """Keep a place by the names that its models are known by; whether it is needed: the pair may be there by these names."""
+        """Keep a place by the names that its models are known by; whether it is needed: the pair may be there
+        by these names."""
         with self._lock:
             asked = (place.state.target, place.state.drafter)
             names = (target, drafter)

@@ -1,4 +1,5 @@
-"""The services as a caller may use them: a visitor has a line, n-grams and a history of their own; all else is for the operator."""
+"""The services as a caller may use them: a visitor has a line, n-grams and a history of their own; all else
+is for the operator."""
 
 from __future__ import annotations
 
@@ -26,15 +27,27 @@ from omnidemo.store.store import Store
 from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
 
 # Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {"methods", "refusals", "topics", "sample_prompts", "examples", "conditions", "manner", "measuring", "forget_copies"}
+FREE = {
+    "methods",
+    "refusals",
+    "topics",
+    "sample_prompts",
+    "examples",
+    "conditions",
+    "manner",
+    "measuring",
+    "forget_copies",
+}
 FREE |= {"speeds_of", "speed_lanes"}  # by the key of an answer, which nobody can guess
 
 
 class PublicServices:
-    """A wrapper of the services for all calls from page, endpoint and MCP tools. `who()` is the caller; None: the program itself.
+    """A wrapper of the services for all calls from page, endpoint and MCP tools. `who()` is the caller; None:
+    the program itself.
 
-    In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor of a public app a call is
-    changed to their own session, line and rows, or refused in one sentence (`Refused`).
+    In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor
+    of a public app a call is changed to their own session, line and rows, or refused in one sentence
+    (`Refused`).
     """
 
     def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
@@ -42,7 +55,10 @@ class PublicServices:
         self._proxied = False
         settings = services.settings
         self.visitors = Visitors(settings.storage, lambda own: services.store.common_key(own))
-        each, together = (settings.visitor_requests, settings.visitor_tokens), (settings.public_requests, settings.public_tokens)
+        each, together = (
+            (settings.visitor_requests, settings.visitor_tokens),
+            (settings.public_requests, settings.public_tokens),
+        )
         self.quotas = Quotas(each, together)
         most = settings.upload_mb * 1000
         self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
@@ -61,7 +77,8 @@ class PublicServices:
         return guarded
 
     def calling_as(self, caller: Caller) -> Self:
-        """The same services for one given caller, for the endpoint, which identifies callers by keys and not by the page's headers."""
+        """The same services for one given caller, for the endpoint, which identifies callers by keys and not
+        by the page's headers."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__, _who=lambda: caller)
         return view
@@ -100,14 +117,19 @@ class PublicServices:
 
     def refusal(self) -> str:
         """The sentence of a refusal where a call concerns all visitors."""
-        how = "enter the operator's key first" if self._services.settings.operator_key else "it is off, for the app has no operator's key"
+        how = (
+            "enter the operator's key first"
+            if self._services.settings.operator_key
+            else "it is off, for the app has no operator's key"
+        )
         return f"This concerns everybody who uses this app: {how}."
 
     def _operator(self) -> bool:
         return (caller := self._who()) is not None and caller.operator
 
     def _visitor(self) -> Caller | None:
-        """The visitor who calls; None for the operator, on this computer alone, and for the program itself."""
+        """The visitor who calls; None for the operator, on this computer alone, and for the program
+        itself."""
         caller = self._who()
         if caller is None or caller.operator or not self.public:
             return None
@@ -116,16 +138,20 @@ class PublicServices:
         return caller
 
     def _own(self, domain: str) -> str:
-        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they named another one."""
+        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they
+        named another one."""
         own = self.own
         if own and domain not in ("", DEFAULT, AUTO, own):
             raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
         return own or domain
 
     def models(self) -> list[ModelCard]:
-        """In a public app the bundled models and the configured pair, for all but the operator; for them no folder is searched."""
+        """In a public app the bundled models and the configured pair, for all but the operator; for them no
+        folder is searched."""
         everything = not self.public or self._operator()
-        return [card for card in self._services.models(scan=everything) if everything or self._offered(card.name)]
+        return [
+            card for card in self._services.models(scan=everything) if everything or self._offered(card.name)
+        ]
 
     def _offered(self, name: str) -> bool:
         pair = (self._services.settings.target, self._services.settings.drafter)
@@ -135,23 +161,33 @@ class PublicServices:
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
             return self._told(self._services.load(target, drafter))
         state = self._services.state(target, drafter)
-        return replace(state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}")
+        return replace(
+            state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}"
+        )
 
     def state(self, target: str, drafter: str) -> PairState:
         return self._told(self._services.state(target, drafter))
 
     def _told(self, state: PairState) -> PairState:
         """What a visitor is told of a pair names no folder of the server."""
-        return state if self._visitor() is None else replace(state, error=state.error and without_folders(state.error))
+        return (
+            state
+            if self._visitor() is None
+            else replace(state, error=state.error and without_folders(state.error))
+        )
 
-    def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Round | Generation]:
-        """As `ChatService.chat`, in the visitor's session and with their line. Refused where a quota is used up; an answer that has begun
-        is finished."""
+    def chat(
+        self, *, session: str = "api", domain: str | None = None, **options: Any
+    ) -> Iterator[Round | Generation]:
+        """As `ChatService.chat`, in the visitor's session and with their line. Refused where a quota is used
+        up; an answer that has begun is finished."""
         visitor = self._visitor()
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)
         self._begin(visitor)
-        options["max_new_tokens"] = min(options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens))
+        options["max_new_tokens"] = min(
+            options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens)
+        )
         return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
 
     def _begin(self, visitor: Caller) -> None:
@@ -166,13 +202,19 @@ class PublicServices:
                     self.quotas.spend(visitor.name, len(item.tokens))
                 yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
 
-    def play(self, *, session: str = "api", domain: str | None = None, count: int, **options: Any) -> Iterator[tuple[int, str, Generation]]:
+    def play(
+        self, *, session: str = "api", domain: str | None = None, count: int, **options: Any
+    ) -> Iterator[tuple[int, str, Generation]]:
         visitor = self._visitor()
         if visitor is None:
-            yield from self._services.play(session=self.caller_name or session, domain=domain, count=count, **options)
+            yield from self._services.play(
+                session=self.caller_name or session, domain=domain, count=count, **options
+            )
             return
         self._begin(visitor)
-        for index, prompt, generation in self._services.play(session=visitor.own, domain=visitor.own, count=count, **options):
+        for index, prompt, generation in self._services.play(
+            session=visitor.own, domain=visitor.own, count=count, **options
+        ):
             left = self.quotas.spend(visitor.name, len(generation.token_ids))
             yield index, prompt, replace(generation, domain=DEFAULT)
             if not left:
@@ -180,7 +222,9 @@ class PublicServices:
             if index + 1 < count:  # each prompt counts as an answer, when it begins
                 self._begin(visitor)
 
-    def compare(self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any) -> Iterator[Comparison]:
+    def compare(
+        self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any
+    ) -> Iterator[Comparison]:
         visitor = self._visitor()
         if visitor is not None:
             if sum(len(turns_of(asked)) for asked in prompts) > MOST_PROMPTS:
@@ -188,13 +232,17 @@ class PublicServices:
             self._begin(visitor)
             max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
             options["domain"] = visitor.own
-        for one in self._services.compare(prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options):
+        for one in self._services.compare(
+            prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options
+        ):
             left = visitor is None or self.quotas.spend(visitor.name, len(one.generation.token_ids))
             yield one
             if not left:
                 return
 
-    def let_learn(self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = "") -> None:
+    def let_learn(
+        self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = ""
+    ) -> None:
         self._services.let_learn(target, drafter, self._own(line), cancel, topic)
 
     def following(self, session: str) -> Route | None:
@@ -214,8 +262,11 @@ class PublicServices:
     def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
         return self._beside(self._services.fresh_and_today, options | {"domain": self._own(domain)})
 
-    def _beside(self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]) -> Sequence[list[Generation]]:
-        """Measured repetitions of an answer, which count as one answer in the quotas, with the tokens of all."""
+    def _beside(
+        self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]
+    ) -> Sequence[list[Generation]]:
+        """Measured repetitions of an answer, which count as one answer in the quotas, with the tokens of
+        all."""
         visitor = self._visitor()
         if visitor is None:
             return run(**options)
@@ -234,7 +285,11 @@ class PublicServices:
         return None if found is None else replace(found, domain=DEFAULT, why=WHY)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
-        return self._services.route(target, drafter, prompt) if self._visitor() is None else Route(DEFAULT, 1.0, "")
+        return (
+            self._services.route(target, drafter, prompt)
+            if self._visitor() is None
+            else Route(DEFAULT, 1.0, "")
+        )
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
         return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
@@ -275,7 +330,11 @@ class PublicServices:
 
     @property
     def store(self) -> Store | VisitorStore:
-        return self._services.store if (visitor := self._visitor()) is None else VisitorStore(self._services.store, visitor)
+        return (
+            self._services.store
+            if (visitor := self._visitor()) is None
+            else VisitorStore(self._services.store, visitor)
+        )
 
     def forget(self, name: str) -> str:
         """Delete everything that is kept about a visitor; what happened, in one sentence."""
@@ -289,11 +348,17 @@ class PublicServices:
             services.forget_asked(session)
             gone += services.store.forget_visitor(session)
         if not services.store.status.ok:
-            return "Your adapter and n-grams are deleted; your history not yet, for the database does not work now. Try again later."
+            return (
+                "Your adapter and n-grams are deleted; your history not yet, for the database does not work"
+                " now. Try again later."
+            )
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:
-        """Delete visitors' lines and rows whose time is over. `ui/guard.py` calls it at the start and every few minutes."""
+        """Delete visitors' lines and rows whose time is over. `ui/guard.py` calls it at the start and every
+        few minutes."""
         settings = self._services.settings
         self._services.visitor_lines.sweep()
-        self._services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)
+        self._services.store.prune_visitors(
+            settings.visitor_hours, settings.visitor_rows, settings.public_rows
+        )

@@ -1,4 +1,5 @@
-"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get many ids.
+"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get
+many ids.
 
 `PublicServices` counts: answers when they begin, tokens as they are written.
 """
@@ -31,8 +32,8 @@ class _Spent:
 
 
 class Quotas:
-    """Counts answers and tokens of each visitor and of all together; counts start again an hour after a visitor's first answer, for all
-    together an hour after the start. Thread-safe."""
+    """Counts answers and tokens of each visitor and of all together; counts start again an hour after a
+    visitor's first answer, for all together an hour after the start. Thread-safe."""
 
     def __init__(
         self,
@@ -42,7 +43,8 @@ class Quotas:
         most_known: int = MOST_KNOWN,
         words: tuple[str, str] = ("answers", "tokens"),
     ) -> None:
-        """each, together: the limits of (answers, tokens) in an hour; `words` names other things that are counted instead."""
+        """each, together: the limits of (answers, tokens) in an hour; `words` names other things that are
+        counted instead."""
         self._words = words
         self._each, self._together, self._clock, self._most = each, together, clock, most_known
         self._all = _Spent(clock())
@@ -53,12 +55,18 @@ class Quotas:
         """Count an answer; `QuotaUsed` where one of the quotas is used up."""
         with self._lock:
             mine, every = self._mine(name)
-            for spent, limits, whose in ((mine, self._each, "You have"), (every, self._together, "All visitors have")):
+            for spent, limits, whose in (
+                (mine, self._each, "You have"),
+                (every, self._together, "All visitors have"),
+            ):
                 for used, most, what in zip((spent.requests, spent.tokens), limits, self._words, strict=True):
                     if used >= most:
                         left = max(1, round((spent.since + HOUR - self._clock()) / 60))
                         wait = f"{left} minute{'' if left == 1 else 's'}"
-                        raise QuotaUsed(f"{whose} had {most:,} {what} within an hour, which is the most here; ask again in {wait}.")
+                        raise QuotaUsed(
+                            f"{whose} had {most:,} {what} within an hour, which is the most here; ask again"
+                            f" in {wait}."
+                        )
             mine.requests += 1
             every.requests += 1
 
@@ -87,6 +95,9 @@ class Quotas:
 LONGEST_ANSWER = 1024  # tokens
 MOST_PROMPTS = 10  # of one comparison
 UPLOADS = 30  # files of one visitor in an hour
-NO_ID = "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor gives."
+NO_ID = (
+    "This call carries no valid visitor's id; load the page again, or send the one that a POST to /visitor"
+    " gives."
+)
 BUSY = "One of your answers is still being written; press again when it has ended."
 WHY = "Here everybody has a line of their own, which learns from their chats only."

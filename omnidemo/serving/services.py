@@ -33,7 +33,8 @@ __all__ = ["MethodInfo", "PairState", "Services"]
 
 
 class Cluster(Protocol):
-    """Processes beside this one, here or on other machines. `processes`: how many write the answers of a pair."""
+    """Processes beside this one, here or on other machines. `processes`: how many write the answers of a
+    pair."""
 
     processes: int
 
@@ -53,10 +54,11 @@ class MethodInfo:
 
 
 class Services:
-    """The application without its pages. All methods may be called from any thread. ValueError where another process uses the storage.
+    """The application without its pages. All methods may be called from any thread. ValueError where another
+    process uses the storage.
 
-    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same names (`forget_asked` is
-    `ChatService.forget`); it is documented there.
+    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same
+    names (`forget_asked` is `ChatService.forget`); it is documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
@@ -71,8 +73,19 @@ class Services:
         self.processes = cluster.processes if cluster else 1  # that write the answers of a pair
         build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
         # After a pair was loaded the router's counts are read, so that the first prompt need not wait for it.
-        self._pool = PairPool(settings, self.store, lambda: self._adaptation.prepare(), build, cluster.trainers if cluster else None)
-        self.load, self.state, self.stop, self.known = self._pool.load, self._pool.state, self._pool.stop, self._pool.known
+        self._pool = PairPool(
+            settings,
+            self.store,
+            lambda: self._adaptation.prepare(),
+            build,
+            cluster.trainers if cluster else None,
+        )
+        self.load, self.state, self.stop, self.known = (
+            self._pool.load,
+            self._pool.state,
+            self._pool.stop,
+            self._pool.known,
+        )
         self._adaptation = learning = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         self.speeds = Speeds(self._pool, self.store)
@@ -83,12 +96,26 @@ class Services:
         self.speeds_of, self.speed_lanes = self.speeds.of, self.speeds.lanes
         beside = Beside(self._pool)
         self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
-        self.trainer, self.lines, self.drafting, self.route = learning.trainer, learning.lines, learning.drafting, learning.route
+        self.trainer, self.lines, self.drafting, self.route = (
+            learning.trainer,
+            learning.lines,
+            learning.drafting,
+            learning.route,
+        )
         self.measuring = learning.measuring
         self.hero, self.before_after = learning.hero, learning.before_after
         self.configure = learning.configure
-        self.pause, self.resume, self.reset, self.activate = learning.pause, learning.resume, learning.reset, learning.activate
-        self.export_adapter, self.import_adapter, self.on_disk = learning.export_adapter, learning.import_adapter, learning.on_disk
+        self.pause, self.resume, self.reset, self.activate = (
+            learning.pause,
+            learning.resume,
+            learning.reset,
+            learning.activate,
+        )
+        self.export_adapter, self.import_adapter, self.on_disk = (
+            learning.export_adapter,
+            learning.import_adapter,
+            learning.on_disk,
+        )
         self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
 
     @property
@@ -107,7 +134,8 @@ class Services:
         private_folders.let_go(self._held)
 
     def forget_copies(self, domain: str = "") -> None:
-        """As `AdaptationService.forget_copies`; what is known of the speed of answers holds their texts, too, and goes."""
+        """As `AdaptationService.forget_copies`; what is known of the speed of answers holds their texts, too,
+        and goes."""
         self._adaptation.forget_copies(domain)
         self.speeds.forget()
 
@@ -117,8 +145,8 @@ class Services:
         return [card for card in cards if card.name in fixed] if zero_gpu.started() else cards
 
     def resolve(self, name: str) -> str:
-        """What a model is known by, for any name by which a person may call it. ModelError, one sentence, for a GGUF file that is not there
-        or cannot be used."""
+        """What a model is known by, for any name by which a person may call it. ModelError, one sentence, for
+        a GGUF file that is not there or cannot be used."""
         return resolve(name.strip(), self.settings).name
 
     def methods(self) -> list[MethodInfo]:
@@ -154,12 +182,17 @@ class Services:
         return self.pair(target, drafter).target.manner
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the kind of its passes, which is
-        another one once they are compiled, their device and dtype, to what its weights were rounded or packed, and a digest of these.
-        "replicas" or "ZeroGPU" and the digest where answers are written elsewhere, on whatever is there."""
+        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
+        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
+        weights were rounded or packed, and a digest of these. "replicas" or "ZeroGPU" and the digest where
+        answers are written elsewhere, on whatever is there."""
         pair, digest = self.pair(target, drafter), self._pool.digest(target, drafter)
         if isinstance(pair, RemotePair):
             return f"{pair.where}.{digest}".rstrip(".")
         dtype = str(pair.target.dtype).removeprefix("torch.")
-        made = [one for one in (self.settings.dtype, self.settings.quantization) if one not in ("auto", "", dtype)]
-        return ".".join([kind_of(pair.target.runner), str(pair.target.device), "-in-".join([*made, dtype]), digest]).rstrip(".")
+        made = [
+            one for one in (self.settings.dtype, self.settings.quantization) if one not in ("auto", "", dtype)
+        ]
+        return ".".join(
+            [kind_of(pair.target.runner), str(pair.target.device), "-in-".join([*made, dtype]), digest]
+        ).rstrip(".")

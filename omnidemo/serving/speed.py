@@ -19,7 +19,8 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
-QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a question before measuring begins: of one's own, and where strangers may come
+# seconds without a question before measuring begins: of one's own, and where strangers may come
+QUIET, PUBLIC_QUIET = 1.0, 20.0
 KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
 LOOK_SECONDS = 0.05
 
@@ -40,8 +41,9 @@ class _Order:
 
 
 class Speeds:
-    """Measures the newest answer of all, in a thread of its own. A question that arrives (`hold`) ends that at once, and for good: another
-    answer will be the newest. Methods may be called from any thread; none waits for a measurement but `lanes`."""
+    """Measures the newest answer of all, in a thread of its own. A question that arrives (`hold`) ends that
+    at once, and for good: another answer will be the newest. Methods may be called from any thread; none
+    waits for a measurement but `lanes`."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self.public = False
@@ -64,10 +66,23 @@ class Speeds:
                 self._order = None
             self._condition.notify_all()
 
-    def add(self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Before | None, answer: Generation) -> None:
+    def add(
+        self,
+        target: str,
+        drafter: str,
+        prompt: Prompt,
+        asked: GenerationConfig,
+        before: Before | None,
+        answer: Generation,
+    ) -> None:
         """Have an answer measured that is finished, where something was guessed in it."""
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
-        if before is None or not guessed or answer.finish_reason == "cancelled" or before.version != answer.adapter_version:
+        if (
+            before is None
+            or not guessed
+            or answer.finish_reason == "cancelled"
+            or before.version != answer.adapter_version
+        ):
             return
         if not self._pool.settings.measure_speed:
             return
@@ -87,8 +102,8 @@ class Speeds:
             return found
 
     def lanes(self, key: str, patience: float, cancelled: Callable[[], bool] = lambda: False) -> Speed | None:
-        """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at most `patience` seconds. None
-        where it cannot be known."""
+        """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at
+        most `patience` seconds. None where it cannot be known."""
         until = time.monotonic() + patience
         with self._condition:
             while key not in self._known and self._order is not None and self._order.answer.key == key:
@@ -143,5 +158,12 @@ class Speeds:
             while pair.in_flight and not order.stopped:  # comparisons, before and after
                 time.sleep(LOOK_SECONDS)
             ids = pair.prompt_ids(order.prompt)
-            again = Repetition(pair, order.before, ids, order.asked, order.answer, lambda: order.stopped or pair.in_flight > 1)
+            again = Repetition(
+                pair,
+                order.before,
+                ids,
+                order.asked,
+                order.answer,
+                lambda: order.stopped or pair.in_flight > 1,
+            )
             return again.measure(time.monotonic)

@@ -20,7 +20,8 @@ FOLDER = re.compile(
 
 
 class VisitorLines:
-    """The adapter lines of visitors, over all pairs: which are there, when they were used, and their end. Any thread may call."""
+    """The adapter lines of visitors, over all pairs: which are there, when they were used, and their end. Any
+    thread may call."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._store = pool, store
@@ -37,7 +38,8 @@ class VisitorLines:
             self.forget(one)
 
     def sweep(self) -> None:
-        """Delete the lines that were unused for too long, those of an earlier run among them, but none that drafts an answer."""
+        """Delete the lines that were unused for too long, those of an earlier run among them, but none that
+        drafts an answer."""
         before = time.time() - 60 * self._pool.settings.visitor_minutes
         with self._lock:
             old = [domain for domain, used in self._used.items() if used < before]
@@ -51,7 +53,8 @@ class VisitorLines:
                 self._store.forget_domain(f"~{folder.name.rpartition('-')[0]}")
 
     def forget(self, domain: str) -> bool:
-        """Delete a line with all its versions. False where a pair still answers with it; the others have dropped it by then."""
+        """Delete a line with all its versions. False where a pair still answers with it; the others have
+        dropped it by then."""
         busy = [lines for lines in self._pool.all_lines() if not lines.forget(domain)]
         if busy:
             return False

@@ -32,11 +32,16 @@ class VisitorStore:
         rows = self._store.curve(target, drafter, limit, sessions=sessions_of(self._visitor.own))
         return [row | {"domain": DEFAULT} for row in rows]
 
-    def steps(self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000) -> list[dict[str, Any]]:
+    def steps(
+        self, target: str, drafter: str, domain: str = DEFAULT, limit: int | None = 1000
+    ) -> list[dict[str, Any]]:
         return self._store.steps(target, drafter, self._visitor.own, limit)
 
     def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[AdapterVersion]:
-        return [replace(one, domain=DEFAULT, path=None) for one in self._store.adapters(target, drafter, self._visitor.own)]
+        return [
+            replace(one, domain=DEFAULT, path=None)
+            for one in self._store.adapters(target, drafter, self._visitor.own)
+        ]
 
     def sessions(self) -> list[dict[str, Any]]:
         return []
@@ -45,9 +50,12 @@ class VisitorStore:
         return self._store.recording(request, session=self._visitor.own)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
-        return self._store.recorded(requests)  # the page asks for the visitor's own rows; what is recorded only `recording` tells
+        # the page asks for the visitor's own rows; what is recorded only `recording` tells
+        return self._store.recorded(requests)
 
-    def probes(self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any) -> list[dict[str, Any]]:
+    def probes(
+        self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any
+    ) -> list[dict[str, Any]]:
         return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
 
     def delete_session(self, session: str) -> int:
@@ -58,7 +66,9 @@ class VisitorStore:
         return self._store.delete_requests([one for one in ids if one in own])
 
     def export_csv(self, kind: Any, path: Path, /, **filters: str | None) -> int:
-        mine: Mapping[str, str | None] = {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
+        mine: Mapping[str, str | None] = (
+            {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
+        )
         return self._store.export_csv(kind, path, **{**filters, **mine})
 
     def flush(self, timeout: float = 10.0) -> bool:

@@ -1,4 +1,5 @@
-"""Backups of database, adapters and what the router knows, on another disk, for a Hugging Face Space loses its own at every restart."""
+"""Backups of database, adapters and what the router knows, on another disk, for a Hugging Face Space loses
+its own at every restart."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
 
 
 class Backup:
-    """Restores at once each part that the storage lacks; `start` copies every EVERY_SECONDS, `close` once more. A failure is logged."""
+    """Restores at once each part that the storage lacks; `start` copies every EVERY_SECONDS, `close` once
+    more. A failure is logged."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._folder = settings, Path(settings.backup)
@@ -66,7 +68,8 @@ class Backup:
             self._seen[name] = _names(self._settings.storage / name)
 
     def _back_up(self) -> None:
-        """One copy at a time: the last one waits for the regular one, for both use the same temporary file."""
+        """One copy at a time: the last one waits for the regular one, for both use the same temporary
+        file."""
         with self._copying:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._store is not None and not self._settings.database_url:
@@ -80,8 +83,9 @@ class Backup:
                     shutil.copy2(live, copy)  # its mode too: nobody else may read it
 
     def _drop_gone(self, name: str, copy: Path) -> None:
-        """Remove from a folder's copy what was deleted: only what this process has seen, so that a restoration that failed empties no
-        backup. (Nothing is removed where the whole folder is gone, which no deletion in the app does.)"""
+        """Remove from a folder's copy what was deleted: only what this process has seen, so that a
+        restoration that failed empties no backup. (Nothing is removed where the whole folder is gone, which
+        no deletion in the app does.)"""
         now = _names(self._settings.storage / name)
         for gone in sorted(self._seen[name] - now, reverse=True):  # what is in a folder before the folder
             if (copy / gone).is_dir():
@@ -96,26 +100,33 @@ class Backup:
 
 
 def back_up_database(store: Store, path: Path) -> None:
-    """Copy the SQLite database of a store to `path`, whole or not at all. Raises RuntimeError where that fails."""
+    """Copy the SQLite database of a store to `path`, whole or not at all. Raises RuntimeError where that
+    fails."""
     if store.status.ok:
         store.flush()
     live = store.file
     if live is None or not live.is_file():
-        raise RuntimeError("There is no SQLite database to back up; back up a database server with its own tools.")
-    local = beside(live, ".backup")  # made on the live disk and copied in one go: SQLite's locks do not work on every mounted bucket
+        raise RuntimeError(
+            "There is no SQLite database to back up; back up a database server with its own tools."
+        )
+    # made on the live disk and copied in one go: SQLite's locks do not work on every mounted bucket
+    local = beside(live, ".backup")
     try:
         with closing(sqlite3.connect(live, timeout=5)) as source, closing(sqlite3.connect(local)) as goal:
             source.backup(goal)
         with replacing(path) as copy:
             shutil.copyfile(local, copy)
     except (OSError, sqlite3.Error) as error:
-        raise RuntimeError(f"The database could not be backed up to {path} ({error}); check that its folder is writable.") from error
+        raise RuntimeError(
+            f"The database could not be backed up to {path} ({error}); check that its folder is writable."
+        ) from error
     finally:
         _remove(local)
 
 
 def restore_database(path: Path, live: Path) -> bool:
-    """Put a sound backup in place where the database file `live` does not exist yet; whether it did. Call it before `Store`.
+    """Put a sound backup in place where the database file `live` does not exist yet; whether it did. Call it
+    before `Store`.
 
     Raises OSError where the copy cannot be written.
     """
@@ -149,7 +160,8 @@ def _quietly(action: Callable[[], Any]) -> None:
 
 
 def _names(folder: Path) -> set[Path]:
-    """What is in a folder, at any depth; nothing where there is no folder. OSError where a part of it cannot be read."""
+    """What is in a folder, at any depth; nothing where there is no folder. OSError where a part of it cannot
+    be read."""
 
     def fail(error: OSError) -> None:
         raise error
@@ -157,4 +169,8 @@ def _names(folder: Path) -> set[Path]:
     if not folder.is_dir():
         return set()
     found = os.walk(folder, onerror=fail)
-    return {Path(place, name).relative_to(folder) for place, folders, files in found for name in (*folders, *files)}
+    return {
+        Path(place, name).relative_to(folder)
+        for place, folders, files in found
+        for name in (*folders, *files)
+    }

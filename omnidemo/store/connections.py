@@ -23,7 +23,8 @@ def beside(file: Path, ending: str) -> Path:
 
 
 def inode(file: Path) -> int | None:
-    """The file system's number of a file, which differs from that of another file of the same name; None where there is none."""
+    """The file system's number of a file, which differs from that of another file of the same name; None
+    where there is none."""
     try:
         return file.stat().st_ino
     except OSError:
@@ -45,7 +46,13 @@ def make_engine(address: str) -> Engine:
         url,
         json_serializer=lambda value: json.dumps(value, default=_plain),
         pool_pre_ping=not sqlite,
-        connect_args={"timeout": LOCK_SECONDS} if sqlite else postgres.connect_args(url, LOCK_SECONDS) if backend == "postgresql" else {},
+        connect_args=(
+            {"timeout": LOCK_SECONDS}
+            if sqlite
+            else postgres.connect_args(url, LOCK_SECONDS)
+            if backend == "postgresql"
+            else {}
+        ),
     )
     if sqlite:
         event.listen(engine, "connect", _on_connect)
@@ -54,14 +61,16 @@ def make_engine(address: str) -> Engine:
 
 
 def _on_connect(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # we begin transactions ourselves: the driver's own begin comes too late
+    # we begin transactions ourselves: the driver's own begin comes too late
+    connection.isolation_level = None
     for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def enable_write_ahead(cursor: Any) -> None:
     """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
-    # SQLite does not wait its timeout here: of several processes that switch at once, all but one get "locked" at once.
+    # SQLite does not wait its timeout here: of several processes that switch at once, all but one get
+    # "locked" at once.
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -103,15 +112,23 @@ def next_step(error: Exception, file: Path | None) -> str:
     if "not a database" in cause or "malformed" in cause:
         return f"Move {place} away or put a backup in its place."
     if isinstance(error, CommandError) and "locate revision" in cause:
-        return "This database was written by a newer OmniDemo: update, or name another one in OMNIDEMO_DATABASE_URL."
+        return (
+            "This database was written by a newer OmniDemo: update, or name another one in"
+            " OMNIDEMO_DATABASE_URL."
+        )
     if isinstance(error, ModuleNotFoundError):
-        return "Install its driver (pip install -r requirements-scale.txt for PostgreSQL), or check OMNIDEMO_DATABASE_URL."
+        return (
+            "Install its driver (pip install -r requirements-scale.txt for PostgreSQL), or check"
+            " OMNIDEMO_DATABASE_URL."
+        )
     if "lock timeout" in cause or "deadlock" in cause:
         return "Another program writes to the database; this is tried again."
     if "locked" in cause:
         return f"Close the other program that holds {place}."
     if "full" in cause or "no space" in cause:
         return "Free some disk space."
-    if file is not None and (isinstance(error, OSError) or "unable to open" in cause or "readonly" in cause or "disk i/o" in cause):
+    if file is not None and (
+        isinstance(error, OSError) or "unable to open" in cause or "readonly" in cause or "disk i/o" in cause
+    ):
         return f"Make {place} and its folder writable, or name another folder in OMNIDEMO_STORAGE."
     return "Check OMNIDEMO_DATABASE_URL and that the database is running."

@@ -1,4 +1,5 @@
-"""CSV that opens unharmed in pandas and in a spreadsheet: units in the header, UTC times, ids on every row."""
+"""CSV that opens unharmed in pandas and in a spreadsheet: units in the header, UTC times, ids on every
+row."""
 
 from __future__ import annotations
 
@@ -27,17 +28,31 @@ UNITS = {
 
 
 def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
-    """The rows of an export; its columns are the CSV's, named with their units. Raises ValueError for an unknown table or filter."""
+    """The rows of an export; its columns are the CSV's, named with their units. Raises ValueError for an
+    unknown table or filter."""
     pair: dict[str, Any] = {"target": PAIRS.c.target, "drafter": PAIRS.c.drafter}
     request: dict[str, Any] = {"session": REQUESTS.c.session_id} | pair
-    request |= {name: REQUESTS.c[name] for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")}
+    request |= {
+        name: REQUESTS.c[name]
+        for name in ("domain", "topic", "adapter_version", "method", "kind", "created_at")
+    }
     allowed, columns = dict(FILTERS), dict[str, Any]()
     if kind == "requests":
-        columns = {"request_id": REQUESTS.c.id} | request | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key", "remembered")
+        columns = (
+            {"request_id": REQUESTS.c.id}
+            | request
+            | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key", "remembered")
+        )
         query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
         columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, "request_id")
-        query = select().select_from(ROUNDS).join(REQUESTS).join(PAIRS).order_by(ROUNDS.c.request_id, ROUNDS.c.index)
+        query = (
+            select()
+            .select_from(ROUNDS)
+            .join(REQUESTS)
+            .join(PAIRS)
+            .order_by(ROUNDS.c.request_id, ROUNDS.c.index)
+        )
     elif kind == "steps":
         allowed = pair | {"domain": STEPS.c.domain}
         columns = pair | {"domain": STEPS.c.domain, "adapter_version": STEPS.c.version}
@@ -46,25 +61,34 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
     else:
         raise ValueError(f"There is no table {kind!r} to export; choose requests, rounds or steps.")
     if unknown := sorted(set(filters) - set(allowed)):
-        raise ValueError(f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}.")
+        raise ValueError(
+            f"The {kind} cannot be filtered by {', '.join(unknown)}; choose from {', '.join(allowed)}."
+        )
     query = query.where(*conditions(allowed, filters))
     return query.add_columns(*(column.label(UNITS.get(name, name)) for name, column in columns.items()))
 
 
 def write(connection: Connection, query: Select[Any], path: Path) -> int:
-    """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file failed."""
+    """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file
+    failed."""
     count = 0
     rows = connection.execution_options(yield_per=500).execute(query)
     try:
         # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
-        with replacing(path) as partial, partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+        with (
+            replacing(path) as partial,
+            partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file,
+        ):
             writer = csv.writer(file)
             writer.writerow(rows.keys())
             for row in rows:
                 writer.writerow([csv_cell(value) for value in row])
                 count += 1
     except OSError as error:
-        raise RuntimeError(f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has space.") from error
+        raise RuntimeError(
+            f"The CSV could not be written to {path} ({error}); choose a folder that is writable and has"
+            " space."
+        ) from error
     return count
 
 

@@ -1,4 +1,5 @@
-"""One database behind the store: it is opened and upgraded here, written by one thread, and its failure never stops an answer."""
+"""One database behind the store: it is opened and upgraded here, written by one thread, and its failure never
+stops an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,15 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from omnidemo.store import postgres
-from omnidemo.store.connections import beside, enable_write_ahead, first_line, inode, is_down, make_engine, next_step
+from omnidemo.store.connections import (
+    beside,
+    enable_write_ahead,
+    first_line,
+    inode,
+    is_down,
+    make_engine,
+    next_step,
+)
 from omnidemo.store.tables import METADATA
 
 T = TypeVar("T")
@@ -34,7 +43,8 @@ _upgrading = threading.Lock()  # alembic's context is one per process
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """`message` says in one sentence what is wrong and what to do; `pending` writes wait, `lost` ones were given up."""
+    """`message` says in one sentence what is wrong and what to do; `pending` writes wait, `lost` ones were
+    given up."""
 
     ok: bool
     message: str
@@ -49,8 +59,8 @@ class _Write:
 
 
 class Database:
-    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default. Neither raises
-    because of the database."""
+    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default.
+    Neither raises because of the database."""
 
     def __init__(self, url: str, retry_seconds: float, queue_size: int) -> None:
         self.url = url
@@ -58,7 +68,8 @@ class Database:
         self._engine: Engine | None = None
         self.file: Path | None = None  # of SQLite; other databases have none
         self._inode: int | None = None  # of the file that was opened; on PostgreSQL the number of a table
-        self._missed = False  # whether the opened file disappeared and none took its place yet: a new file may get its inode
+        # whether the opened file disappeared and none took its place yet: a new file may get its inode
+        self._missed = False
         self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
         self._opened, self._ok, self._message = False, True, ""
         self._note = ""  # message of the status while everything works
@@ -87,7 +98,9 @@ class Database:
         with self._wake:
             if self._closing or len(self._queue) >= self._most:
                 self._lost += 1
-                write.done.set_exception(RuntimeError("The store is closed or its queue is full, so this was not written."))
+                write.done.set_exception(
+                    RuntimeError("The store is closed or its queue is full, so this was not written.")
+                )
             else:
                 self._submitted += 1
                 self._queue.append(write)
@@ -111,8 +124,8 @@ class Database:
             return default
 
     def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
-        """Wait until everything submitted so far has been dealt with; False after `timeout` seconds, and with `while_ok` as soon as the
-        database is known not to work."""
+        """Wait until everything submitted so far has been dealt with; False after `timeout` seconds, and with
+        `while_ok` as soon as the database is known not to work."""
         with self._wake:
             goal, self._nudged = self._submitted, True
             self._wake.notify_all()
@@ -139,7 +152,9 @@ class Database:
             with self._engine.connect() as connection:
                 cursor = connection.connection.cursor()
                 enable_write_ahead(cursor)
-                if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [("ok",)]:
+                if not self._ok and (found := cursor.execute("PRAGMA quick_check(1)").fetchall()) != [
+                    ("ok",)
+                ]:
                     raise sqlite3.DatabaseError(f"the file is malformed: {found[0][0]}")
         config = Config()
         config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -155,7 +170,8 @@ class Database:
         self._opened = True
 
     def _try_open(self) -> bool:
-        """Open, or open again where the file was deleted or replaced (an open handle would write into nowhere)."""
+        """Open, or open again where the file was deleted or replaced (an open handle would write into
+        nowhere)."""
         try:
             if self._opened and self._moved():
                 self._missed = True
@@ -166,11 +182,16 @@ class Database:
                 self._open()
                 if self._missed or (before is not None and self._inode != before):
                     self._missed = False
-                    since = f"since {time.strftime('%H:%M')} another one holds what comes, without the history before"
+                    since = (
+                        f"since {time.strftime('%H:%M')} another one holds what comes, without the history"
+                        " before"
+                    )
                     place = f" `{self.file}`" if self.file is not None else ""
                     self._note = f"The database{place} was deleted or replaced; {since}."
                     self._renewed()
-        except Exception as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
+        except (
+            Exception
+        ) as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
             log.debug("opening the database failed", exc_info=error)
             self._failed(error)
             return False
@@ -194,14 +215,22 @@ class Database:
             self._engine.dispose()
 
     def _drop_log(self) -> None:
-        """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it to the file that came."""
-        if self.file is not None and self._log_inode is not None and inode(beside(self.file, "-wal")) == self._log_inode:
+        """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it
+        to the file that came."""
+        if (
+            self.file is not None
+            and self._log_inode is not None
+            and inode(beside(self.file, "-wal")) == self._log_inode
+        ):
             for ending in ("-wal", "-shm"):
                 beside(self.file, ending).unlink(missing_ok=True)
 
     def _failed(self, error: Exception) -> None:
         self._reset()
-        self._report(False, f"History and learning are not being saved: {first_line(error)}. {next_step(error, self.file)}")
+        self._report(
+            False,
+            f"History and learning are not being saved: {first_line(error)}. {next_step(error, self.file)}",
+        )
 
     def _report(self, ok: bool, message: str) -> None:
         with self._wake:
@@ -215,7 +244,9 @@ class Database:
         while True:
             with self._wake:
                 if self._ok:
-                    self._wake.wait_for(lambda: bool(self._queue) or self._closing or not self._ok or self._nudged)
+                    self._wake.wait_for(
+                        lambda: bool(self._queue) or self._closing or not self._ok or self._nudged
+                    )
                 if not self._ok and not self._closing:
                     self._wake.wait_for(lambda: self._closing or self._nudged, self._retry)
                 self._nudged = False
@@ -261,4 +292,6 @@ class Database:
 
     def _give_up(self) -> None:
         while self._queue:
-            self._finish(self._queue[0], None, RuntimeError("The store was closed while the database did not work."))
+            self._finish(
+                self._queue[0], None, RuntimeError("The store was closed while the database did not work.")
+            )

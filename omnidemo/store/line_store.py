@@ -1,4 +1,5 @@
-"""What the store keeps of a pair and its adapter lines: n-grams, versions, training steps, and what was measured of them."""
+"""What the store keeps of a pair and its adapter lines: n-grams, versions, training steps, and what was
+measured of them."""
 
 from __future__ import annotations
 
@@ -36,8 +37,11 @@ Rows = list[dict[str, Any]]
 class LineStore(Database):
     """The part of `Store` that pairs and trainers use."""
 
-    def save_ngrams(self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()) -> None:
-        """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins over its removal)."""
+    def save_ngrams(
+        self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()
+    ) -> None:
+        """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins
+        over its removal)."""
         new = {entry.target_id: entry for entry in entries}
         gone = [int(one) for one in {*removed, *new}]
         if not gone:
@@ -47,9 +51,13 @@ class LineStore(Database):
             pair = pair_id(connection, target, drafter)
             for start in range(0, len(gone), CHUNK):
                 chunk = gone[start : start + CHUNK]
-                connection.execute(delete(NGRAMS).where(NGRAMS.c.pair_id == pair, NGRAMS.c.target_id.in_(chunk)))
+                connection.execute(
+                    delete(NGRAMS).where(NGRAMS.c.pair_id == pair, NGRAMS.c.target_id.in_(chunk))
+                )
             if new:
-                connection.execute(insert(NGRAMS), [{"pair_id": pair} | asdict(entry) for entry in new.values()])
+                connection.execute(
+                    insert(NGRAMS), [{"pair_id": pair} | asdict(entry) for entry in new.values()]
+                )
 
         self.submit(write)
 
@@ -60,8 +68,8 @@ class LineStore(Database):
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Note a published version of its line (again: it is replaced); `active` makes it the current one. A database that machines
-        share takes the files of its folder as well."""
+        """Note a published version of its line (again: it is replaced); `active` makes it the current one. A
+        database that machines share takes the files of its folder as well."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, version.target, version.drafter)
@@ -71,7 +79,9 @@ class LineStore(Database):
             connection.execute(delete(ADAPTERS).where(*own))
             if active:
                 connection.execute(update(ADAPTERS).where(*line).values(active=False))
-            row = {name: value for name, value in asdict(version).items() if name not in ("target", "drafter")}
+            row = {
+                name: value for name, value in asdict(version).items() if name not in ("target", "drafter")
+            }
             row |= {"created_at": utc(version.created_at), "effect": _finite(version.effect)}
             connection.execute(insert(ADAPTERS).values(pair_id=pair, active=active, trusted=trusted, **row))
             if self.shared:
@@ -87,7 +97,9 @@ class LineStore(Database):
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
         """The current version of a line; 0 is the base drafter."""
-        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(ADAPTERS.c.domain == domain, ADAPTERS.c.active)
+        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(
+            ADAPTERS.c.domain == domain, ADAPTERS.c.active
+        )
         return self.read(lambda connection: connection.scalar(query) or 0, 0)
 
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
@@ -95,25 +107,33 @@ class LineStore(Database):
         self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base drafter."""
+        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base
+        drafter."""
         self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
         """Drop the files of versions that were pruned on disk; what is noted of them stays."""
         if self.shared and versions:
             gone = list(versions)
-            self.submit(lambda connection: version_files.drop(connection, pair_id(connection, target, drafter), domain, gone))
+            self.submit(
+                lambda connection: version_files.drop(
+                    connection, pair_id(connection, target, drafter), domain, gone
+                )
+            )
 
     def fetch_adapters(self, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
-        """Bring a pair's lines in the storage folder to what a database that machines share says (`version_files.fetch`); the newest
-        version of each that it knows. None, and nothing happens, where it does not answer, and with SQLite, whose files lie there."""
+        """Bring a pair's lines in the storage folder to what a database that machines share says
+        (`version_files.fetch`); the newest version of each that it knows. None, and nothing happens, where it
+        does not answer, and with SQLite, whose files lie there."""
         if not self.shared:
             return None
         if self.status.ok:
             self.flush(10.0)
         return version_files.fetch(self.read, target, drafter, storage)
 
-    def set_effect(self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]) -> None:
+    def set_effect(
+        self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]
+    ) -> None:
         """Note what a version was measured to change."""
         self._update_line(target, drafter, domain, ADAPTERS.c.version == version, effect=_finite(effect))
 
@@ -137,7 +157,8 @@ class LineStore(Database):
         self.submit(write)
 
     def forget_domain(self, domain: str) -> None:
-        """Delete the versions, steps and probes of the lines of that name, of all pairs; from their answers nothing is copied again."""
+        """Delete the versions, steps and probes of the lines of that name, of all pairs; from their answers
+        nothing is copied again."""
 
         def write(connection: Connection) -> None:
             for table in LINE_TABLES:
@@ -147,13 +168,18 @@ class LineStore(Database):
         self.submit(write)
 
     def copied_from(self, target: str, drafter: str, domain: str, tokens: int) -> list[tuple[str, str]]:
-        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about so many tokens of them."""
+        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about
+        so many tokens of them."""
         query = of_pair(REQUESTS, target, drafter, REQUESTS.c.tokens, REQUESTS.c.prompt, REQUESTS.c.answer)
-        query = query.where(REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None))
+        query = query.where(
+            REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None)
+        )
 
         def read(connection: Connection) -> list[tuple[str, str]]:
             found, room = list[tuple[str, str]](), tokens
-            for row in connection.execution_options(yield_per=100).execute(query.order_by(REQUESTS.c.id.desc())):
+            for row in connection.execution_options(yield_per=100).execute(
+                query.order_by(REQUESTS.c.id.desc())
+            ):
                 room -= row.tokens
                 if room < 0:
                     break
@@ -163,7 +189,8 @@ class LineStore(Database):
         return self.read(read, [])
 
     def forget_copied(self, domain: str, target: str | None = None, drafter: str | None = None) -> None:
-        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the answers stay. Waits for it."""
+        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the
+        answers stay. Waits for it."""
 
         def write(connection: Connection) -> None:
             which = [REQUESTS.c.domain == domain, REQUESTS.c.remembered]
@@ -174,37 +201,50 @@ class LineStore(Database):
         self.submit(write)
         self.flush(while_ok=True)
 
-    def record_steps(self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]) -> None:
-        """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went into."""
+    def record_steps(
+        self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]
+    ) -> None:
+        """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went
+        into."""
         now, taken = utc(), [asdict(step) for step in steps]
         if not taken:
             return
 
         def write(connection: Connection) -> None:
-            line = {"pair_id": pair_id(connection, target, drafter), "domain": domain, "version": version, "created_at": now}
+            line = {
+                "pair_id": pair_id(connection, target, drafter),
+                "domain": domain,
+                "version": version,
+                "created_at": now,
+            }
             connection.execute(insert(STEPS), [step | line for step in taken])
 
         self.submit(write)
 
     def steps(self, target: str, drafter: str, domain: str = "default", limit: int | None = 1000) -> Rows:
         """The newest `limit` training steps of a line, oldest first."""
-        query = of_pair(STEPS, target, drafter, *columns_of(STEPS, "id", "pair_id")).where(STEPS.c.domain == domain)
+        query = of_pair(STEPS, target, drafter, *columns_of(STEPS, "id", "pair_id")).where(
+            STEPS.c.domain == domain
+        )
         return self._rows(latest(query, STEPS.c.id, limit))[::-1]
 
     def set_agreement(self, key: str, found: Agreement) -> None:
-        """Note how far drafter and target agree on the answer whose generation has this key; nothing where it was not stored."""
+        """Note how far drafter and target agree on the answer whose generation has this key; nothing where it
+        was not stored."""
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(found))
         self.submit(lambda connection: connection.execute(query))
 
     def set_speed(self, key: str, found: Speed) -> None:
-        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not stored."""
+        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not
+        stored."""
         values = {"speedup": found.speedup, "speedup_low": found.low, "speedup_high": found.high}
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only of the line's version probed
-        last, and probes of other recordings of the topic go: they can be compared with nothing any more."""
+        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only
+        of the line's version probed last, and probes of other recordings of the topic go: they can be
+        compared with nothing any more."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)
@@ -216,13 +256,25 @@ class LineStore(Database):
                 connection.execute(update(PROBES).where(*own).values(shown=None))
             names = ("domain", "topic", "recording", "version", "examples", "prompts", "tokens", "passes")
             row: dict[str, Any] = {name: getattr(probe, name) for name in names}
-            row |= {"created_at": utc(probe.created_at or None), "shown": [asdict(each) for each in probe.shown] or None}
+            row |= {
+                "created_at": utc(probe.created_at or None),
+                "shown": [asdict(each) for each in probe.shown] or None,
+            }
             connection.execute(insert(PROBES).values(pair_id=pair, **row, **_measured(probe.agreement)))
 
         self.submit(write)
 
-    def probes(self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *, shown: bool = False) -> Rows:
-        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of some prompts."""
+    def probes(
+        self,
+        target: str,
+        drafter: str,
+        domain: str = "default",
+        topic: str | None = None,
+        *,
+        shown: bool = False,
+    ) -> Rows:
+        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of
+        some prompts."""
         columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))
         query = of_pair(PROBES, target, drafter, *columns).where(PROBES.c.domain.in_(("", domain)))
         query = query if topic is None else query.where(PROBES.c.topic == topic)

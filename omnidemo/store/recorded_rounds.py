@@ -1,11 +1,14 @@
-"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the database. No SQL here.
+"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the
+database. No SQL here.
 
 The lines of a round, in reading order, each a JSON object with a key `k`:
 
-    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi their ids; of a copied one,
+    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi
+    their ids; of a copied one,
             which has no q (it is 1), m [length of the match, where it is]
-    x       a discarded draft: as `t`; j true for the one that was judged and rejected
-    r       the round itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle, other (only where it was timed)
+    x       a discarded draft: as `t`; j true for the one that was judged and rejected r       the round
+    itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle, other (only where it
+    was timed)
 """
 
 from __future__ import annotations
@@ -23,8 +26,14 @@ MOST_BYTES = 20_000  # of a recording, packed
 
 
 def json_line(kind: str, **fields: Any) -> str:
-    """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so that no tag is in it."""
-    return json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c") + "\n"
+    """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so
+    that no tag is in it."""
+    return (
+        json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace(
+            "<", "\\u003c"
+        )
+        + "\n"
+    )
 
 
 def finite(value: float | None, digits: int = 4) -> float | None:
@@ -38,7 +47,13 @@ def _probability(value: float) -> float | None:
 
 
 def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
-    fields: dict[str, Any] = {"i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position}
+    fields: dict[str, Any] = {
+        "i": token.id,
+        "t": token.text,
+        "s": token.source,
+        "r": round_index,
+        "n": position,
+    }
     fields["p"] = _probability(token.p)
     if token.match is not None:
         fields["m"] = list(token.match)
@@ -53,7 +68,8 @@ def _token(kind: str, token: Token, round_index: int, position: int, **extra: An
 
 
 def round_lines(record: Round) -> Iterator[str]:
-    """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead, then the round itself."""
+    """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead,
+    then the round itself."""
     split = len(record.tokens)
     if record.discarded:
         split = next((i for i, token in enumerate(record.tokens) if token.source not in PROPOSED), split)

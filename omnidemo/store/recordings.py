@@ -1,4 +1,5 @@
-"""The table of recorded rounds: the newest answers of each session, for as long as their requests are kept."""
+"""The table of recorded rounds: the newest answers of each session, for as long as their requests are
+kept."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from omnidemo.store.recorded_rounds import pack, unpack
 from omnidemo.store.tables import PAIRS, RECORDINGS, REQUESTS
 
 MOST_ANSWERS = 50  # of a session
-ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")  # of its request, beside a recording
+# of its request, beside a recording
+ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")
 
 
 def wanted(record: RequestRecord) -> bool:
@@ -25,16 +27,21 @@ def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
     packed, kept = pack(rounds)
     if not kept:
         return
-    connection.execute(insert(RECORDINGS).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds)))
+    connection.execute(
+        insert(RECORDINGS).values(request_id=request_id, packed=packed, kept=kept, rounds=len(rounds))
+    )
     own = select(RECORDINGS.c.request_id).join(REQUESTS).where(REQUESTS.c.session_id == record.session)
     old = own.order_by(RECORDINGS.c.request_id.desc()).offset(MOST_ANSWERS)
     connection.execute(delete(RECORDINGS).where(RECORDINGS.c.request_id.in_(old)))
 
 
 def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
-    """A recording with what its replay says about it; None where there is none, or where it is not this session's (None: any)."""
+    """A recording with what its replay says about it; None where there is none, or where it is not this
+    session's (None: any)."""
     request = [REQUESTS.c[name] for name in ABOUT]
-    query = select(RECORDINGS.c.packed, RECORDINGS.c.kept, RECORDINGS.c.rounds, *request, PAIRS.c.target, PAIRS.c.drafter)
+    query = select(
+        RECORDINGS.c.packed, RECORDINGS.c.kept, RECORDINGS.c.rounds, *request, PAIRS.c.target, PAIRS.c.drafter
+    )
     query = query.select_from(RECORDINGS).join(REQUESTS).join(PAIRS).where(REQUESTS.c.id == request_id)
     if session is not None:
         query = query.where(REQUESTS.c.session_id == session)

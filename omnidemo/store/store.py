@@ -38,13 +38,31 @@ __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
-CURVE = ["created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second", "speedup"]
-CURVE += ["ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic", "agreement", "same_first"]
+CURVE = [
+    "created_at",
+    "kind",
+    "method",
+    "domain",
+    "acceptance_rate",
+    "block_efficiency",
+    "tokens_per_second",
+    "speedup",
+]
+CURVE += [
+    "ngram_hits",
+    "copied",
+    "cache_entries",
+    "cache_bytes",
+    "adapter_version",
+    "topic",
+    "agreement",
+    "same_first",
+]
 
 
 class Store(LineStore):
-    """Writes return at once and are done by one thread; reads see committed data. Neither raises because of the database:
-    `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
+    """Writes return at once and are done by one thread; reads see committed data. Neither raises because of
+    the database: `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
 
     def __init__(self, url: str, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._private: set[str] = set()  # opted out in this process: holds even where the database is down
@@ -52,7 +70,8 @@ class Store(LineStore):
         super().__init__(url, retry_seconds, queue_size)
 
     def when_renewed(self, write_again: Callable[[], object]) -> None:
-        """Have a method called, as long as its object lives, after the database was deleted or replaced: it writes its data again."""
+        """Have a method called, as long as its object lives, after the database was deleted or replaced: it
+        writes its data again."""
         self._to_renew.append(weakref.WeakMethod(write_again))
 
     def _renewed(self) -> None:
@@ -64,22 +83,27 @@ class Store(LineStore):
                     log.warning("after the database was replaced: %s", error)
 
     def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
-        """Note what a session agreed to; may be called again to change it. What `record_request` is given later without `agreed` is
-        not stored for a session with keep=False."""
+        """Note what a session agreed to; may be called again to change it. What `record_request` is given
+        later without `agreed` is not stored for a session with keep=False."""
         (self._private.discard if keep else self._private.add)(session)
         now = utc()
 
         def write(connection: Connection) -> None:
-            changed = connection.execute(update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn))
+            changed = connection.execute(
+                update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn)
+            )
             if not changed.rowcount:
-                connection.execute(insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn))
+                connection.execute(
+                    insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn)
+                )
 
         self.submit(write)
 
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
-        """Store a request and its rounds, both or neither; its session is noted where it was not started. The tokens of the rounds are
-        kept for the newest chats of a session (`recordings`). agreed: this request may be kept, whatever another one of the same session,
-        such as that of all clients without a key, has asked for since."""
+        """Store a request and its rounds, both or neither; its session is noted where it was not started. The
+        tokens of the rounds are kept for the newest chats of a session (`recordings`). agreed: this request
+        may be kept, whatever another one of the same session, such as that of all clients without a key, has
+        asked for since."""
         if not agreed and record.session in self._private:
             return
 
@@ -88,7 +112,11 @@ class Store(LineStore):
             if (keep is False and not agreed) or self._has(connection, record.generation.key):
                 return
             if keep is None:
-                connection.execute(insert(SESSIONS).values(id=record.session, created_at=utc(record.created_at), keep=True, learn=True))
+                connection.execute(
+                    insert(SESSIONS).values(
+                        id=record.session, created_at=utc(record.created_at), keep=True, learn=True
+                    )
+                )
             row = request_row(record, pair_id(connection, record.target, record.drafter))
             key = connection.execute(insert(REQUESTS).values(**row)).inserted_primary_key
             assert key is not None
@@ -101,8 +129,13 @@ class Store(LineStore):
         self.submit(write)
 
     def _has(self, connection: Connection, key: str) -> bool:
-        """Whether a request was written before: a server that dies while it answers a commit may have made it."""
-        return self.shared and bool(key) and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
+        """Whether a request was written before: a server that dies while it answers a commit may have made
+        it."""
+        return (
+            self.shared
+            and bool(key)
+            and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
+        )
 
     def requests(
         self,
@@ -116,12 +149,14 @@ class Store(LineStore):
         limit: int | None = 200,
     ) -> Rows:
         """The newest `limit` requests (None: all) as plain dicts, newest first."""
-        query = requests_query(target=target, drafter=drafter, method=method, session=session, kind=kind, id=id)
+        query = requests_query(
+            target=target, drafter=drafter, method=method, session=session, kind=kind, id=id
+        )
         return self._rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
-        """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of the `rounds` were `kept`,
-        and target, drafter and what `recordings.ABOUT` names of the request."""
+        """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of
+        the `rounds` were `kept`, and target, drafter and what `recordings.ABOUT` names of the request."""
         return self.read(lambda connection: recordings.read(connection, request, session), None)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
@@ -130,8 +165,13 @@ class Store(LineStore):
         return self.read(lambda connection: set(connection.scalars(query)), set())
 
     def sessions(self) -> Rows:
-        """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the last one."""
-        query = select(SESSIONS, func.count(REQUESTS.c.id).label("requests"), func.max(REQUESTS.c.created_at).label("last_request_at"))
+        """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the
+        last one."""
+        query = select(
+            SESSIONS,
+            func.count(REQUESTS.c.id).label("requests"),
+            func.max(REQUESTS.c.created_at).label("last_request_at"),
+        )
         query = query.outerjoin(REQUESTS, REQUESTS.c.session_id == SESSIONS.c.id).group_by(*SESSIONS.c)
         return self._rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
 
@@ -145,12 +185,16 @@ class Store(LineStore):
 
         def write(connection: Connection) -> int:
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
-            return sum(connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount for chunk in chunks)
+            return sum(
+                connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount
+                for chunk in chunks
+            )
 
         return _answer(self.submit(write)) or 0
 
     def forget_visitor(self, name: str) -> int:
-        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests went."""
+        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests
+        went."""
         own = sessions_of(name)
         self._private.difference_update(own)
         return self._forget(own)
@@ -164,8 +208,8 @@ class Store(LineStore):
         return _answer(self.submit(write)) or 0
 
     def common_key(self, own: bytes) -> bytes | None:
-        """The key by which all machines that share the database sign visitors' ids: `own` where there was none yet, and with SQLite.
-        None while the database does not answer."""
+        """The key by which all machines that share the database sign visitors' ids: `own` where there was
+        none yet, and with SQLite. None while the database does not answer."""
         if not self.shared:
             return own
         query = select(KEYS.c.key).where(KEYS.c.id == 1)
@@ -182,14 +226,18 @@ class Store(LineStore):
         return bytes(found) if found is not None else _answer(self.submit(write))
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
-        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and `together` of all, and sessions older
-        than `hours` that are empty then; how many requests went."""
+        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and
+        `together` of all, and sessions older than `hours` that are empty then; how many requests went."""
         before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
         visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
 
         def write(connection: Connection) -> int:
-            gone = connection.execute(delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)).rowcount
-            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(visitors)
+            gone = connection.execute(
+                delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)
+            ).rowcount
+            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(
+                visitors
+            )
             for visitor in connection.scalars(counted.group_by("visitor").having(func.count() > each)).all():
                 gone += _keep_newest(connection, REQUESTS.c.session_id.in_(sessions_of(visitor)), each)
             gone += _keep_newest(connection, visitors, together)
@@ -204,11 +252,15 @@ class Store(LineStore):
             self._private -= {name for name in self._private if owned(name) and name not in known}
         return gone
 
-    def curve(self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None) -> Rows:
-        """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the pair's stored requests
-        from 1, `draft_length` is what the drafter drew per round on average, `policy` the draft policy, with `copying` where it
-        was on, and `temperature` that of the request."""
-        query = of_pair(REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings")))
+    def curve(
+        self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
+    ) -> Rows:
+        """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the
+        pair's stored requests from 1, `draft_length` is what the drafter drew per round on average, `policy`
+        the draft policy, with `copying` where it was on, and `temperature` that of the request."""
+        query = of_pair(
+            REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
+        )
         if sessions is not None:
             query = query.where(REQUESTS.c.session_id.in_(sessions))
 
@@ -216,48 +268,73 @@ class Store(LineStore):
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
             rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
             for back, row in enumerate(rows):
-                row |= {"index": total - back, "draft_length": drafted_per_round(row.pop("metrics"))} | _asked(row.pop("settings"))
+                row |= {
+                    "index": total - back,
+                    "draft_length": drafted_per_round(row.pop("metrics")),
+                } | _asked(row.pop("settings"))
             return rows[::-1]
 
         return self.read(read, [])
 
     def topics(self, target: str, drafter: str, domain: str, limit: int) -> list[tuple[str | None, str]]:
         """Topic and time of the newest `limit` requests of a line, oldest first."""
-        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.topic, REQUESTS.c.created_at).where(REQUESTS.c.domain == domain)
+        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.topic, REQUESTS.c.created_at).where(
+            REQUESTS.c.domain == domain
+        )
         newest = latest(query, REQUESTS.c.id, limit)
-        return self.read(lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], [])
+        return self.read(
+            lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], []
+        )
 
     def counts(self) -> dict[str, int]:
         """Rows of every table; empty where the database does not work."""
 
         def read(connection: Connection) -> dict[str, int]:
             count = select(func.count())
-            return {table.name: connection.scalar(count.select_from(table)) or 0 for table in METADATA.sorted_tables}
+            return {
+                table.name: connection.scalar(count.select_from(table)) or 0
+                for table in METADATA.sorted_tables
+            }
 
         return self.read(read, {})
 
-    def export_csv(self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None) -> int:
-        """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds also method,
-        topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError where database or file fail."""
+    def export_csv(
+        self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None
+    ) -> int:
+        """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds
+        also method, topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError
+        where database or file fail."""
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
         written = self.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
         if written is None:
-            raise RuntimeError(f"The {kind} could not be exported to {path}: {self.status.message or 'the database gave no answer.'}")
+            raise RuntimeError(
+                f"The {kind} could not be exported to {path}:"
+                f" {self.status.message or 'the database gave no answer.'}"
+            )
         return written
 
 
 def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int) -> int:
-    last = connection.scalar(select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1))
-    return 0 if last is None else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
+    last = connection.scalar(
+        select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1)
+    )
+    return (
+        0
+        if last is None
+        else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
+    )
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Draft policy and temperature of a request; a fixed length is part of the policy, and so is copying."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
     policy = f"fixed {length}" if policy == "fixed" else policy
-    return {"policy": f"{policy} copying" if settings.get("copying") else policy, "temperature": number(settings.get("temperature"))}
+    return {
+        "policy": f"{policy} copying" if settings.get("copying") else policy,
+        "temperature": number(settings.get("temperature")),
+    }
 
 
 def _answer(write: Future[T]) -> T | None:

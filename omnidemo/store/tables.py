@@ -1,4 +1,5 @@
-"""The tables of the store, and the rows that the dataclasses of `records.py` become. Times are UTC ISO 8601 text, durations seconds.
+"""The tables of the store, and the rows that the dataclasses of `records.py` become. Times are UTC ISO 8601
+text, durations seconds.
 
 A column may be NULL only where it is a measurement, which may be missing, or where it says so.
 """
@@ -56,8 +57,11 @@ def _flags(*names: str) -> list[sa.Column[bool]]:
 
 
 def _copies() -> list[sa.Column[int]]:
-    """Copied tokens that were proposed, and those that the target accepted; rows of older versions have none."""
-    return [sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")]
+    """Copied tokens that were proposed, and those that the target accepted; rows of older versions have
+    none."""
+    return [
+        sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")
+    ]
 
 
 def _row_of(table: str, name: str, key: bool = False) -> sa.Column[Any]:
@@ -77,14 +81,17 @@ PAIRS = _table(
     sa.UniqueConstraint("target", "drafter", name="uq_pairs_target_drafter"),
 )
 # A visitor's session and what they agreed to; one that opted out keeps only this row.
-SESSIONS = _table("sessions", *_words(200, "id", key=True), *_words(40, "created_at"), *_flags("keep", "learn"))
+SESSIONS = _table(
+    "sessions", *_words(200, "id", key=True), *_words(40, "created_at"), *_flags("keep", "learn")
+)
 # The one key that signs visitors' ids, in a database that machines share; with SQLite it lies in a file.
 KEYS = _table(
     "visitor_key",
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
 )
-# One request. The main metrics are columns, all of them are in `metrics`; `prompt` and `answer` may be withheld (NULL).
+# One request. The main metrics are columns, all of them are in `metrics`; `prompt` and `answer` may be
+# withheld (NULL).
 REQUESTS = _table(
     "requests",
     *_whole("id", key=True),
@@ -108,8 +115,10 @@ REQUESTS = _table(
     *_words(200, "topic", null=True),
     *_measured("agreement", "same_first"),  # later, and only where a trace was left
     *_copies(),
-    *_measured("speedup", "speedup_low", "speedup_high"),  # over plain decoding, later: median, least and most of several runs
-    sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),  # whether later answers may copy from this one
+    # over plain decoding, later: median, least and most of several runs
+    *_measured("speedup", "speedup_low", "speedup_high"),
+    # whether later answers may copy from this one
+    sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Index("ix_requests_pair", "pair_id", "id"),
     sa.Index("ix_requests_session", "session_id", "id"),
     sa.Index("ix_requests_key", "key"),
@@ -153,7 +162,8 @@ ADAPTERS = _table(
     sa.Column("effect", sa.JSON, nullable=False),
     *_words(40, "created_at"),
     *_flags("active"),
-    sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),  # the last that was better, or chosen
+    # the last that was better, or chosen
+    sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 # A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it.
 ADAPTER_FILES = _table(
@@ -181,7 +191,8 @@ STEPS = _table(
     *_measured("loss_head"),  # of the acceptance head, where it was trained
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
-# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of each line probed last.
+# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of
+# each line probed last.
 PROBES = _table(
     "probes",
     *_whole("id", key=True),
@@ -233,7 +244,10 @@ def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
     generation = record.generation
     metrics = {name: number(value) for name, value in generation.metrics.items()}
     row: dict[str, Any] = {name: value for name, value in metrics.items() if name in REQUESTS.c}
-    row |= {name: getattr(record, name) for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "remembered")}
+    row |= {
+        name: getattr(record, name)
+        for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "remembered")
+    }
     row |= {name: getattr(generation, name) for name in ("adapter_version", "prompt_tokens", "finish_reason")}
     return row | {
         "session_id": record.session,
@@ -264,14 +278,22 @@ def round_row(one: Round, request_id: int) -> dict[str, Any]:
 def requests_query(**filters: str | int | None) -> sa.Select[Any]:
     """All columns of the requests, with `session`, `target` and `drafter` by name."""
     columns = columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered")
-    query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(PAIRS)
+    query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(
+        PAIRS
+    )
     return query.where(*conditions(FILTERS, filters))
 
 
-def conditions(columns: Mapping[str, Any], filters: Mapping[str, str | int | None]) -> list[sa.ColumnElement[bool]]:
-    """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts played in it."""
+def conditions(
+    columns: Mapping[str, Any], filters: Mapping[str, str | int | None]
+) -> list[sa.ColumnElement[bool]]:
+    """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts
+    played in it."""
     known = {name: value for name, value in filters.items() if value is not None}
-    return [columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value for name, value in known.items()]
+    return [
+        columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value
+        for name, value in known.items()
+    ]
 
 
 def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:

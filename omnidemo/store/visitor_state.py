@@ -1,4 +1,5 @@
-"""How small the adapter line and the n-grams of each visitor of a public app are; `serving/visitor_lines.py` deletes them."""
+"""How small the adapter line and the n-grams of each visitor of a public app are; `serving/visitor_lines.py`
+deletes them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from omnidemo.vocab.ngram_cache import NgramCache
 RANK = 16
 LINE_BYTES = 5_000_000  # of all versions of a line together
 VERSIONS = 2  # the newest, and the trusted one where that is another
-COPIES = 4 * 4  # bytes of each number of an adapter: itself, the optimiser's two moments, and the weight that it moves
+# bytes of each number of an adapter: itself, the optimiser's two moments, and the weight that it moves
+COPIES = 4 * 4
 BUFFER_MB = 2
 CACHES = 16  # visitors' n-gram caches in memory; the one unused for longest goes
 OWN_NGRAMS = 2000  # beside the shared ones
@@ -21,16 +23,25 @@ SIZES = (8_191, 65_521, 262_139, 1_048_573)  # of a visitor's trie on the device
 
 
 def line_settings(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Settings:
-    """The settings by which a visitor's line learns: a small adapter, of the greatest rank up to `RANK` whose versions fit `LINE_BYTES`.
-    shapes: of the drafter's matrices by name."""
-    numbers = sum(sum(shape) for name, shape in shapes.items() if len(shape) == 2 and "embed" not in name and "head" not in name)
+    """The settings by which a visitor's line learns: a small adapter, of the greatest rank up to `RANK` whose
+    versions fit `LINE_BYTES`. shapes: of the drafter's matrices by name."""
+    numbers = sum(
+        sum(shape)
+        for name, shape in shapes.items()
+        if len(shape) == 2 and "embed" not in name and "head" not in name
+    )
     rank = min(RANK, int(LINE_BYTES * 0.9) // max(1, VERSIONS * COPIES * numbers))
-    changes: dict[str, Any] = {"lora_rank": max(1, rank), "adapters_kept": VERSIONS - 1, "buffer_mb": min(BUFFER_MB, settings.buffer_mb)}
+    changes: dict[str, Any] = {
+        "lora_rank": max(1, rank),
+        "adapters_kept": VERSIONS - 1,
+        "buffer_mb": min(BUFFER_MB, settings.buffer_mb),
+    }
     return settings.model_copy(update=changes)
 
 
 class VisitorNgrams:
-    """The n-gram caches of a pair's visitors: each a copy of the shared one, as it was, that grows by itself."""
+    """The n-gram caches of a pair's visitors: each a copy of the shared one, as it was, that grows by
+    itself."""
 
     def __init__(self) -> None:
         self._caches: OrderedDict[str, NgramCache] = OrderedDict()

@@ -1,4 +1,5 @@
-"""Identity of visitors: ids that the server makes and signs, the names under which their rows are stored, and whether the app is public."""
+"""Identity of visitors: ids that the server makes and signs, the names under which their rows are stored, and
+whether the app is public."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose call this is. `name`: the keyed hash of a visitor's id, "" for a call without one. `operator`: whether it had the key."""
+    """Whose call this is. `name`: the keyed hash of a visitor's id, "" for a call without one. `operator`:
+    whether it had the key."""
 
     name: str = ""
     operator: bool = False
@@ -39,13 +41,16 @@ class Caller:
 
 
 class Visitors:
-    """Makes and checks visitors' ids. An id is a secret: it goes to its browser and nowhere else; what is stored is its `name`.
+    """Makes and checks visitors' ids. An id is a secret: it goes to its browser and nowhere else; what is
+    stored is its `name`.
 
-    The key lies in the storage folder, readable by its owner only. Where that cannot be written, ids hold until the app ends.
+    The key lies in the storage folder, readable by its owner only. Where that cannot be written, ids hold
+    until the app ends.
     """
 
     def __init__(self, storage: Path, agree: Callable[[bytes], bytes | None] = lambda own: own) -> None:
-        """agree: told this machine's own key, returns that of all machines; None where it cannot be asked now."""
+        """agree: told this machine's own key, returns that of all machines; None where it cannot be asked
+        now."""
         self._file, self._agree = Path(storage) / KEY, agree
         self._key: bytes | None = None
         self._machine: bytes | None = None  # this machine's own key, until all agree on one
@@ -83,7 +88,8 @@ class Visitors:
 
 
 def _read_key(file: Path) -> bytes:
-    """The key of a file, which is made where there is none. A damaged one is replaced: all ids are new then."""
+    """The key of a file, which is made where there is none. A damaged one is replaced: all ids are new
+    then."""
     fresh = secrets.token_bytes(KEY_BYTES)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,12 +100,19 @@ def _read_key(file: Path) -> bytes:
             found = file.read_bytes()
             if len(found) == KEY_BYTES:
                 return found
-            log.warning("The key of the visitors' ids in %s is damaged; it is replaced, and visitors begin anew.", file)
+            log.warning(
+                "The key of the visitors' ids in %s is damaged; it is replaced, and visitors begin anew.",
+                file,
+            )
             handle = os.open(file, os.O_WRONLY | os.O_TRUNC)
         with os.fdopen(handle, "wb") as opened:
             opened.write(fresh)
     except OSError as error:
-        log.warning("The key of the visitors' ids cannot be kept in %s (%s); they hold until the app ends.", file, error.strerror)
+        log.warning(
+            "The key of the visitors' ids cannot be kept in %s (%s); they hold until the app ends.",
+            file,
+            error.strerror,
+        )
     return fresh
 
 
@@ -108,7 +121,11 @@ def _write_key(file: Path, key: bytes) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
             opened.write(key)
     except OSError as error:
-        log.warning("The key of the visitors' ids cannot be kept in %s (%s); it is read from the database.", file, error.strerror)
+        log.warning(
+            "The key of the visitors' ids cannot be kept in %s (%s); it is read from the database.",
+            file,
+            error.strerror,
+        )
 
 
 def owned(name: str) -> bool:
@@ -132,14 +149,20 @@ def is_loopback(host: str) -> bool:
 
 
 def is_public(settings: Settings) -> bool:
-    """Whether strangers may come. With `auto` they may wherever anything says that the app is reached by others; a request that came
-    through a proxy counts as well, which the page's guard notices."""
+    """Whether strangers may come. With `auto` they may wherever anything says that the app is reached by
+    others; a request that came through a proxy counts as well, which the page's guard notices."""
     if settings.public != "auto":
         return settings.public == "true"
-    return bool(os.environ.get("SPACE_ID") or settings.share or settings.allowed_hosts.strip() or not is_loopback(settings.host))
+    return bool(
+        os.environ.get("SPACE_ID")
+        or settings.share
+        or settings.allowed_hosts.strip()
+        or not is_loopback(settings.host)
+    )
 
 
 def is_operator(settings: Settings, key: str | None) -> bool:
-    """Whether a key is the operator's, compared in constant time. Without a key in the settings nobody's is."""
+    """Whether a key is the operator's, compared in constant time. Without a key in the settings nobody's
+    is."""
     wanted = settings.operator_key.encode()
     return bool(wanted) and hmac.compare_digest((key or "").encode("utf-8", "replace"), wanted)

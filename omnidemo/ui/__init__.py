@@ -1,4 +1,5 @@
-"""The Gradio app: `build_app(services)` and `launch_options(services)`. Gradio is imported in this package only."""
+"""The Gradio app: `build_app(services)` and `launch_options(services)`. Gradio is imported in this package
+only."""
 
 from __future__ import annotations
 

@@ -27,16 +27,18 @@ RELIABILITY = charts.Curve(
     "How well it judges its guesses",
     "off on average",
     ".0%",
-    "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the diagonal it is right. "
-    "With the policy “by the acceptance head” these are the head's predictions, else the drafter's own probabilities.",
+    "Chance of acceptance that was predicted for a guess, against the share that the target accepted; on the"
+    " diagonal it is right. With the policy “by the acceptance head” these are the head's predictions, else"
+    " the drafter's own probabilities.",
 )
 
 
 class View(BaseModel):
-    """What the page shows: a pair, one of its lines, and how the curves are drawn; the browser sends it with each event.
+    """What the page shows: a pair, one of its lines, and how the curves are drawn; the browser sends it with
+    each event.
 
-    window: requests of the moving average. every: all targets of this drafter. only: only the requests of the line. seen: the key of what
-    is shown already. version: the one that is to draft, or to be exported.
+    window: requests of the moving average. every: all targets of this drafter. only: only the requests of the
+    line. seen: the key of what is shown already. version: the one that is to draft, or to be exported.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -52,7 +54,8 @@ class View(BaseModel):
 
 
 def request_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
-    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its target."""
+    """The newest requests in order, topic shifts marked by the key `shift`; with `every`, each row names its
+    target."""
     names = [card.name for card in services.models() if card.role in ("target", "both")] if view.every else []
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys([view.target, *names]):
@@ -84,48 +87,76 @@ def figures(
     target: str,
     bins: Sequence[tuple[float, float, float]] = (),
 ) -> list[dict[str, Any]]:
-    """The charts of the tab, each with its headline: the latest mean over `window` points, and the first. Both are taken only from requests
-    of the newest request's scope (target, line, topic, method, policy, temperature); the loss is of all topics and has no first mean."""
+    """The charts of the tab, each with its headline: the latest mean over `window` points, and the first.
+    Both are taken only from requests of the newest request's scope (target, line, topic, method, policy,
+    temperature); the loss is of all topics and has no first mean."""
     own = marks.comparable([row for row in rows if row.get("target", target) == target])
     where = scope_in_words(own[-1]) if own else ""
     cards = []
     for what in charts.CURVES:
-        latest, first = charts.change([layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1)
+        latest, first = charts.change(
+            [layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1
+        )
         drawn = charts.curve(rows, what, window=window, revision=revision)
         cards.append(_chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else ""))
     latest, _ = charts.change([layout.finite(step.get("loss")) for step in steps], window)
-    # After a roll-back a line counts its steps from the older version on; on the chart time only goes forward.
+    # After a roll-back a line counts its steps from the older version on; on the chart time only goes
+    # forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
     cards.insert(2, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None))
-    return [*cards, _chart(RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None)]
+    return [
+        *cards,
+        _chart(
+            RELIABILITY, charts.reliability({RELIABILITY.title: bins}, revision=revision), _error(bins), None
+        ),
+    ]
 
 
 def scope_in_words(row: Mapping[str, Any]) -> str:
-    """The scope of a live figure in words: topic and draft policy, which change it as well as learning does."""
+    """The scope of a live figure in words: topic and draft policy, which change it as well as learning
+    does."""
     topic, policy = str(row.get("topic") or ""), str(row.get("policy") or "")
     name, _, length = policy.partition(" ")
-    rule = f"{length} guessed tokens" if name == "fixed" and length else text.CHOICES["draft_policy"].get(name, name)
+    rule = (
+        f"{length} guessed tokens"
+        if name == "fixed" and length
+        else text.CHOICES["draft_policy"].get(name, name)
+    )
     return " · ".join(filter(None, [f"“{text.TOPICS.get(topic, topic)}”" if topic else "", rule]))
 
 
 def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
     """Expected calibration error: Σ n |predicted − observed| / Σ n; None without observations."""
     total = sum(count for *_, count in bins)
-    return sum(count * abs(predicted - observed) for predicted, observed, count in bins) / total if total else None
+    return (
+        sum(count * abs(predicted - observed) for predicted, observed, count in bins) / total
+        if total
+        else None
+    )
 
 
-def _chart(what: charts.Curve, figure: layout.Figure, latest: float | None, first: float | None, where: str = "") -> dict[str, Any]:
+def _chart(
+    what: charts.Curve, figure: layout.Figure, latest: float | None, first: float | None, where: str = ""
+) -> dict[str, Any]:
     card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
     return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
 
 
-def version_rows(versions: Sequence[AdapterVersion], live: int, on_disk: Sequence[int]) -> list[dict[str, Any]]:
-    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base drafter, version 0; `stored` says
-    of each whether its files are kept, without which it can neither draft nor be exported."""
+def version_rows(
+    versions: Sequence[AdapterVersion], live: int, on_disk: Sequence[int]
+) -> list[dict[str, Any]]:
+    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base
+    drafter, version 0; `stored` says of each whether its files are kept, without which it can neither draft
+    nor be exported."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
     return [
         {name: getattr(one, name) for name in names}
-        | {"loss": finite(one.loss), "effect": dict(one.effect), "live": one.version == live, "stored": one.version in on_disk}
+        | {
+            "loss": finite(one.loss),
+            "effect": dict(one.effect),
+            "live": one.version == live,
+            "stored": one.version in on_disk,
+        }
         for one in versions[:MOST_VERSIONS]
     ]
 
@@ -134,11 +165,14 @@ def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
     found = {one.domain: one for one in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
     names = dict.fromkeys(["default", *sorted(found), view.line])
-    return [asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names]
+    return [
+        asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
+    ]
 
 
 def page_json(services: PublicServices, view: View, live: int, key: str, note: str = "") -> str:
-    """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts, `note` what was refused."""
+    """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts,
+    `note` what was refused."""
     rows = request_rows(services, view)
     store, line = services.store, (view.target, view.drafter, view.line)
     steps = store.steps(view.target, view.drafter, domain=view.line, limit=MOST_STEPS)

@@ -1,18 +1,18 @@
 """An answer as JSON lines for the browser: its head, its live figures and its end. Pure: no gradio.
 
-The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded answers alike. An answer is
-an append-only string; each line is one JSON object with a key `k`:
+The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded
+answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
 
-    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
-    t, x, r the rounds: see `recorded_rounds.round_lines`
-    m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines that no later line changes,
+    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`) t,
+    x, r the rounds: see `recorded_rounds.round_lines` m       Markdown (`ui/markdown_tree.py`) of the text up
+    to here: b the blocks after those of earlier lines that no later line changes,
             o the ones after them, until the next such line
-    f       figures so far (names of Generation.metrics) and counts per class
-    end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
-            against the joined tokens);
-            context_tokens of context_limit (prompt and answer, the target's window), dropped_messages (of the chat, no longer read);
-            plain: microseconds of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
-            line: the adapter line that drafted, why: the router's reason; guessing, key: those of `Generation`
+    f       figures so far (names of Generation.metrics) and counts per class end     finish, method, version,
+    cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
+            against the joined tokens); context_tokens of context_limit (prompt and answer, the target's
+            window), dropped_messages (of the chat, no longer read); plain: microseconds of a plain round
+            beside these ones and the time (UNIX) of the newest one, where they are known; line: the adapter
+            line that drafted, why: the router's reason; guessing, key: those of `Generation`
     error   text: cause and next step
     speed   later, by the page itself: `speed` of an answer that was measured
 """
@@ -33,16 +33,20 @@ from omnidemo.ui.markdown_tree import Node
 def _counts(rounds: Sequence[Round]) -> dict[str, int]:
     """How many tokens of each class of the legend there are."""
     found = Counter(token.source for record in rounds for token in record.tokens)
-    return {name: found[name] for name in get_args(Source)} | {"discarded": sum(len(record.discarded) for record in rounds)}
+    return {name: found[name] for name in get_args(Source)} | {
+        "discarded": sum(len(record.discarded) for record in rounds)
+    }
 
 
 def markdown_line(blocks: Sequence[Node], open_blocks: Sequence[Node]) -> str:
-    """The blocks of the text so far, of which the open ones may still change; code in those that may not is cut by its colours."""
+    """The blocks of the text so far, of which the open ones may still change; code in those that may not is
+    cut by its colours."""
     return json_line("m", b=coloured(blocks), o=open_blocks)
 
 
 def figures_line(rounds: Sequence[Round], first: float | None) -> str:
-    """The figures so far, by the definitions of `metrics.py`. `first`: seconds to the first token; the time is the sum of the rounds'."""
+    """The figures so far, by the definitions of `metrics.py`. `first`: seconds to the first token; the time
+    is the sum of the rounds'."""
     seconds = sum(record.seconds.get("total", 0.0) for record in rounds)
     return json_line("f", f=_figures(measure(rounds, seconds, first)), c=_counts(rounds))
 
@@ -58,14 +62,21 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def speed(found: Speed | None) -> dict[str, float | None] | None:
-    """What the page is told of a measured speed: its median, least and most, and how many tokens were written again."""
+    """What the page is told of a measured speed: its median, least and most, and how many tokens were written
+    again."""
     if found is None:
         return None
-    return {"speedup": finite(found.speedup), "low": finite(found.low), "high": finite(found.high), "tokens": found.tokens}
+    return {
+        "speedup": finite(found.speedup),
+        "low": finite(found.low),
+        "high": finite(found.high),
+        "tokens": found.tokens,
+    }
 
 
 def end_line(generation: Generation, **about: str) -> str:
-    """The last line of an answer: the engine's own figures, which replace the live ones, and the fields `about` it."""
+    """The last line of an answer: the engine's own figures, which replace the live ones, and the fields
+    `about` it."""
     return json_line(
         "end",
         finish=generation.finish_reason,

@@ -1,4 +1,5 @@
-"""The page: `build_app(services)` puts it together, `launch_options(services)` says how to serve it. Importing builds nothing."""
+"""The page: `build_app(services)` puts it together, `launch_options(services)` says how to serve it.
+Importing builds nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, route
 
 BROWSERS = 64  # pages whose components' state Gradio keeps; each takes a quarter of a megabyte
 STREAMS = 3  # answers of a public app that each process writes at the same time, round by round
-LOOK_SECONDS = 0.01  # between two looks of Gradio at its queue; by default it wakes the processor a thousand times a second
+# between two looks of Gradio at its queue; by default it wakes the processor a thousand times a second
+LOOK_SECONDS = 0.01
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
 PARTS = ASSETS / "ui"
 
@@ -34,27 +36,41 @@ PARTS = ASSETS / "ui"
 def build_app(services: Services | PublicServices) -> gr.Blocks:
     """The whole page over the given services; loads no model."""
     os.environ.setdefault("GRADIO_TEMP_DIR", str(downloads.private_folder("gradio")))
-    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # also the launch and the version check stay silent
-    # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody can open here.
+    # also the launch and the version check stay silent
+    os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
+    # Else each event ends with a pandas table over the 10,000 newest ones, for a page of Gradio's that nobody
+    # can open here.
     os.environ |= {"GRADIO_ANALYTICS_MAX_EVENTS": "1", "GRADIO_ANALYTICS_CACHE_FREQUENCY": str(10**9)}
     services = public_services(services)
-    with Events(title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE) as page:
+    with Events(
+        title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE
+    ) as page:
         shell = build_shell(services, page)
         build_models(services, shell)
         build_advice(services, shell)
         build_visitor(services, shell)
         with gr.Tabs(elem_id="omni-tabs"):
-            for title, module in (("Chat", chat_tab), ("Adaptation", adaptation_tab), ("Compare", compare_tab), ("History", history_tab)):
+            for title, module in (
+                ("Chat", chat_tab),
+                ("Adaptation", adaptation_tab),
+                ("Compare", compare_tab),
+                ("History", history_tab),
+            ):
                 with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
                     module.build(services, shell)
         widget("about")
         shell.watch()
         page.news = shell.news
         replay_data.build(services)
-        gr.api(_generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE)
-    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)  # no call bypasses the queue
+        gr.api(
+            _generate(services), api_name="generate", concurrency_id=ENGINE, api_description=text.API_EXAMPLE
+        )
+    # no call bypasses the queue
+    page.queue(max_size=services.settings.queue_size, default_concurrency_limit=4, api_open=False)
     page._queue.sleep_when_free = page._queue.progress_update_sleep_when_free = LOOK_SECONDS
-    if services.public:  # one answer at a time is quickest for one person; several interleave, so that nobody waits for a comparison
+    # one answer at a time is quickest for one person; several interleave, so that nobody waits for a
+    # comparison
+    if services.public:
         for event in page.fns.values():
             if event.concurrency_id == ENGINE:
                 event.concurrency_limit = STREAMS * services.processes
@@ -78,7 +94,11 @@ def _generate(services: PublicServices) -> Any:
         if not all(isinstance(name, str) and name in known for name in names):
             # No visitor makes the server read folders or fetch models that it does not offer.
             raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
-        options: dict[str, Any] = {"method": method or settings.method, "temperature": temperature, "seed": seed}
+        options: dict[str, Any] = {
+            "method": method or settings.method,
+            "temperature": temperature,
+            "seed": seed,
+        }
         options["max_new_tokens"] = max_new_tokens
         if draft_length is not None:  # else the draft policy of the settings decides
             options |= {"draft_policy": "fixed", "draft_length": draft_length}
@@ -119,16 +139,23 @@ def _head(services: PublicServices) -> str:
         "subtitle": text.SUBTITLE,
         "about": {"paper": text.PAPER, "code": _code()},
         "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
-        "figures": [{"key": key, "title": title, "help": hint, "as": form} for key, (title, hint, form) in text.FIGURES.items()],
+        "figures": [
+            {"key": key, "title": title, "help": hint, "as": form}
+            for key, (title, hint, form) in text.FIGURES.items()
+        ],
         "main_figures": text.MAIN_FIGURES,
         "split": text.SPLIT,
         "methods": {
-            info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help} for info in services.methods()
+            info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help}
+            for info in services.methods()
         },
         "method": services.settings.method,
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
-        "manner": [{"name": name, "label": label, "help": hint, "step": step} for name, (label, hint, step) in text.MANNER.items()],
+        "manner": [
+            {"name": name, "label": label, "help": hint, "step": step}
+            for name, (label, hint, step) in text.MANNER.items()
+        ],
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,
         "approximate": text.APPROXIMATE,
@@ -149,12 +176,16 @@ def _code() -> str:
 
 
 def _address(settings: Any) -> str:
-    """The setting; a Space, which says so in SPACE_ID, is reached through every interface unless one was asked for."""
-    return settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
+    """The setting; a Space, which says so in SPACE_ID, is reached through every interface unless one was
+    asked for."""
+    return (
+        settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
+    )
 
 
 def launch_options(services: Services | PublicServices) -> dict[str, Any]:
-    """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no run history."""
+    """Keyword arguments for `build_app(services).launch(**...)`: address, theme, styles, scripts, footer, no
+    run history."""
     services = public_services(services)
     settings = services.settings
     user, _, password = settings.auth.partition(":")
@@ -168,11 +199,14 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "theme": _theme(),
         "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.css"))),
         "head": _head(services),
-        "footer_links": ["settings"],  # Gradio's list of events would be no help to anybody; our own foot names the endpoint
+        # Gradio's list of events would be no help to anybody; our own foot names the endpoint
+        "footer_links": ["settings"],
         "run_history": False,
         "show_error": True,
         "ssr_mode": False,
-        "_frontend": False,  # else Gradio asks for its own page at the start, once, and ends the app where that takes 3 s on a busy machine
+        # else Gradio asks for its own page at the start, once, and ends the app where that takes 3 s on a
+        # busy machine
+        "_frontend": False,
         "app_kwargs": {
             "lifespan": around(services, tools.life),
             "routes": [*routes(services), *endpoint.routes(answers), *tools.routes],

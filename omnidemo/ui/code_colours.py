@@ -1,7 +1,8 @@
-"""Blocks of code in an answer's Markdown tree, cut by what their words are, for the browser to colour. Pure: no gradio.
+"""Blocks of code in an answer's Markdown tree, cut by what their words are, for the browser to colour. Pure:
+no gradio.
 
-The text of a block stays the same; a part that has a colour becomes a node ["span", [text], kind], whose kind is one of those in KINDS.
-It is done once, for blocks that are finished: while one is written it is plain.
+The text of a block stays the same; a part that has a colour becomes a node ["span", [text], kind], whose kind
+is one of those in KINDS. It is done once, for blocks that are finished: while one is written it is plain.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ KINDS = (
 
 
 def coloured(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes, with blocks of code in a language that Pygments knows cut into parts, also those within lists and quotes."""
+    """The nodes, with blocks of code in a language that Pygments knows cut into parts, also those within
+    lists and quotes."""
     return [_node(node) for node in nodes]
 
 
@@ -37,7 +39,9 @@ def _node(node: Node) -> Node:
         return node
     if node[0] == "fence":
         text, language = "".join(node[1]), str(node[2]) if len(node) > 2 else ""
-        return ["fence", list(_parts(text, language)), language] if language and len(text) <= LONGEST else node
+        return (
+            ["fence", list(_parts(text, language)), language] if language and len(text) <= LONGEST else node
+        )
     return [node[0], coloured(node[1]), *node[2:]]
 
 

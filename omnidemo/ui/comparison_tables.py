@@ -1,4 +1,5 @@
-"""The results of a comparison, as the page and the CSV show them. It reads an uploaded batch and writes the CSV."""
+"""The results of a comparison, as the page and the CSV show them. It reads an uploaded batch and writes the
+CSV."""
 
 from __future__ import annotations
 
@@ -46,20 +47,31 @@ MEASURED = {
     "other_seconds": "other_seconds",
     "engine_overhead_share": "engine_overhead",
 }
-SUMMARY: tuple[str, ...] = ("tokens_per_second", "speedup", "guesses_right", "block_efficiency", "cost_ratio", "time_to_first_token")
+SUMMARY: tuple[str, ...] = (
+    "tokens_per_second",
+    "speedup",
+    "guesses_right",
+    "block_efficiency",
+    "cost_ratio",
+    "time_to_first_token",
+)
 SUMMARY += ("time_per_output_token", "total_variation")
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
 
 def read_batch(path: str | Path) -> list[Question]:
-    """The questions of an uploaded JSON Lines file. Refused, with the line's number, for a file that cannot serve."""
+    """The questions of an uploaded JSON Lines file. Refused, with the line's number, for a file that cannot
+    serve."""
     try:
         prompts = read_questions(Path(path))
     except ValueError as error:
         raise Refused(without_folders(f"{error}.")) from None
     if len(prompts) > MOST_PROMPTS:
-        raise Refused(f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one after another.")
+        raise Refused(
+            f"The file holds {len(prompts)} prompts, more than {MOST_PROMPTS}. Split it and run the parts one"
+            " after another."
+        )
     return prompts
 
 
@@ -72,8 +84,9 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> list[dict[str, Any]]:
-    """Per method: n and, for each figure, [median, least, most] over the runs and prompts where it is defined. `best`: whether it is the
-    fastest, or cannot be told from it, for the ranges overlap; of a single run nothing is told."""
+    """Per method: n and, for each figure, [median, least, most] over the runs and prompts where it is
+    defined. `best`: whether it is the fastest, or cannot be told from it, for the ranges overlap; of a single
+    run nothing is told."""
     table = []
     for method in methods:
         own = [result for result in results if result["method"] == method]
@@ -82,9 +95,14 @@ def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> lis
             row[name] = _range([result.get(name) for result in own])
         checked = [result["identical"] for result in own if result["identical"] is not None]
         table.append(row | {"identical": sum(checked), "checked": len(checked)})
-    paces = [row["tokens_per_second"] for row in table if row["n"] > 1 and row["tokens_per_second"][0] is not None]
+    paces = [
+        row["tokens_per_second"] for row in table if row["n"] > 1 and row["tokens_per_second"][0] is not None
+    ]
     border = max(paces, key=lambda pace: pace[0])[1] if len(paces) > 1 else None
-    return [row | {"best": border is not None and row["n"] > 1 and (row["tokens_per_second"][2] or 0.0) >= border} for row in table]
+    return [
+        row | {"best": border is not None and row["n"] > 1 and (row["tokens_per_second"][2] or 0.0) >= border}
+        for row in table
+    ]
 
 
 def _range(values: Sequence[float | None]) -> list[float | None]:
@@ -94,9 +112,13 @@ def _range(values: Sequence[float | None]) -> list[float | None]:
 
 
 def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Speed and block efficiency of the methods that were measured, as bar charts: medians, with whiskers from least to most."""
+    """Speed and block efficiency of the methods that were measured, as bar charts: medians, with whiskers
+    from least to most."""
     rows = [row for row in table if row["n"]]
-    names, colours = [titles.get(row["method"], row["method"]) for row in rows], [layout.method_colour(row["method"]) for row in rows]
+    names, colours = (
+        [titles.get(row["method"], row["method"]) for row in rows],
+        [layout.method_colour(row["method"]) for row in rows],
+    )
     plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASELINE), None)
     out = []
     for key, title, unit, form, base in (
@@ -104,19 +126,32 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         ("block_efficiency", "Tokens per step", "tokens per step of the big model", ".2f", 1.0),
     ):
         figure = charts.bars(
-            names, [row[key][0] for row in rows], colours=colours, ranges=[row[key][1:] for row in rows], base=base, form=form, unit=unit
+            names,
+            [row[key][0] for row in rows],
+            colours=colours,
+            ranges=[row[key][1:] for row in rows],
+            base=base,
+            form=form,
+            unit=unit,
         )
         out.append({"key": key, "title": title, "figure": figure})
     return out if rows else []
 
 
 def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Of the methods that proposed something: how often a guess at each position was right, and how many tokens the steps brought."""
+    """Of the methods that proposed something: how often a guess at each position was right, and how many
+    tokens the steps brought."""
     known = {method: own for method, own in lengths.items() if own.proposed}
     if not known:
         return []
-    longest, most = (max(map(len, values)) for values in zip(*((own.judged, own.rounds) for own in known.values()), strict=True))
-    positions, counts = range(1, min(longest, MOST_POSITIONS) + 1), range(1, min(most - 1, MOST_POSITIONS + 1) + 1)
+    longest, most = (
+        max(map(len, values))
+        for values in zip(*((own.judged, own.rounds) for own in known.values()), strict=True)
+    )
+    positions, counts = (
+        range(1, min(longest, MOST_POSITIONS) + 1),
+        range(1, min(most - 1, MOST_POSITIONS + 1) + 1),
+    )
     right, shares = [], []
     for method, own in known.items():
         name, colour = titles.get(method, method), layout.method_colour(method)
@@ -124,8 +159,22 @@ def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> 
         parts = [part / sum(own.rounds) for part in own.rounds[1 : counts[-1] + 1]]
         shares.append(charts.Series(name, counts, parts, colour=colour))
     found = (
-        ("by_position", "Guesses right by position", charts.lines, right, "position in the guess", "of those with all before it right"),
-        ("rounds", "Tokens a step brought", charts.grouped_bars, shares, "tokens per step of the big model", "of the steps"),
+        (
+            "by_position",
+            "Guesses right by position",
+            charts.lines,
+            right,
+            "position in the guess",
+            "of those with all before it right",
+        ),
+        (
+            "rounds",
+            "Tokens a step brought",
+            charts.grouped_bars,
+            shares,
+            "tokens per step of the big model",
+            "of the steps",
+        ),
     )
     out = []
     for key, title, draw, series, across, up in found:
@@ -140,7 +189,12 @@ class ComparisonView:
     """The results of one run: what the page shows and the rows of the CSV."""
 
     def __init__(
-        self, services: PublicServices, run: str, prompts: Sequence[Asked], methods: Sequence[str], common: Mapping[str, Any]
+        self,
+        services: PublicServices,
+        run: str,
+        prompts: Sequence[Asked],
+        methods: Sequence[str],
+        common: Mapping[str, Any],
     ) -> None:
         self.infos = {info.name: info for info in services.methods()}
         self.methods, self.common = list(methods), common
@@ -151,14 +205,27 @@ class ComparisonView:
         count = sum(len(turns_of(asked)) for asked in prompts)
         self.single = count == 1
         self.runs = RUNS if self.single else 1
-        self.head = {"run": run, "prompts": count, "runs": self.runs, "total": count * len(methods) * self.runs}
+        self.head = {
+            "run": run,
+            "prompts": count,
+            "runs": self.runs,
+            "total": count * len(methods) * self.runs,
+        }
         self.head |= {"line": DEFAULT if line == AUTO else line}
 
     def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""
         generation, metrics = comparison.generation, comparison.generation.metrics
-        about = {"method": comparison.method, "identical": comparison.identical, "speedup": finite(comparison.speedup)}
-        result = {key: finite(value) for key, value in metrics.items()} | about | {"version": generation.adapter_version}
+        about = {
+            "method": comparison.method,
+            "identical": comparison.identical,
+            "speedup": finite(comparison.speedup),
+        }
+        result = (
+            {key: finite(value) for key, value in metrics.items()}
+            | about
+            | {"version": generation.adapter_version}
+        )
         self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
         if self.single:
             result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
@@ -201,13 +268,25 @@ class ComparisonView:
             }
             for name in self.methods
         ]
-        now = {"state": state, "error": error, "done": len(self.results), "temperature": self.common["temperature"]}
+        now = {
+            "state": state,
+            "error": error,
+            "done": len(self.results),
+            "temperature": self.common["temperature"],
+        }
         drawn = [*bar_charts(table, titles), *length_charts(lengths, titles)]
-        found = {"methods": methods, "lanes": lanes, "table": table, "charts": drawn, "base": BASELINE in self.methods}
+        found = {
+            "methods": methods,
+            "lanes": lanes,
+            "table": table,
+            "charts": drawn,
+            "base": BASELINE in self.methods,
+        }
         return for_browser(self.head | now | found)
 
     def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The run of a method nearest to its median, with the range of all its runs and whether all wrote the baseline's text."""
+        """The run of a method nearest to its median, with the range of all its runs and whether all wrote the
+        baseline's text."""
         own = [result for result in self.results if result["method"] == row["method"]]
         pace = row["tokens_per_second"][0] or 0.0
         nearest = min(own, key=lambda result: abs((result.get("tokens_per_second") or 0.0) - pace))

@@ -1,4 +1,5 @@
-"""The learning curve as data for the `hero` widget: what a line has learned of the topic of the newest question or taught example."""
+"""The learning curve as data for the `hero` widget: what a line has learned of the topic of the newest
+question or taught example."""
 
 from __future__ import annotations
 
@@ -16,15 +17,20 @@ from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
 from omnidemo.zerogpu import start as zero_gpu
 
 
-def hero_json(services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = "") -> str:
-    """The value of the `hero` widget. `wanted`: a topic that the reader chose; else that of the session's newest question or taught
-    example, or where there is none, for the server was started again or the browser is another, the line's newest one that is measured."""
+def hero_json(
+    services: PublicServices, target: str, drafter: str, line: str, session: str, wanted: str = ""
+) -> str:
+    """The value of the `hero` widget. `wanted`: a topic that the reader chose; else that of the session's
+    newest question or taught example, or where there is none, for the server was started again or the browser
+    is another, the line's newest one that is measured."""
     route = services.following(session)
     known = services.topics()
     topic = wanted if wanted in known else route.topic if route is not None else ""
     line = line_of(services, line, session)
     # No line may have the name that somebody is typing.
-    value = if_loaded(services.hero, target, drafter, topic, line, otherwise=None) or services.hero(target, drafter, topic)
+    value = if_loaded(services.hero, target, drafter, topic, line, otherwise=None) or services.hero(
+        target, drafter, topic
+    )
     topic = value["topic"]
     shown = {
         **value,
@@ -50,14 +56,22 @@ def _mark(one: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if one is None else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
+    return (
+        None
+        if one is None
+        else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
+    )
 
 
 def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) -> None:
-    """Keep a panel up to date. `line`: the picker of the topic line, or of the Adaptation tab, whose script knows the line, any text."""
+    """Keep a panel up to date. `line`: the picker of the topic line, or of the Adaptation tab, whose script
+    knows the line, any text."""
     wanted = gr.Textbox(visible=False, label="topic")
     own = "omni.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
-    js = f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session, omni.hero.wanted, seen]"
+    js = (
+        f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session,"
+        " omni.hero.wanted, seen]"
+    )
     name = "hero_chat" if own == "line" else "hero_adaptation"
     inputs = [shell.target, shell.drafter, line, shell.session, wanted]
     poll, seen = shell.keep(panel, partial(hero_json, services), inputs, name, js=js)

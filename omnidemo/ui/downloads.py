@@ -1,4 +1,5 @@
-"""What goes to the browser beside the page: widget values, plotly's script, files made when a button is pressed."""
+"""What goes to the browser beside the page: widget values, plotly's script, files made when a button is
+pressed."""
 
 from __future__ import annotations
 
@@ -22,14 +23,19 @@ KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed 
 
 
 def for_browser(value: Any) -> str:
-    """A widget's value as JSON; `<` is spelled out, so that no text of a model ever looks like markup on the way."""
+    """A widget's value as JSON; `<` is spelled out, so that no text of a model ever looks like markup on the
+    way."""
     return json.dumps(value, default=str).replace("<", "\\u003c")
 
 
 def fields(value: Any, what: str) -> Mapping[str, Any]:
-    """The fields of an object that the page sent, {} for none; ValueError for a list, which Gradio's JSON also accepts."""
+    """The fields of an object that the page sent, {} for none; ValueError for a list, which Gradio's JSON
+    also accepts."""
     if value is not None and not isinstance(value, Mapping):
-        raise ValueError(f"The {what} are not names with values. Reload the page; a program finds the types under /gradio_api/info.")
+        raise ValueError(
+            f"The {what} are not names with values. Reload the page; a program finds the types under"
+            " /gradio_api/info."
+        )
     return value or {}
 
 
@@ -40,16 +46,16 @@ def serve_plotly() -> str:
 
 
 def private_folder(name: str) -> Path:
-    """A folder of this process: "downloads", in which files for download are made, or "gradio", of Gradio's copies and of uploads, for its
-    default one is readable for other users and stays after a kill."""
+    """A folder of this process: "downloads", in which files for download are made, or "gradio", of Gradio's
+    copies and of uploads, for its default one is readable for other users and stays after a kill."""
     folder = private_folders.temporary_folder() / name
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 def forget_files(own: str) -> None:
-    """Remove exported files, because what they hold has just been deleted: the CSV files and adapters of a visitor, who is named as in
-    `temporary`; for "" all CSV files."""
+    """Remove exported files, because what they hold has just been deleted: the CSV files and adapters of a
+    visitor, who is named as in `temporary`; for "" all CSV files."""
     for folder in (private_folder("downloads"), private_folder("gradio")):
         for file in folder.rglob(f"*{own.strip('~')}*" if own else "*.csv"):
             with suppress(OSError):
@@ -57,8 +63,9 @@ def forget_files(own: str) -> None:
 
 
 def temporary(name: str, own: str = "") -> Path:
-    """A path for a file of that name in a fresh temporary folder; older ones are removed on the way. own: the visitor whose file it is
-    (`PublicServices.own`); the name says so, for of Gradio's copy nothing else does."""
+    """A path for a file of that name in a fresh temporary folder; older ones are removed on the way. own: the
+    visitor whose file it is (`PublicServices.own`); the name says so, for of Gradio's copy nothing else
+    does."""
     if own:
         name = f"{Path(name).stem}-{own.strip('~')}{Path(name).suffix}"
     root = private_folder("downloads")
@@ -69,10 +76,20 @@ def temporary(name: str, own: str = "") -> Path:
     return Path(tempfile.mkdtemp(dir=root)) / name
 
 
-def download(event: Any, name: str, make: Callable[..., Path | None], inputs: list[Any], *, js: str | None = None, empty: str = "") -> None:
-    """Make `event` download the file that `make(*inputs)` returns; None says `empty`, an error its sentence. `js` may fill the inputs.
+def download(
+    event: Any,
+    name: str,
+    make: Callable[..., Path | None],
+    inputs: list[Any],
+    *,
+    js: str | None = None,
+    empty: str = "",
+) -> None:
+    """Make `event` download the file that `make(*inputs)` returns; None says `empty`, an error its sentence.
+    `js` may fill the inputs.
 
-    Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file and is pressed by the page.
+    Gradio's own button downloads the file it held *before* the press, so a hidden one receives the new file
+    and is pressed by the page.
     """
     carrier = gr.DownloadButton(visible="hidden", elem_id=f"omni-file-{name}")
 
@@ -83,7 +100,8 @@ def download(event: Any, name: str, make: Callable[..., Path | None], inputs: li
             path, why = None, report(refused, "a download")
         if path is None:
             gr.Info(why)
-        return None if path is None else str(path)  # None also takes an older file away from the hidden button
+        # None also takes an older file away from the hidden button
+        return None if path is None else str(path)
 
     press = f"() => {{ omni.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}"
     done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)

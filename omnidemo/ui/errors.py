@@ -22,19 +22,29 @@ log = logging.getLogger(__name__)
 PROSE = re.compile(r"[a-z]+ [a-z]")  # such as Python's libraries write them
 ENGINE = "engine"  # concurrency_id of what decodes in turn: chat, compare, play, generate
 LISTEN_SECONDS = 5.0  # after a request joined the queue, in which its sender has to begin to listen
-REMEMBERED = 256  # browsers with a queue of messages: more than ask within the time in which one reads its answer
+# browsers with a queue of messages: more than ask within the time in which one reads its answer
+REMEMBERED = 256
 EXPECTED = (ValueError, RuntimeError, OSError)  # that this project raises with a sentence for people
 HERE = Path(__file__).parents[1]
 
 
 def report(error: BaseException, doing: str) -> str:
-    """The sentence for the page; the log gets one row, which for a fault of this project names file and row of the code."""
+    """The sentence for the page; the log gets one row, which for a fault of this project names file and row
+    of the code."""
     said = " ".join(str(getattr(error, "message", error)).split())
-    if isinstance(error, (*EXPECTED, gr.Error)) and not isinstance(error, (RecursionError, NotImplementedError)) and said:
+    if (
+        isinstance(error, (*EXPECTED, gr.Error))
+        and not isinstance(error, (RecursionError, NotImplementedError))
+        and said
+    ):
         log.warning("%s: %s", doing, said[:300])
-        said = said if isinstance(error, (ValueError, gr.Error)) else without_folders(said)  # the log has the folders
-        return said[0].upper() + said[1:] if PROSE.match(said) else said  # but a model's name, or a setting's, begins as it is written
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents]
+        # the log has the folders
+        said = said if isinstance(error, (ValueError, gr.Error)) else without_folders(said)
+        # but a model's name, or a setting's, begins as it is written
+        return said[0].upper() + said[1:] if PROSE.match(said) else said
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if HERE in Path(frame.filename).parents
+    ]
     place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "outside of this project"
     log.error("%s: %s: %s (%s)", doing, type(error).__name__, said[:200], place)
     log.debug("where it came from", exc_info=error)
@@ -57,7 +67,12 @@ def _wrong(block: Any, value: Any) -> str:
     if isinstance(block, gr.JSON):
         return "" if isinstance(value, (dict, list)) else "is neither an object nor a list"
     if isinstance(block, (gr.Slider, gr.Number)):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and abs(value) < 2**63
+        number = (
+            isinstance(value, (int, float))
+            and not isinstance(value, bool)
+            and math.isfinite(value)
+            and abs(value) < 2**63
+        )
         return "" if number else "is not a finite number"
     if isinstance(block, gr.Checkbox):
         return "" if isinstance(value, bool) else "is neither true nor false"
@@ -66,14 +81,19 @@ def _wrong(block: Any, value: Any) -> str:
     texts = value if isinstance(value, list) and getattr(block, "multiselect", False) else [value]
     if not all(isinstance(text, str) for text in texts):
         return "is not a text"
-    return "" if all(text.isascii() or text.encode(errors="ignore").decode() == text for text in texts) else "holds half a character"
+    return (
+        ""
+        if all(text.isascii() or text.encode(errors="ignore").decode() == text for text in texts)
+        else "holds half a character"
+    )
 
 
 class Events(gr.Blocks):
-    """Blocks whose events check the types of their values (an error names the field's label), turn every error into one sentence, and free
-    the queues of browsers that have not been heard of for long. Without Gradio's heartbeat, which would keep one of the six connections
-    that a browser opens to a server for each tab: with five or six tabs every other request waited for one to be free. (The state of
-    closed pages is limited by `state_session_capacity`.)"""
+    """Blocks whose events check the types of their values (an error names the field's label), turn every
+    error into one sentence, and free the queues of browsers that have not been heard of for long. Without
+    Gradio's heartbeat, which would keep one of the six connections that a browser opens to a server for each
+    tab: with five or six tabs every other request waited for one to be free. (The state of closed pages is
+    limited by `state_session_capacity`.)"""
 
     news: Callable[[Any], str]  # `Shell.news`
 
@@ -87,7 +107,8 @@ class Events(gr.Blocks):
         except ComponentProcessingError as error:
             said = str(error.__cause__ or "") if isinstance(error.__cause__, (ValueError, gr.Error)) else ""
             raise ValueError(
-                f"A value cannot be read{': ' + said if said else ''}. Reload the page; a program finds the types under /gradio_api/info."
+                f"A value cannot be read{': ' + said if said else ''}. Reload the page; a program finds the"
+                " types under /gradio_api/info."
             ) from error
 
     async def process_api(self, block_fn: Any, *given: Any, **options: Any) -> Any:
@@ -104,8 +125,9 @@ class Events(gr.Blocks):
             raise gr.Error(said, print_exception=False, duration=getattr(error, "duration", 10)) from error
 
     def _remember(self, event_id: str | None) -> None:
-        """Mark the browser of a starting event as the newest, and free the oldest ones without pending events: Gradio would keep the
-        messages of 2,000 browsers, and the set of each one's events for ever."""
+        """Mark the browser of a starting event as the newest, and free the oldest ones without pending
+        events: Gradio would keep the messages of 2,000 browsers, and the set of each one's events for
+        ever."""
         queue = self._queue
         running, asked = queue.event_ids_to_events, queue.pending_event_ids_session
         event = running.get(event_id or "")
@@ -118,13 +140,15 @@ class Events(gr.Blocks):
                 queue.pending_messages_per_session.pop(session, None)
 
     async def _listened(self, event_id: str | None) -> bool:
-        """Whether somebody reads the messages of an event that decodes, which would otherwise pile up. A client has LISTEN_SECONDS to
-        start."""
+        """Whether somebody reads the messages of an event that decodes, which would otherwise pile up. A
+        client has LISTEN_SECONDS to start."""
         event = self._queue.event_ids_to_events.get(event_id or "")
         if event is None or event.concurrency_id != ENGINE:
             return True
         until = max(event.enqueue_time + LISTEN_SECONDS, time.monotonic() + 0.25)
-        while (messages := self._queue.pending_messages_per_session.get(event.session_hash)) is not None and messages.qsize():
+        while (
+            messages := self._queue.pending_messages_per_session.get(event.session_hash)
+        ) is not None and messages.qsize():
             if time.monotonic() > until:
                 return False
             await asyncio.sleep(0.02)

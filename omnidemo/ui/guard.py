@@ -1,4 +1,5 @@
-"""Checks of every request before the app gets it: host, origin, size, type, and in a public app the visitor's id."""
+"""Checks of every request before the app gets it: host, origin, size, type, and in a public app the visitor's
+id."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.store.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import report
 
-VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"  # headers, so that neither is in an address or a log
+# headers, so that neither is in an address or a log
+VISITOR, OPERATOR = "x-omnidemo-visitor", "x-omnidemo-operator"
 Life = Callable[[], AbstractAsyncContextManager[None]]
 SAFE = ("GET", "HEAD", "OPTIONS")
 JSON_BYTES = 8_000_000
@@ -33,13 +35,24 @@ SWEEP_SECONDS = 300.0
 GIVE_BACK_SECONDS = 30.0  # between two times that memory is given back
 MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
-CLOSED = ("deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/", "component_server", "profiling")
+CLOSED = (
+    "deep_link",
+    "proxy=",
+    "process_recording",
+    "run-history",
+    "vibe-",
+    "undo-vibe-",
+    "stream/",
+    "component_server",
+    "profiling",
+)
 PAGES = "https://huggingface.co https://*.hf.space"  # that show a Space in a frame
 # Gradio starts itself with inline scripts, and makes the widgets' own ones with `new Function`.
 POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; connect-src 'self'; "
-    "object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors 'self'"
+    "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; style-src 'self'"
+    " 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:;"
+    " worker-src 'self' blob:; connect-src 'self'; object-src 'none'; base-uri 'self'; form-action 'self';"
+    " frame-ancestors 'self'"
 )
 
 
@@ -50,15 +63,22 @@ def is_space() -> bool:
 def headers_of_answers() -> dict[str, str]:
     """The headers that every answer carries."""
     policy = f"{POLICY} {PAGES}" if is_space() else POLICY
-    return {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Content-Security-Policy": policy}
+    return {
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "Content-Security-Policy": policy,
+    }
 
 
 class Hosts:
-    """The host names by which the app may be reached. Without this check a foreign page could point its own name at our address (DNS
-    rebinding) and read everything."""
+    """The host names by which the app may be reached. Without this check a foreign page could point its own
+    name at our address (DNS rebinding) and read everything."""
 
     def __init__(self, settings: Settings) -> None:
-        self._names = {*LOOPBACK, *(name.strip().lower().strip("[]") for name in settings.allowed_hosts.split(",") if name.strip())}
+        self._names = {
+            *LOOPBACK,
+            *(name.strip().lower().strip("[]") for name in settings.allowed_hosts.split(",") if name.strip()),
+        }
         self._names |= {settings.host.lower().strip("[]")}
         self._everywhere, self._share, self._any = not is_loopback(settings.host), settings.share, is_space()
 
@@ -67,7 +87,8 @@ class Hosts:
             return True
         if any(known.startswith("*.") and name.endswith(known[1:]) for known in self._names):
             return True
-        return self._everywhere and _is_address(name)  # an address cannot be rebound to another machine, as a name can
+        # an address cannot be rebound to another machine, as a name can
+        return self._everywhere and _is_address(name)
 
 
 def _is_address(name: str) -> bool:
@@ -79,7 +100,8 @@ def _is_address(name: str) -> bool:
 
 
 class Guard:
-    """ASGI middleware around the whole app. A refused request gets one sentence as JSON and reaches nothing else."""
+    """ASGI middleware around the whole app. A refused request gets one sentence as JSON and reaches nothing
+    else."""
 
     def __init__(self, app: ASGIApp, services: PublicServices) -> None:
         self.app, self.services, self.hosts = app, services, Hosts(services.settings)
@@ -103,12 +125,16 @@ class Guard:
             await self._pass_on(scope, receive, send)
         else:
             status, sentence = refused
-            body = endpoint.refusal_body(scope.get("path", ""), status, sentence) or {"detail": sentence, "error": sentence}
+            body = endpoint.refusal_body(scope.get("path", ""), status, sentence) or {
+                "detail": sentence,
+                "error": sentence,
+            }
             answer = JSONResponse(body, status, headers=self.extra)
             await answer(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and headers back; an error of the framework becomes one sentence and one row of the log."""
+        """Pass a request on, and headers back; an error of the framework becomes one sentence and one row of
+        the log."""
         started = False
 
         async def sent(message: Message) -> None:
@@ -129,13 +155,20 @@ class Guard:
         """(status, sentence) for a request to another host or from a foreign page."""
         host = _host(headers.get("host", ""))
         if host not in self.hosts:
-            return 403, f"This app is not known as {host[:80] or 'nothing'}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
+            return (
+                403,
+                (
+                    f"This app is not known as {host[:80] or 'nothing'}; name it in OMNIDEMO_ALLOWED_HOSTS if"
+                    " that is right."
+                ),
+            )
         if not self._from_here(scope, headers):
             return 403, "Requests from other pages are not answered; open the app by its own address."
         return None
 
     def _refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """(status, sentence) for a request that goes no further though it comes from here. It counts files: once for each request."""
+        """(status, sentence) for a request that goes no further though it comes from here. It counts files:
+        once for each request."""
         path = scope.get("path", "")
         _, found, call = path.partition("/gradio_api/")
         if (found and call.startswith(CLOSED)) or path.startswith("/monitoring"):
@@ -145,10 +178,15 @@ class Guard:
         return self._body(path, headers) or self._identified(path, headers, scope.get("app"))
 
     def _from_here(self, scope: Scope, headers: Headers) -> bool:
-        """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a link."""
+        """Whether a request comes from this app's own page, or from no page at all. Pages may lead here by a
+        link."""
         origin = headers.get("origin")
         if origin is not None:
-            return _netloc(origin) in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower()) and origin != "null"
+            return (
+                _netloc(origin)
+                in (headers.get("host", "").lower(), headers.get("x-forwarded-host", "").lower())
+                and origin != "null"
+            )
         site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
         return site in ("none", "same-origin") or (mode == "navigate" and scope.get("method") in SAFE)
 
@@ -165,14 +203,22 @@ class Guard:
         else:
             most, wanted = JSON_BYTES, "application/json"
         if size > most:
-            return 413, f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less."
+            return (
+                413,
+                f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less.",
+            )
         if size and kind != wanted:
             return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
         return None
 
     def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
         """In a public app every changing request needs a visitor's id, which anybody can get."""
-        if not self.services.public or path.startswith("/visitor") or path.rstrip("/") == "/login" or endpoint.asks_for_keys(path):
+        if (
+            not self.services.public
+            or path.startswith("/visitor")
+            or path.rstrip("/") == "/login"
+            or endpoint.asks_for_keys(path)
+        ):
             return None
         name = self.services.visitors.name(headers.get(VISITOR))
         if not name:
@@ -184,15 +230,21 @@ class Guard:
                 return 429, str(refused)
             self.services.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
         if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
-            return 429, f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done."
+            return (
+                429,
+                f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done.",
+            )
         return None
 
     def _waiting(self, app: Any, name: str) -> int:
-        """How many requests of a visitor wait or run: one who floods the queue would keep everybody else out."""
+        """How many requests of a visitor wait or run: one who floods the queue would keep everybody else
+        out."""
         queue = app.get_blocks()._queue
         events = [event for one in queue.event_queue_per_concurrency_id.values() for event in list(one.queue)]
         events += [event for job in list(queue.active_jobs) if job for event in job]
-        return sum(self.services.visitors.name(event.request.headers.get(VISITOR)) == name for event in events)
+        return sum(
+            self.services.visitors.name(event.request.headers.get(VISITOR)) == name for event in events
+        )
 
 
 def _host(value: str) -> str:
@@ -212,11 +264,11 @@ def _netloc(origin: str) -> str:
 
 
 def around(services: PublicServices, within: Life) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The app's lifespan, with another within it: puts the guard around the app, and from time to time deletes expired visitors' data and
-    frees memory.
+    """The app's lifespan, with another within it: puts the guard around the app, and from time to time
+    deletes expired visitors' data and frees memory.
 
-    Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this machine. So the guard
-    is put around it when the app starts, before the first request.
+    Gradio puts its own CORS in front of the middleware that it is given, and that answers every page on this
+    machine. So the guard is put around it when the app starts, before the first request.
     """
 
     @asynccontextmanager

@@ -1,9 +1,11 @@
-"""An answer's Markdown as a tree of texts and named elements, for the browser, which builds it from an allow-list. Pure: no gradio.
+"""An answer's Markdown as a tree of texts and named elements, for the browser, which builds it from an
+allow-list. Pure: no gradio.
 
-A node is a text or a list [name, children, attribute]: names are those of HTML's elements, and `fence` for a block of code. The attribute
-is the address of an `a`, the first number of an `ol`, the alignment of a `th` or `td`, the language of a `fence`; else it is left out.
-`ui/code_colours.py` adds `span`, a part of code, whose attribute is its kind.
-No HTML is made or passed on: what looks like it is text, as are addresses of any other kind than http, https and mailto.
+A node is a text or a list [name, children, attribute]: names are those of HTML's elements, and `fence` for a
+block of code. The attribute is the address of an `a`, the first number of an `ol`, the alignment of a `th` or
+`td`, the language of a `fence`; else it is left out. `ui/code_colours.py` adds `span`, a part of code, whose
+attribute is its kind. No HTML is made or passed on: what looks like it is text, as are addresses of any other
+kind than http, https and mailto.
 """
 
 from __future__ import annotations
@@ -21,13 +23,19 @@ Node = str | list[Any]
 DEEPEST = 40  # levels of lists and quotes in each other; what goes deeper is shown as it was written
 LONGEST = 100_000  # characters of one block; a longer one is shown as it was written
 SHARE = 0.03  # of the time, at most, goes into reading Markdown while an answer is written
-GROWTH = 16  # a block that is still written is sent again when it has grown by one part in so many, so that all it takes stays linear
+# a block that is still written is sent again when it has grown by one part in so many, so that all it takes
+# stays linear
+GROWTH = 16
 ADDRESS = re.compile(r"(https?://|mailto:)[^\s<>]+", re.IGNORECASE)
 LANGUAGE = re.compile(r"[\w+#.-]{1,24}")
-# Lines of Python that stand in an answer without a fence, as small models write them; and lines that go on with them.
-CODE = re.compile(r"(async )?def \w+ ?\(.*|class \w+ ?[(:].*|import [\w.]+( as \w+)?|from [\w.]+ import [\w, *]+")
+# Lines of Python that stand in an answer without a fence, as small models write them; and lines that go on
+# with them.
+CODE = re.compile(
+    r"(async )?def \w+ ?\(.*|class \w+ ?[(:].*|import [\w.]+( as \w+)?|from [\w.]+ import [\w, *]+"
+)
 MORE_CODE = re.compile(
-    r"@\w.*|[)\]}].*|#.*|\w[\w., ]* = .*|(print|assert|return|for|while|if|elif|else|with|try|except|finally)\b.*[:)\]\w]"
+    r"@\w.*|[)\]}].*|#.*|\w[\w., ]* ="
+    r" .*|(print|assert|return|for|while|if|elif|else|with|try|except|finally)\b.*[:)\]\w]"
 )
 # A definition of an address further down would change what was read above.
 PARSER = MarkdownIt("js-default", {"breaks": True, "maxNesting": 2 * DEEPEST}).disable("reference")
@@ -35,7 +43,8 @@ NAMES = {"s": "del"}
 
 
 def _bare_code(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A rule of the parser: Python without a fence is a block of code, up to the first line that is no part of it."""
+    """A rule of the parser: Python without a fence is a block of code, up to the first line that is no part
+    of it."""
 
     def text(line: int) -> str:
         return str(state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]])
@@ -68,7 +77,8 @@ def tree(text: str) -> list[Node]:
 
 
 class LiveMarkdown:
-    """The blocks of a text that grows: those that are finished are given once, the last one again and again."""
+    """The blocks of a text that grows: those that are finished are given once, the last one again and
+    again."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock = clock
@@ -88,11 +98,16 @@ class LiveMarkdown:
         return len(self._rest) - self._read > self._read // GROWTH and self._clock() >= self._not_before
 
     def blocks(self, ended: bool = False) -> tuple[list[Node], list[Node]]:
-        """(blocks that are finished and were not given before, blocks that may still change); `ended`: the text does not go on."""
+        """(blocks that are finished and were not given before, blocks that may still change); `ended`: the
+        text does not go on."""
         began = self._clock()
         text = self._rest
         tokens = _parse(text)
-        starts = [place for place, token in enumerate(tokens) if not token.level and token.map and token.nesting >= 0]
+        starts = [
+            place
+            for place, token in enumerate(tokens)
+            if not token.level and token.map and token.nesting >= 0
+        ]
         line = (tokens[starts[-1]].map or [0])[0] if len(starts) > 1 else 0
         whole = text.count("\n")
         # What a block is, and so where the one before it ends, is known after its first two lines.

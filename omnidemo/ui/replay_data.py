@@ -25,28 +25,40 @@ PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody 
 
 def _lane(rounds: Iterable[Round], version: int, **about: Any) -> dict[str, Any]:
     """One lane of the player."""
-    return {"lines": "".join(line for one in rounds for line in round_lines(one)), "version": version, **about}
+    return {
+        "lines": "".join(line for one in rounds for line in round_lines(one)),
+        "version": version,
+        **about,
+    }
 
 
 def lane(runs: Sequence[Generation]) -> dict[str, Any]:
     """A lane of measured runs, of which the median one comes first."""
-    return _lane(runs[0].rounds, runs[0].adapter_version, method=runs[0].method, at=time.time(), runs=len(runs))
+    return _lane(
+        runs[0].rounds, runs[0].adapter_version, method=runs[0].method, at=time.time(), runs=len(runs)
+    )
 
 
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh), target, drafter, message,
-    history, system, tokens; for plain the answer's key (where that answer was measured, both its lanes are known), seed and what the text
-    was drawn with (SAMPLING), for fresh method and line. RuntimeError or ValueError, one sentence, where there are none."""
+    """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh),
+    target, drafter, message, history, system, tokens; for plain the answer's key (where that answer was
+    measured, both its lanes are known), seed and what the text was drawn with (SAMPLING), for fresh method
+    and line. RuntimeError or ValueError, one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
         **{name: wanted.get(name) for name in SAMPLING},
         seed=read_seed(wanted.get("seed")),
     )
     asked: dict[str, Any] = {name: str(wanted.get(name) or "") for name in ("target", "drafter")}
-    asked["messages"] = conversation(wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system") or "")
+    asked["messages"] = conversation(
+        wanted.get("history"), str(wanted.get("message") or ""), wanted.get("system") or ""
+    )
     asked["max_new_tokens"] = min(checked.max_new_tokens, longest_answer(services.settings))
     made: Sequence[Sequence[Generation]]
-    if wanted.get("kind") == "plain" and (found := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None:
+    if (
+        wanted.get("kind") == "plain"
+        and (found := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None
+    ):
         both = ((found.plain, BASELINE), (found.guessed, str(wanted.get("method") or "")))
         return {
             "lanes": [_lane(rounds, 0, method=name, at=time.time(), runs=1) for rounds, name in both],
@@ -56,14 +68,20 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         line = read_line(str(wanted.get("line") or ""))
         made = services.fresh_and_today(**asked, method=str(wanted.get("method") or "auto"), domain=line)
     else:
-        made = (services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed),)
+        made = (
+            services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed),
+        )
     return {"lanes": [lane(one) for one in made]}
 
 
 def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Probe prompts of a topic, replayed (so without times) with the fresh drafter and with today's: pairs of (prompt, lanes), and the
-    topics that have some. The wanted topic, or the first that has any."""
-    names = (str(wanted.get("target") or ""), str(wanted.get("drafter") or ""), read_line(str(wanted.get("line") or "")))
+    """Probe prompts of a topic, replayed (so without times) with the fresh drafter and with today's: pairs of
+    (prompt, lanes), and the topics that have some. The wanted topic, or the first that has any."""
+    names = (
+        str(wanted.get("target") or ""),
+        str(wanted.get("drafter") or ""),
+        read_line(str(wanted.get("line") or "")),
+    )
     found = {topic: services.before_after(*names, topic) for topic in services.topics()}
     known = {topic: one for topic, one in found.items() if one is not None and one.before}
     topic = wanted["topic"] if wanted.get("topic") in known else next(iter(known), None)
@@ -78,11 +96,17 @@ def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
 
 
 def recall(services: PublicServices, request: Any) -> dict[str, Any]:
-    """A recorded answer of the caller's history, as the player reads it. ValueError, one sentence, where there is none."""
+    """A recorded answer of the caller's history, as the player reads it. ValueError, one sentence, where
+    there is none."""
     known = services.store.recording(request) if isinstance(request, int) else None
     if not known:
-        raise ValueError("The rounds of this answer are not kept any more: only those of your newest answers are.")
-    about = {name: known[name] for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "finish_reason", "lines")}
+        raise ValueError(
+            "The rounds of this answer are not kept any more: only those of your newest answers are."
+        )
+    about = {
+        name: known[name]
+        for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "finish_reason", "lines")
+    }
     return about | {"version": known["adapter_version"], "plain": answer_lines.plain_pace(known["metrics"])}
 
 
@@ -102,7 +126,11 @@ def build(services: PublicServices) -> None:
     wanted, js = gr.JSON(visible=False), "() => omni.replay.take()"
 
     def recorded(wanted: Mapping[str, Any]) -> dict[str, Any]:
-        return probes(services, wanted) if wanted.get("kind") == "probes" else recall(services, wanted.get("request"))
+        return (
+            probes(services, wanted)
+            if wanted.get("kind") == "probes"
+            else recall(services, wanted.get("request"))
+        )
 
     alone: dict[str, Any] = {"concurrency_id": "beside", "concurrency_limit": 1, "trigger_mode": "multiple"}
     measured = partial(answer, partial(beside, services))

@@ -11,8 +11,8 @@ MOST_STOPPED = 256
 
 
 class Running:
-    """The stop flags of answers, by (session, run), also of those that were stopped while they still waited in the queue. Shared by all
-    visitors, so guarded by a lock."""
+    """The stop flags of answers, by (session, run), also of those that were stopped while they still waited
+    in the queue. Shared by all visitors, so guarded by a lock."""
 
     def __init__(self) -> None:
         self._flags: dict[tuple[str, str], threading.Event] = {}
@@ -23,7 +23,8 @@ class Running:
             return self._flags.setdefault((session, run), threading.Event())
 
     def stop(self, session: str, run: str) -> bool:
-        """End an answer at its next round; one that has not started ends as it starts. False where it was not known yet."""
+        """End an answer at its next round; one that has not started ends as it starts. False where it was not
+        known yet."""
         with self._lock:
             known = (session, run) in self._flags
             self._flags.setdefault((session, run), threading.Event()).set()

@@ -1,4 +1,5 @@
-"""Parts of the page that all tabs use: the widgets' frame, the pair pickers with the loading bar, the browser's session, the timers."""
+"""Parts of the page that all tabs use: the widgets' frame, the pair pickers with the loading bar, the
+browser's session, the timers."""
 
 from __future__ import annotations
 
@@ -20,14 +21,16 @@ from omnidemo.ui.errors import check, report
 
 EXPERT = "omni-expert"  # class of what only the Expert switch shows
 PRIVATE: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
-QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}  # polls must work while the queue is full
+# polls must work while the queue is full
+QUIET: dict[str, Any] = {**PRIVATE, "concurrency_limit": None, "queue": False}
 AS_IT_IS = "(...values) => values"
 FINAL_STAGES = ("ready", "failed", "absent")
 
 
 @dataclass(frozen=True)
 class Kept:
-    """Components that are kept up to date: they get `draw(make(*inputs))` where that text is not the one that `seen` holds."""
+    """Components that are kept up to date: they get `draw(make(*inputs))` where that text is not the one that
+    `seen` holds."""
 
     name: str
     make: Callable[..., str]
@@ -52,22 +55,30 @@ class Shell:
     session: gr.Textbox
     target: gr.Dropdown
     drafter: gr.Dropdown
-    pair: gr.HTML  # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
+    # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
+    pair: gr.HTML
     kept: list[Kept] = field(default_factory=list)
 
     def keep(
-        self, shown: Any, make: Callable[..., str], inputs: list[Any], name: str, draw: Callable[[str], Any] = str, js: str = AS_IT_IS
+        self,
+        shown: Any,
+        make: Callable[..., str],
+        inputs: list[Any],
+        name: str,
+        draw: Callable[[str], Any] = str,
+        js: str = AS_IT_IS,
     ) -> tuple[Callable[..., Any], gr.State]:
-        """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens and whenever that is news, that is, differs from
-        the value that the returned state holds. Also returned: the function (*inputs, state) → (component, state) behind it."""
+        """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens and whenever that is
+        news, that is, differs from the value that the returned state holds. Also returned: the function
+        (*inputs, state) → (component, state) behind it."""
         kept = Kept(name, make, inputs, gr.State(""), [shown], lambda value: [draw(value)], js)
         self.kept.append(kept)
         return kept.poll, kept.seen
 
     def watch(self) -> None:
-        """Ask for everything that is kept in one event: when the page opens, when an input has changed, and when there is news. An event
-        costs server and browser more than all that it brings, and a page is open all day, so its script looks for `news` first. What
-        fails is logged, and the rest is shown."""
+        """Ask for everything that is kept in one event: when the page opens, when an input has changed, and
+        when there is news. An event costs server and browser more than all that it brings, and a page is open
+        all day, so its script looks for `news` first. What fails is logged, and the rest is shown."""
 
         def poll(*given: Any) -> Any:
             values, shown = iter(given), list[Any]()
@@ -83,17 +94,28 @@ class Shell:
         inputs = [block for one in self.kept for block in (*one.inputs, one.seen)]
         outputs = [block for one in self.kept for block in (*one.outputs, one.seen)]
         parts = ", ".join(f"({one.js})(...values.splice(0, {len(one.inputs) + 1}))" for one in self.kept)
-        changes = [block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))]
-        options = {"js": f"(...values) => omni.news.asked(values, (values) => [{parts}])", "trigger_mode": "always_last", **QUIET}
+        changes = [
+            block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))
+        ]
+        options = {
+            "js": f"(...values) => omni.news.asked(values, (values) => [{parts}])",
+            "trigger_mode": "always_last",
+            **QUIET,
+        }
         gr.on([self.page.load, *changes], poll, inputs, outputs, api_name="state", **options)
         self.pair.news(poll, inputs, outputs, api_name="news", **options)
 
     def news(self, asked: Any) -> str:
-        """A short text that is another one as soon as something that is kept is. `asked`: for each a list of the values of its inputs, and
-        whatever comes after them. ValueError, one sentence, where it is something else."""
+        """A short text that is another one as soon as something that is kept is. `asked`: for each a list of
+        the values of its inputs, and whatever comes after them. ValueError, one sentence, where it is
+        something else."""
         sizes = [len(own) if isinstance(own, list) else 0 for own in asked] if isinstance(asked, list) else []
-        if len(sizes) != len(self.kept) or any(size < len(one.inputs) for one, size in zip(self.kept, sizes, strict=True)):
-            raise ValueError("This takes what the page asks for, and that page is of another version; reload it.")
+        if len(sizes) != len(self.kept) or any(
+            size < len(one.inputs) for one, size in zip(self.kept, sizes, strict=True)
+        ):
+            raise ValueError(
+                "This takes what the page asks for, and that page is of another version; reload it."
+            )
         made = hashlib.sha256()
         for one, own in zip(self.kept, asked, strict=True):
             check(one.inputs, own)
@@ -107,7 +129,8 @@ class Shell:
 def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:
     """A gr.HTML drawn by `omni.widgets[name]` in the browser from its value, a JSON string.
 
-    The template is constant, so no value is ever parsed as markup or run; `events` names the custom events it may trigger.
+    The template is constant, so no value is ever parsed as markup or run; `events` names the custom events it
+    may trigger.
     """
     names = json.dumps(list(events))
     code = f"omni.mount({json.dumps(name)}, {{element, trigger, props, watch, events: {names}}});"
@@ -136,7 +159,8 @@ def _about(card: ModelCard) -> tuple[str, ...]:
 
 
 def choose(services: PublicServices, role: str, name: str, before: str = "") -> Any:
-    """A picker that shows what can be had now, and has chosen a model. `before`: a name that it may still be asked about."""
+    """A picker that shows what can be had now, and has chosen a model. `before`: a name that it may still be
+    asked about."""
     choices = pair_choices(services, role, name)
     if before and before not in {known for _, known in choices}:
         choices.append((before, before))
@@ -144,11 +168,13 @@ def choose(services: PublicServices, role: str, name: str, before: str = "") -> 
 
 
 def load_ready(services: PublicServices, target: str, drafter: str, again: str) -> None:
-    """Load a pair, as every request that needs it does. `Refused` while it is not ready: why not, and what to do; `again` is said while
-    it is loading."""
+    """Load a pair, as every request that needs it does. `Refused` while it is not ready: why not, and what to
+    do; `again` is said while it is loading."""
     state = services.load(target, drafter)
     if state.stage != "ready":
-        raise Refused(state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). {again}")
+        raise Refused(
+            state.error or f"{target} is still loading ({text.STAGES.get(state.stage, state.stage)}). {again}"
+        )
 
 
 def longest_answer(settings: Any) -> int:
@@ -165,8 +191,8 @@ def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
 
 
 def line_of(services: PublicServices, picked: str, session: str) -> str:
-    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last. Visitors have one line only,
-    and a picker that they do not see."""
+    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last.
+    Visitors have one line only, and a picker that they do not see."""
     if services.own:
         return "default"
     if picked and picked != text.AUTO_LINE:
@@ -176,7 +202,8 @@ def line_of(services: PublicServices, picked: str, session: str) -> str:
 
 
 def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
-    """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks it."""
+    """The head of the page: brand, pickers, loading bar. Loading starts after the page is up and never blocks
+    it."""
     settings = services.settings
     with gr.Row(elem_id="omni-head", equal_height=False):
         widget("brand")
@@ -184,7 +211,12 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     with gr.Row(elem_id="omni-details", equal_height=False):  # folded; the loading bar opens it
         target, drafter = (
             gr.Dropdown(
-                pair_choices(services, role, name), value=name, label=label, elem_id=f"omni-{role}", filterable=False, min_width=150
+                pair_choices(services, role, name),
+                value=name,
+                label=label,
+                elem_id=f"omni-{role}",
+                filterable=False,
+                min_width=150,
             )
             for role, name, label in (
                 ("target", settings.target, "Target, the big model"),
@@ -197,7 +229,10 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     loading = gr.Timer(0.4, active=False)
 
     def state_json(value: PairState, *asked: str) -> str:
-        words: dict[str, Any] = {"title": text.STAGES.get(value.stage, value.stage), "reads": text.reads(reading(value.target).turns)}
+        words: dict[str, Any] = {
+            "title": text.STAGES.get(value.stage, value.stage),
+            "reads": text.reads(reading(value.target).turns),
+        }
         words["info"] = {**value.info, **credits_of(value.target)} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)
@@ -205,7 +240,10 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     def draw(value: str) -> tuple[Any, ...]:
         shown = json.loads(value)
         named = zip(("target", "drafter"), shown["asked"], strict=True)
-        pickers = [gr.skip() if shown[role] == asked else choose(services, role, shown[role], asked) for role, asked in named]
+        pickers = [
+            gr.skip() if shown[role] == asked else choose(services, role, shown[role], asked)
+            for role, asked in named
+        ]
         return value, gr.Timer(active=shown["stage"] not in FINAL_STAGES), *pickers
 
     def start(*asked: str) -> tuple[Any, ...]:
@@ -226,7 +264,15 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     outputs = [*shown, kept.seen]
     page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
     page.load(start, names, outputs, api_name="load", **QUIET)
-    gr.on([target.change, drafter.change], start, names, outputs, api_name="load_pair", trigger_mode="always_last", **QUIET)
+    gr.on(
+        [target.change, drafter.change],
+        start,
+        names,
+        outputs,
+        api_name="load_pair",
+        trigger_mode="always_last",
+        **QUIET,
+    )
     pair.retry(start, names, outputs, api_name="load_again", **QUIET)
     pair.stop(stop, names, outputs, api_name="stop_loading", **QUIET)
     loading.tick(kept.poll, [*names, kept.seen], outputs, api_name="pair_state", **QUIET)

@@ -10,24 +10,42 @@ TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
 SUBTITLE = "A small model guesses ahead, the big one checks: the same text in fewer steps."
 
-# Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token of an answer is in one
-# class, so the counts without the last add up to its tokens.
+# Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token
+# of an answer is in one class, so the counts without the last add up to its tokens.
 CLASSES: dict[str, tuple[str, str]] = {
-    "direct": ("guessed right", "The small model guessed this token and the big one agreed. Both vocabularies have it (“direct”)."),
+    "direct": (
+        "guessed right",
+        "The small model guessed this token and the big one agreed. Both vocabularies have it (“direct”).",
+    ),
     "ngram": (
         "guessed in pieces",
-        "The small model guessed it as several pieces that spell one token of the big model, which agreed (“n-gram”).",
+        (
+            "The small model guessed it as several pieces that spell one token of the big model, which agreed"
+            " (“n-gram”)."
+        ),
     ),
     "copied": (
         "copied",
-        "The chat or an earlier answer had gone on like this before: proposed again without the small model, and the big one agreed.",
+        (
+            "The chat or an earlier answer had gone on like this before: proposed again without the small"
+            " model, and the big one agreed."
+        ),
     ),
-    "corrected": ("fixed", "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”)."),
-    "bonus": ("added", "All guesses were right, and the same step brought the token after them, too (“bonus”)."),
+    "corrected": (
+        "fixed",
+        "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”).",
+    ),
+    "bonus": (
+        "added",
+        "All guesses were right, and the same step brought the token after them, too (“bonus”).",
+    ),
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
     "discarded": (
         "thrown away",
-        "Guessed and not used: the text never held it (“discarded”). Press it to see them in the answer, struck through.",
+        (
+            "Guessed and not used: the text never held it (“discarded”). Press it to see them in the answer,"
+            " struck through."
+        ),
     ),
 }
 
@@ -40,30 +58,55 @@ FIGURES: dict[str, tuple[str, str, str]] = {
     ),
     "guesses_right": (
         "of the small model's guesses right",
-        "Accepted ÷ proposed tokens of the small model. What stands after a wrong guess was never judged and counts as not right.",
+        (
+            "Accepted ÷ proposed tokens of the small model. What stands after a wrong guess was never judged"
+            " and counts as not right."
+        ),
         "percent",
     ),
-    "copied_share": ("of the answer copied", "Share of the answer's tokens that were copied from text that stood there before.", "percent"),
+    "copied_share": (
+        "of the answer copied",
+        "Share of the answer's tokens that were copied from text that stood there before.",
+        "percent",
+    ),
     "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
     "acceptance_rate": (
         "accepted a round",
-        "Accepted ÷ proposed of the small model's tokens of each round where it guessed, averaged over those rounds.",
+        (
+            "Accepted ÷ proposed of the small model's tokens of each round where it guessed, averaged over"
+            " those rounds."
+        ),
         "percent",
     ),
     "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
     "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
     "tokens": ("tokens", "Target tokens in this answer.", "count"),
-    "draft_length": ("guesses a round", "Drafter tokens per round, rounds without a draft included; the draft policy decides.", "number"),
+    "draft_length": (
+        "guesses a round",
+        "Drafter tokens per round, rounds without a draft included; the draft policy decides.",
+        "number",
+    ),
     "total_variation": (
         "away from the big model",
-        "Not lossless: mean total variation between the law by which each token was written and the big model's own.",
+        (
+            "Not lossless: mean total variation between the law by which each token was written and the big"
+            " model's own."
+        ),
         "share",
     ),
-    "time_to_first_token": ("first token", "Time from the moment its turn came to the first token.", "seconds"),
+    "time_to_first_token": (
+        "first token",
+        "Time from the moment its turn came to the first token.",
+        "seconds",
+    ),
 }
 MAIN_FIGURES = 3
 
-SPLIT: dict[str, str] = {"draft_seconds": "drafting", "verify_seconds": "verifying", "rest_seconds": "the rest"}
+SPLIT: dict[str, str] = {
+    "draft_seconds": "drafting",
+    "verify_seconds": "verifying",
+    "rest_seconds": "the rest",
+}
 
 STAGES: dict[str, str] = {
     "absent": "not loaded",
@@ -114,9 +157,15 @@ HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
     "drafter": "The small model that guesses ahead. One drafter serves every target.",
     "method": "How guesses are made and judged.",
-    "line": "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a new name to start one.",
+    "line": (
+        "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a"
+        " new name to start one."
+    ),
     "max_new_tokens": "Longest answer, in target tokens.",
-    "seed": "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a new one.",
+    "seed": (
+        "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a new"
+        " one."
+    ),
     "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
@@ -125,10 +174,22 @@ HELP: dict[str, str] = {
 # The numbers of a model's manner: name → label, plain-language help, step of the field.
 MANNER: dict[str, tuple[str, str, float]] = {
     "temperature": ("Temperature", "0 always takes the most probable token; higher is more varied.", 0.05),
-    "top_p": ("Top-p", "Only the most probable tokens that together reach this share may be drawn; 1 allows all.", 0.05),
+    "top_p": (
+        "Top-p",
+        "Only the most probable tokens that together reach this share may be drawn; 1 allows all.",
+        0.05,
+    ),
     "top_k": ("Top-k", "Only so many of the most probable tokens may be drawn; 0 allows all.", 1),
-    "min_p": ("Min-p", "Tokens below this share of the most probable one's chance are left out; 0 allows all.", 0.01),
-    "repetition_penalty": ("Repetition penalty", "Above 1, tokens of the text so far get less probable; 1 is off.", 0.05),
+    "min_p": (
+        "Min-p",
+        "Tokens below this share of the most probable one's chance are left out; 0 allows all.",
+        0.01,
+    ),
+    "repetition_penalty": (
+        "Repetition penalty",
+        "Above 1, tokens of the text so far get less probable; 1 is off.",
+        0.05,
+    ),
 }
 
 
@@ -150,38 +211,56 @@ def method_title(info: Any) -> str:
     return METHODS.get(info.name, info.title)
 
 
-FRESH = ("With the fresh small model", "The recommended method with the small model as it came, before it learned anything.")
+FRESH = (
+    "With the fresh small model",
+    "The recommended method with the small model as it came, before it learned anything.",
+)
 
-LANES = {"fresh": FRESH[0], "ngram-exact": "With today's small model"}  # of a comparison; the others are called as in the pickers
+# of a comparison; the others are called as in the pickers
+LANES = {"fresh": FRESH[0], "ngram-exact": "With today's small model"}
 
 LOSSLESS = "Writes just as the big model alone would"
 APPROXIMATE = "Not lossless: above temperature 0 another text than the big model's"
 
 
 def notice(keep_text: bool, training: bool) -> str:
-    """One line on what becomes of a chat, which two of its settings can prevent. keep_text and training are the operator's settings."""
+    """One line on what becomes of a chat, which two of its settings can prevent. keep_text and training are
+    the operator's settings."""
     kept = "prompts and answers are kept in this server's history"
     if not keep_text:
         kept = "this server's history keeps figures of your chat, no texts"
-    learned = "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
-    return f"Unless you switch it off, {kept}{learned}.{' Enter nothing private.' if keep_text or training else ''}"
+    learned = (
+        "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
+    )
+    return (
+        "Unless you switch it off,"
+        f" {kept}{learned}.{' Enter nothing private.' if keep_text or training else ''}"
+    )
 
 
 def foreign(message: str, target: str) -> str:
-    """Why a bundled target can make nothing of a message, most of whose letters are not Latin; empty where it may."""
+    """Why a bundled target can make nothing of a message, most of whose letters are not Latin; empty where it
+    may."""
     letters = [letter for letter in message if letter.isalpha()]
     if not target.startswith("bundled/") or 2 * sum(letter < "\u0250" for letter in letters) >= len(letters):
         return ""
-    return "This small model has only learned English and cannot read this. Write in English, or choose another model under Details."
+    return (
+        "This small model has only learned English and cannot read this. Write in English, or choose another"
+        " model under Details."
+    )
 
 
 def reads(turns: int | None) -> str:
-    """The sentence under a conversation of which a model reads only the newest part; empty where it reads all of it."""
+    """The sentence under a conversation of which a model reads only the newest part; empty where it reads all
+    of it."""
     if turns is None:
         return ""
     if turns == 1:
         return "This small model reads only your newest message."
-    return f"This model reads your newest message and the {turns - 1} exchange{'' if turns == 2 else 's'} before it."
+    return (
+        f"This model reads your newest message and the {turns - 1} exchange{'' if turns == 2 else 's'}"
+        " before it."
+    )
 
 
 def kept(settings: Settings, public: bool) -> str:
@@ -190,11 +269,17 @@ def kept(settings: Settings, public: bool) -> str:
         return notice(settings.keep_text, settings.training != "off")
     kept_ones = "Your chats are" if settings.keep_text else "Figures of your chats, not their texts, are"
     learns = f", and teach a drafter of your own that goes after {settings.visitor_minutes:g} minutes unused"
-    stays = f"kept for {settings.visitor_hours:g} hours, for you alone{learns if settings.training != 'off' else ''}"
+    stays = (
+        f"kept for {settings.visitor_hours:g} hours, for you"
+        f" alone{learns if settings.training != 'off' else ''}"
+    )
     return f"{kept_ones} {stays}; enter nothing private."
 
 
-API_EXAMPLE = "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take the app's defaults."
+API_EXAMPLE = (
+    "Answer one prompt and return its text and figures. Nothing is stored or learned from. Empty names take"
+    " the app's defaults."
+)
 
 AUTO_LINE = "auto"
 # What the router and the sample prompts call a topic → what people read.
@@ -208,42 +293,85 @@ CONTROLS: dict[str, tuple[str, str]] = {
     "patience": ("Patience, seconds", "How long answers without a pause may hold an update up."),
     "cost_aware": (
         "Only while it pays",
-        "Learn as long as the expected gain in speed is worth the training; a change of topic starts it again.",
+        (
+            "Learn as long as the expected gain in speed is worth the training; a change of topic starts it"
+            " again."
+        ),
     ),
     "update_interval": ("Requests between updates", "Fewer means it learns sooner, and trains more often."),
-    "buffer_positions": ("Learn from", "Every token of the answers, or only those where the drafter was wrong."),
-    "buffer_order": ("Which answers", "Half new and half old keeps what was learned before; the newest alone follows a topic fastest."),
+    "buffer_positions": (
+        "Learn from",
+        "Every token of the answers, or only those where the drafter was wrong.",
+    ),
+    "buffer_order": (
+        "Which answers",
+        "Half new and half old keeps what was learned before; the newest alone follows a topic fastest.",
+    ),
     "steps_per_update": ("Steps per update", "More steps learn more from the same answers and take longer."),
     "batch_size": ("Answers per step", "Larger batches are steadier and slower."),
-    "learning_rate": ("Learning rate", "How far one step moves the weights. Too high forgets; a version that got worse is rolled back."),
-    "schedule": ("Rate over time", "Constant keeps adapting for ever; cosine calms down over a number of steps."),
+    "learning_rate": (
+        "Learning rate",
+        "How far one step moves the weights. Too high forgets; a version that got worse is rolled back.",
+    ),
+    "schedule": (
+        "Rate over time",
+        "Constant keeps adapting for ever; cosine calms down over a number of steps.",
+    ),
     "schedule_steps": ("Steps of the cosine", "After so many steps the rate has fallen to a tenth."),
-    "lora_rank": ("Size of the adapter", "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a reset."),
+    "lora_rank": (
+        "Size of the adapter",
+        "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a reset.",
+    ),
     "divergence": ("Loss", "What “close to the target” means for the drafter's first token at each place."),
     "jsd_beta": ("β of Jensen-Shannon", "Which side of the divergence weighs more; 0.5 treats both alike."),
     "ngram_loss": ("Loss on n-grams", "How the pieces of a merged token are taught."),
     "ngram_weight": ("λ, weight of the n-grams", "0 learns from shared tokens only."),
-    "head": ("Acceptance head", "A small network that predicts whether a guess will be accepted; the draft policy of that name uses it."),
+    "head": (
+        "Acceptance head",
+        (
+            "A small network that predicts whether a guess will be accepted; the draft policy of that name"
+            " uses it."
+        ),
+    ),
     "draft_policy": (
         "How far to guess ahead",
-        "A guess costs time. “What pays for itself” times both models and makes no guess that costs more than it saves.",
+        (
+            "A guess costs time. “What pays for itself” times both models and makes no guess that costs more"
+            " than it saves."
+        ),
     ),
     "draft_length": ("Draft length", "Drafter tokens guessed per round; 0 switches guessing off."),
     "longest_draft": ("Longest draft", "Most drafter tokens per round."),
-    "confidence": ("Least confidence", "A draft ends where the drafter's best guess is less probable than this."),
-    "gamma": ("γ, risk of a rejection", "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code."),
+    "confidence": (
+        "Least confidence",
+        "A draft ends where the drafter's best guess is less probable than this.",
+    ),
+    "gamma": (
+        "γ, risk of a rejection",
+        "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code.",
+    ),
     "copying": (
         "Copy, too",
-        "What stands in the chat or in an earlier answer is proposed again where the text goes on alike; it costs the small model nothing.",
+        (
+            "What stands in the chat or in an earlier answer is proposed again where the text goes on alike;"
+            " it costs the small model nothing."
+        ),
     ),
     "domain": (
         "Topic memory",
-        "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its own (Compare takes the default). "
-        "The Chat tab has its own picker.",
+        (
+            "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its"
+            " own (Compare takes the default). The Chat tab has its own picker."
+        ),
     ),
 }
 CHOICES: dict[str, dict[str, str]] = {
-    "training": {"idle": "while nobody waits", "concurrent": "beside the answers", "inline": "after each answer", "off": "never"},
+    "training": {
+        "idle": "while nobody waits",
+        "concurrent": "beside the answers",
+        "inline": "after each answer",
+        "off": "never",
+    },
     "draft_policy": {
         "fixed": "a fixed number of tokens",
         "confidence": "as long as the drafter is sure",
@@ -259,8 +387,16 @@ CHOICES: dict[str, dict[str, str]] = {
         "acceptance": "−log of the acceptance",
         "nll": "log-likelihood",
     },
-    "ngram_loss": {"nll": "log-likelihood", "dynamic": "weighted by the target's probability", "kl": "approximate KL (equation 2)"},
-    "head": {"off": "not trained", "joint": "trained with the adapter", "interleaved": "trained before each update"},
+    "ngram_loss": {
+        "nll": "log-likelihood",
+        "dynamic": "weighted by the target's probability",
+        "kl": "approximate KL (equation 2)",
+    },
+    "head": {
+        "off": "not trained",
+        "joint": "trained with the adapter",
+        "interleaved": "trained before each update",
+    },
     "buffer_positions": {"all": "every token", "errors": "only where it was wrong"},
     "buffer_order": {
         "mixed": "half new, half old",
@@ -282,8 +418,18 @@ ONLY_WHEN: dict[str, tuple[str, tuple[str, ...]]] = {
 # key, title, help, settings: the first group stands open on top, the others fold.
 CONTROL_GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("first", "", "", ("training", "draft_policy", "domain")),
-    ("when", "When to learn", "How often, and when it stops by itself.", ("cost_aware", "update_interval", "patience")),
-    ("what", "What to learn from", "Which answers an update draws from the buffer.", ("buffer_order", "buffer_positions")),
+    (
+        "when",
+        "When to learn",
+        "How often, and when it stops by itself.",
+        ("cost_aware", "update_interval", "patience"),
+    ),
+    (
+        "what",
+        "What to learn from",
+        "Which answers an update draws from the buffer.",
+        ("buffer_order", "buffer_positions"),
+    ),
     (
         "how",
         "How to learn",

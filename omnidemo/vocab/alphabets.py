@@ -10,8 +10,13 @@ BYTE_TOKEN = re.compile(r"<0x([0-9A-F]{2})>")
 
 
 def byte_alphabet() -> dict[str, int]:
-    """The GPT-2 byte table: the printable character that stands for each byte in a byte-level vocabulary → the byte."""
-    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    """The GPT-2 byte table: the printable character that stands for each byte in a byte-level vocabulary →
+    the byte."""
+    printable = [
+        *range(ord("!"), ord("~") + 1),
+        *range(ord("¡"), ord("¬") + 1),
+        *range(ord("®"), ord("ÿ") + 1),
+    ]
     table = {chr(byte): byte for byte in printable}
     for offset, byte in enumerate(byte for byte in range(256) if byte not in printable):
         table[chr(256 + offset)] = byte
@@ -19,7 +24,8 @@ def byte_alphabet() -> dict[str, int]:
 
 
 class Alphabet(NamedTuple):
-    """How a family writes bytes: its tokens (and added tokens) → bytes, and bytes → the text that its model works on."""
+    """How a family writes bytes: its tokens (and added tokens) → bytes, and bytes → the text that its model
+    works on."""
 
     read: Callable[[str], bytes | None]
     read_added: Callable[[str], bytes | None]
@@ -27,7 +33,8 @@ class Alphabet(NamedTuple):
 
 
 def alphabet_of(backend: Any) -> Alphabet:
-    """The alphabet of a `tokenizers.Tokenizer`. ValueError for a family whose tokens are not known as bytes."""
+    """The alphabet of a `tokenizers.Tokenizer`. ValueError for a family whose tokens are not known as
+    bytes."""
     kind = type(backend.model).__name__
     stages = (backend.normalizer, backend.pre_tokenizer, backend.decoder)
     parts = b"".join(stage.__getstate__() for stage in stages if stage is not None).decode()
@@ -38,7 +45,11 @@ def alphabet_of(backend: Any) -> Alphabet:
     elif kind == "WordPiece":
         mark = backend.model.continuing_subword_prefix
         # Nothing to ask the model for: WordPiece itself takes the longest match from the left.
-        return Alphabet(lambda s: s[len(mark) :].encode() if s.startswith(mark) else b" " + s.encode(), str.encode, lambda data: None)
+        return Alphabet(
+            lambda s: s[len(mark) :].encode() if s.startswith(mark) else b" " + s.encode(),
+            str.encode,
+            lambda data: None,
+        )
     elif "▁" in parts or backend.token_to_id("▁") is not None:
         return _sentence_piece()
     raise ValueError(

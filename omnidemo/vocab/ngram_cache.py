@@ -1,4 +1,5 @@
-"""The n-gram cache of a (drafter, target) pair: runs of drafter tokens that spell one target token (OmniDraft 3.1)."""
+"""The n-gram cache of a (drafter, target) pair: runs of drafter tokens that spell one target token (OmniDraft
+3.1)."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from omnidemo.vocab.trie_table import FAR, SIZES, TrieTable
 class NgramCache:
     """A trie of n-grams (n ≥ 2) with counters and a limit. One n-gram per target id, one target id per path.
 
-    Lookup and insertion cost O(n), whatever the size; only an eviction or a larger table goes through it all (a tenth of the cache leaves
-    at once, so the cost per insertion stays constant). `size` 0 refuses every n-gram.
+    Lookup and insertion cost O(n), whatever the size; only an eviction or a larger table goes through it all
+    (a tenth of the cache leaves at once, so the cost per insertion stays constant). `size` 0 refuses every
+    n-gram.
     """
 
     def __init__(
@@ -36,11 +38,15 @@ class NgramCache:
         self.trie = TrieTable(drafter_tokens, device, sizes)
         self.size, self.policy = size, policy
         self.clock = 0  # requests of the pair so far
-        # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares it to the budget.
+        # nearest[d]: fewest drafter tokens of an n-gram that begins with d; the mask of first draws compares
+        # it to the budget.
         self.nearest: Tensor = torch.full((drafter_tokens,), FAR, dtype=torch.int32, device=device)
-        self.derived: dict[Any, Any] = {}  # what others have computed from the trie as it is; emptied by every change of it
-        self.unspelled: set[int] = set()  # new target ids that compiled code has not been told of: `NgramExact.drawing_rule` does
-        self.epoch = token_hex(8)  # changes when anything is removed; until then the k-th n-gram has the number k of `since`
+        # what others have computed from the trie as it is; emptied by every change of it
+        self.derived: dict[Any, Any] = {}
+        # new target ids that compiled code has not been told of: `NgramExact.drawing_rule` does
+        self.unspelled: set[int] = set()
+        # changes when anything is removed; until then the k-th n-gram has the number k of `since`
+        self.epoch = token_hex(8)
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -61,11 +67,14 @@ class NgramCache:
 
     def since(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """The n-grams with this number (from 0) and later ones, as (target id, drafter ids)."""
-        return tuple((entry.target_id, entry.drafter_ids) for entry in islice(self._entries.values(), number, None))
+        return tuple(
+            (entry.target_id, entry.drafter_ids) for entry in islice(self._entries.values(), number, None)
+        )
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries' payload: four per drafter token, twenty for the target id and the counters."""
+        """Bytes of the entries' payload: four per drafter token, twenty for the target id and the
+        counters."""
         return sum(4 * len(entry.drafter_ids) + 20 for entry in list(self._entries.values()))
 
     def path(self, target_id: int) -> tuple[int, ...] | None:
@@ -73,7 +82,8 @@ class NgramCache:
         return entry.drafter_ids if entry else None
 
     def insert(self, target_id: int, drafter_ids: Sequence[int]) -> bool:
-        """Add an n-gram; False when it is there already, too short, or its path spells another target id, or the cache has size 0."""
+        """Add an n-gram; False when it is there already, too short, or its path spells another target id, or
+        the cache has size 0."""
         return self._put(NgramEntry(target_id, tuple(drafter_ids), 0, 0, self.clock, self.clock), mark=True)
 
     def load(self, entries: Iterable[NgramEntry]) -> None:
@@ -83,7 +93,8 @@ class NgramCache:
             self.clock = max(self.clock, entry.last_used)
 
     def as_of(self, clock: int) -> NgramCache:
-        """The n-grams that were inserted before this time of `clock`: itself where there are no later ones, else a copy without those."""
+        """The n-grams that were inserted before this time of `clock`: itself where there are no later ones,
+        else a copy without those."""
         entries = list(self._entries.values())
         if all(entry.inserted_at < clock for entry in entries):
             return self
@@ -113,7 +124,8 @@ class NgramCache:
         return self.trie
 
     def touch(self, target_id: int, accepted: bool) -> None:
-        """Count a proposal of the n-gram that the target judged (`hits`), and whether it was accepted (`accepts`)."""
+        """Count a proposal of the n-gram that the target judged (`hits`), and whether it was accepted
+        (`accepts`)."""
         entry = self._entries.get(target_id)
         if entry is not None:
             entry.hits += 1
@@ -133,7 +145,9 @@ class NgramCache:
 
     def take_changes(self) -> tuple[list[NgramEntry], list[int]]:
         """Entries that changed and target ids that left since the last call, for the store."""
-        changed = [replace(self._entries[target_id]) for target_id in self._changed if target_id in self._entries]
+        changed = [
+            replace(self._entries[target_id]) for target_id in self._changed if target_id in self._entries
+        ]
         removed = [target_id for target_id in self._removed if target_id not in self._entries]
         self._changed, self._removed = set(), set()
         return changed, removed
@@ -141,7 +155,12 @@ class NgramCache:
     def _put(self, new: NgramEntry, mark: bool) -> bool:
         ids = new.drafter_ids
         known = self.longest(ids)
-        if len(ids) < 2 or self.size == 0 or new.target_id in self._entries or (known is not None and known[1] == len(ids)):
+        if (
+            len(ids) < 2
+            or self.size == 0
+            or new.target_id in self._entries
+            or (known is not None and known[1] == len(ids))
+        ):
             return False
         if len(self._entries) >= self.size:
             self._evict()
@@ -149,15 +168,17 @@ class NgramCache:
         self.unspelled.add(new.target_id)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
-        self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))  # not read from the tensor: on a GPU that waits
+        # not read from the tensor: on a GPU that waits
+        self.nearest[ids[0]] = self.trie.nearest(self.trie.child(0, ids[0]))
         self.derived.clear()
         if mark:
             self._changed.add(new.target_id)
         return True
 
     def _evict(self) -> None:
-        """Let a tenth of the entries (at least one) go: "lfu" those with the fewest `hits`, "lru" those used longest ago. Equals: the other
-        of the two decides, then the earlier inserted goes. This is the only place that evicts."""
+        """Let a tenth of the entries (at least one) go: "lfu" those with the fewest `hits`, "lru" those used
+        longest ago. Equals: the other of the two decides, then the earlier inserted goes. This is the only
+        place that evicts."""
 
         def worth(entry: NgramEntry) -> tuple[int, int, int]:
             use = (entry.hits, entry.last_used) if self.policy == "lfu" else (entry.last_used, entry.hits)

@@ -21,15 +21,18 @@ Ngram = tuple[Sequence[int], int]  # drafter tokens, and the target token that t
 
 
 class TrieTable:
-    """A hash table of edges (node, token) → node. Node 0 is the root; the edge in place i leads to node i + 1.
+    """A hash table of edges (node, token) → node. Node 0 is the root; the edge in place i leads to node i +
+    1.
 
-    keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which limit of a walk (in drafter
-    tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest n-gram at or below), and can be left for a child (the
-    depth of the nearest one below). Node 0 stays FAR in all three: `find` gives 0 for what is not found, and a walk ends there.
-    kin [size + PROBES + 1, 4] int64, on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token
-    it is reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are not chained).
-    Keys and info are on the host too, where walks and insertions work on them; on a CPU these are the same memory. `upload` brings
-    insertions to another device and costs as much as was inserted; the tables keep their addresses until `fill`.
+    keys [size + PROBES] int64 are the edges. info [size + PROBES + 1, 3] int64 says of each node at which
+    limit of a walk (in drafter tokens) it is an n-gram (0 or FAR), can be followed (the depth of the nearest
+    n-gram at or below), and can be left for a child (the depth of the nearest one below). Node 0 stays FAR in
+    all three: `find` gives 0 for what is not found, and a walk ends there. kin [size + PROBES + 1, 4] int64,
+    on the host alone, says which target token a node spells, if it is an n-gram, by which drafter token it is
+    reached, and chains a node's children: its first one, and the next one after each (0: none; the root's are
+    not chained). Keys and info are on the host too, where walks and insertions work on them; on a CPU these
+    are the same memory. `upload` brings insertions to another device and costs as much as was inserted; the
+    tables keep their addresses until `fill`.
     """
 
     def __init__(self, tokens: int, device: torch.device | str = "cpu", sizes: Sequence[int] = SIZES) -> None:
@@ -43,10 +46,14 @@ class TrieTable:
         self._info = np.full((size + PROBES + 1, 3), FAR, np.int64)
         self.kin = np.zeros((size + PROBES + 1, 4), np.int64)
         self._changed: set[int] = set()  # nodes that the device lacks
-        self.keys, self.info = torch.from_numpy(self._keys).to(self.device), torch.from_numpy(self._info).to(self.device)
+        self.keys, self.info = (
+            torch.from_numpy(self._keys).to(self.device),
+            torch.from_numpy(self._info).to(self.device),
+        )
 
     def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
-        """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed; nothing waits."""
+        """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed;
+        nothing waits."""
         wanted = torch.add(tokens, nodes, alpha=self.tokens)
         places = (wanted * SPREAD).remainder_(self.size)[:, None] + self._offsets
         hits = self.keys[places] == wanted[:, None]
@@ -58,8 +65,8 @@ class TrieTable:
         return place + 1 if found else 0
 
     def children(self, node: int, limit: int, complete: bool) -> list[int]:
-        """The tokens that lead to those children of a node (not the root) that are n-grams and fit into the limit; or else (`complete`
-        false) to those that are none but can still become some that fit."""
+        """The tokens that lead to those children of a node (not the root) that are n-grams and fit into the
+        limit; or else (`complete` false) to those that are none but can still become some that fit."""
         found, child = [], int(self.kin[node, CHILD])
         while child:
             if (self.spells(child) >= 0) == complete and self.nearest(child) <= limit:
@@ -68,7 +75,8 @@ class TrieTable:
         return found
 
     def completed(self, node: int, limit: int) -> dict[int, int]:
-        """The tokens that complete an n-gram within the limit after a node (not the root), and the target token that each spells then."""
+        """The tokens that complete an n-gram within the limit after a node (not the root), and the target
+        token that each spells then."""
         found, child = {}, int(self.kin[node, CHILD])
         while child:
             if self.spells(child) >= 0 and self.nearest(child) <= limit:
@@ -85,12 +93,14 @@ class TrieTable:
         return int(self._info[node, 1])
 
     def can_continue(self, node: int, limit: int) -> bool:
-        """Whether a walk draws on from a node: some child can still become an n-gram within the limit. Depends on trie and budget alone."""
+        """Whether a walk draws on from a node: some child can still become an n-gram within the limit.
+        Depends on trie and budget alone."""
         return bool(self._info[node, 2] <= limit)
 
     @torch.inference_mode()
     def fill(self, ngrams: Iterable[Ngram]) -> None:
-        """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they cannot."""
+        """Hold these n-grams and no others. The tables move where they have to grow; ValueError where they
+        cannot."""
         ngrams = list(ngrams)
         self._keys.fill(EMPTY)
         self._info.fill(FAR)
@@ -133,7 +143,8 @@ class TrieTable:
         if self._changed and self.device.type != "cpu":
             nodes = np.array(list(self._changed))
             keys, info, there = (
-                torch.from_numpy(each).to(self.device, non_blocking=True) for each in (self._keys[nodes - 1], self._info[nodes], nodes)
+                torch.from_numpy(each).to(self.device, non_blocking=True)
+                for each in (self._keys[nodes - 1], self._info[nodes], nodes)
             )
             self.keys.index_copy_(0, there - 1, keys)
             self.info.index_copy_(0, there, info)
@@ -142,7 +153,10 @@ class TrieTable:
     def _next_size(self) -> int:
         larger = [size for size in self.sizes if size > self.size]
         if not larger:
-            raise ValueError(f"the n-gram cache is too large for a table of {self.size:,} edges; give it a smaller cache_size")
+            raise ValueError(
+                f"the n-gram cache is too large for a table of {self.size:,} edges; give it a smaller"
+                " cache_size"
+            )
         return larger[0]
 
     def _place(self, parent: int, token: int) -> tuple[int, bool]:

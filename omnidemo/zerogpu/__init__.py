@@ -1,1 +1,2 @@
-"""ZeroGPU: the pair's models compute in another process, which may be new or old; everything else stays where it is."""
+"""ZeroGPU: the pair's models compute in another process, which may be new or old; everything else stays where
+it is."""

@@ -12,7 +12,8 @@ from omnidemo.models.parked import ParkedModel
 from omnidemo.remote.messages import Call, Message
 from omnidemo.remote.writing_pair import WritingPair, told
 
-START_SECONDS, TOKEN_SECONDS, SPARE = 15.0, 0.05, 1.5  # to move the weights; of a token while nothing is known; what is asked for beyond
+# to move the weights; of a token while nothing is known; what is asked for beyond
+START_SECONDS, TOKEN_SECONDS, SPARE = 15.0, 0.05, 1.5
 MOST_SECONDS = 120  # for one answer
 
 

@@ -7,7 +7,8 @@ import os
 from omnidemo.config import DEFAULT, Settings
 
 SIGN = "SPACES_ZERO_GPU"  # the environment's own
-TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"  # where the settings name none: the bundled pair is not worth a GPU call
+# where the settings name none: the bundled pair is not worth a GPU call
+TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"
 
 PACKED = "ZeroGPU serves no quantized weights; leave OMNIDEMO_QUANTIZATION empty"
 

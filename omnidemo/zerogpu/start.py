@@ -17,18 +17,26 @@ _started: tuple[FixedPair, Write] | None = None
 
 
 def start(settings: Settings) -> Settings:
-    """Load the pair, decorate what needs the GPU, and return the settings with the pair's names. In the main thread, before the launch.
-    ValueError, one sentence, where that cannot be."""
+    """Load the pair, decorate what needs the GPU, and return the settings with the pair's names. In the main
+    thread, before the launch. ValueError, one sentence, where that cannot be."""
     global _started
     try:
         import spaces  # before torch touches CUDA
     except ImportError as error:
-        raise ValueError("ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`") from error
+        raise ValueError(
+            "ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`"
+        ) from error
     if settings.quantization:
         raise ValueError(PACKED)
     target, drafter = names(settings)
     place = "cuda" if settings.device == "auto" else settings.device
-    options = {"device": place, "dtype": settings.dtype, "hub": settings.trust_hub, "fast": settings.backend != "reference", "park": True}
+    options = {
+        "device": place,
+        "dtype": settings.dtype,
+        "hub": settings.trust_hub,
+        "fast": settings.backend != "reference",
+        "park": True,
+    }
     models = [load_model(resolve(name, settings).where, **options) for name in (target, drafter)]  # type: ignore[arg-type]
     fixed = FixedPair(models[0], models[1], settings.limits)
 
@@ -50,8 +58,10 @@ def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, fl
     fixed, write = _started
     if (target, drafter) != (fixed.target.name, fixed.drafter.name):
         raise ValueError(
-            f"On ZeroGPU this app has one pair, {fixed.target.name} with {fixed.drafter.name}; for another one set OMNIDEMO_TARGET and"
-            " OMNIDEMO_DRAFTER and restart the Space."
+            f"On ZeroGPU this app has one pair, {fixed.target.name} with {fixed.drafter.name}; for another"
+            " one set OMNIDEMO_TARGET and OMNIDEMO_DRAFTER and restart the Space."
         )
-    tell("vocabulary map", 0.8, f"{len(fixed.target.vocabulary):,} × {len(fixed.drafter.vocabulary):,} tokens")
+    tell(
+        "vocabulary map", 0.8, f"{len(fixed.target.vocabulary):,} × {len(fixed.drafter.vocabulary):,} tokens"
+    )
     return ZeroPair(fixed, write)

@@ -19,13 +19,14 @@ Write = Callable[[Call], Iterator[Message]]  # writes an answer in the process t
 
 
 class ZeroPair(RemotePair):
-    """A pair whose answers are written by a process that is given a GPU for each. RuntimeError, one sentence, where there is no GPU to be
-    had, or the answer took longer than was asked for."""
+    """A pair whose answers are written by a process that is given a GPU for each. RuntimeError, one sentence,
+    where there is no GPU to be had, or the answer took longer than was asked for."""
 
     replays = False  # the target computes for visitors alone: nobody pays for a GPU while nobody asks
     where = "ZeroGPU"
     lost = "The process that has the GPU ended before the answer did; ask again."
-    failed = "ZeroGPU did not answer: {}"  # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
+    # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
+    failed = "ZeroGPU did not answer: {}"
 
     def __init__(self, fixed: FixedPair, write: Write) -> None:
         super().__init__(fixed.target, fixed.drafter, fixed.limits)
@@ -35,7 +36,9 @@ class ZeroPair(RemotePair):
 
     def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
         """ValueError: the target computes for visitors alone."""
-        raise ValueError("on ZeroGPU the target answers visitors alone, so nothing is recorded while nobody asks")
+        raise ValueError(
+            "on ZeroGPU the target answers visitors alone, so nothing is recorded while nobody asks"
+        )
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
         stop = self._stops / token_hex(12)

@@ -1,6 +1,7 @@
-"""`python app.py` for tests: drafts take 50 ms longer while the storage folder has a file `slow`, so that guessing loses on any machine, a
-busy one too; training is not niced, because beside workers that use all cores it would hardly run; and topics that nobody asked about are
-not measured, which takes as long as all that tests look at."""
+"""`python app.py` for tests: drafts take 50 ms longer while the storage folder has a file `slow`, so that
+guessing loses on any machine, a busy one too; training is not niced, because beside workers that use all
+cores it would hardly run; and topics that nobody asked about are not measured, which takes as long as all
+that tests look at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One browser and two apps for all tests here: starting an app and loading its page for the first time takes as long as several tests."""
+"""One browser and two apps for all tests here: starting an app and loading its page for the first time takes
+as long as several tests."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tests.browser.visits import FLAGS, OPERATOR_KEY, WAIT, App, running
 def browser() -> Iterator[Browser]:
     path = shutil.which("chromium")
     if path is None:
-        assert not os.environ.get("CI"), "the browser tests need chromium: apt-get install -y --no-install-recommends chromium"
+        assert not os.environ.get("CI"), (
+            "the browser tests need chromium: apt-get install -y --no-install-recommends chromium"
+        )
         pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
     expect.set_options(timeout=WAIT)
     with sync_playwright() as playwright:
@@ -27,12 +30,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """Somebody's own app, which learns after every fourth answer. What the tests before left in it is its past: its requests, a version."""
+    """Somebody's own app, which learns after every fourth answer. What the tests before left in it is its
+    past: its requests, a version."""
     yield from running(App(tmp_path_factory.mktemp("own"), COST_AWARE=False))
 
 
 @pytest.fixture(scope="package")
 def public(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """An app for strangers, as it learns where nobody set anything. Every visitor comes to a drafter that has learned nothing yet."""
+    """An app for strangers, as it learns where nobody set anything. Every visitor comes to a drafter that has
+    learned nothing yet."""
     settings = {"PUBLIC": "true", "OPERATOR_KEY": OPERATOR_KEY, "STEPS_PER_UPDATE": 12, "BATCH_SIZE": 8}
     yield from running(App(tmp_path_factory.mktemp("public"), **settings))

@@ -13,7 +13,9 @@ from tests.support.fakes import FakeServices
 pytestmark = pytest.mark.browser
 __all__ = ["served"]  # the fixture
 
-axe_core_python = pytest.importorskip("axe_core_python", reason="axe-core-python is not installed (it is in requirements-dev.txt)")
+axe_core_python = pytest.importorskip(
+    "axe_core_python", reason="axe-core-python is not installed (it is in requirements-dev.txt)"
+)
 SCRIPT = (Path(axe_core_python.__path__[0]) / "axe.min.js").read_text(encoding="utf-8")
 FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
     .filter(one => ["serious", "critical"].includes(one.impact))
@@ -31,10 +33,14 @@ def settle(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
-def test_axe_finds_nothing_serious(browser: Browser, served: tuple[FakeServices, str], size: str, scheme: str) -> None:
+def test_axe_finds_nothing_serious(
+    browser: Browser, served: tuple[FakeServices, str], size: str, scheme: str
+) -> None:
     served[0].pace = 0.0
     width, height = SIZES[size]
-    with someone(browser, viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce") as context:
+    with someone(
+        browser, viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    ) as context:
         page = come(context, served)
         page.evaluate(SCRIPT)
         assert page.evaluate(FOUND) == [], "first screen"

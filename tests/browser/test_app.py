@@ -14,7 +14,10 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
-HOSTILE = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What is 17 plus 25?"
+HOSTILE = (
+    "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What"
+    " is 17 plus 25?"
+)
 SOURCES = {"direct", "ngram", "copied", "corrected", "bonus", "plain"}
 
 
@@ -55,7 +58,9 @@ def download(page: Page, button: str, path: Path) -> pd.DataFrame:
 def test_a_chat_shows_every_token_and_only_text(page: Page, app: App) -> None:
     tokens = ask(page, HOSTILE)
 
-    prompt, answer, count = app.query("select prompt, answer, tokens from requests where kind = 'chat' order by id desc limit 1")[0]
+    prompt, answer, count = app.query(
+        "select prompt, answer, tokens from requests where kind = 'chat' order by id desc limit 1"
+    )[0]
     assert prompt == HOSTILE
     assert answer.strip()
     assert "".join(token["text"] for token in tokens) == answer
@@ -73,7 +78,10 @@ def test_a_chat_shows_every_token_and_only_text(page: Page, app: App) -> None:
 
     page.reload()  # a reload keeps the chat
     expect(page.locator(".turn")).to_have_count(1)
-    assert "".join(page.locator(".turn .toks .tok").evaluate_all("spans => spans.map(span => span.textContent)")) == answer
+    assert (
+        "".join(page.locator(".turn .toks .tok").evaluate_all("spans => spans.map(span => span.textContent)"))
+        == answer
+    )
 
 
 def test_a_second_turn_goes_on_and_stop_ends_an_answer(page: Page, app: App) -> None:
@@ -99,7 +107,9 @@ def test_traffic_grows_the_plot_and_makes_a_version(page: Page, app: App) -> Non
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
     expect(page.locator("#omni-trainer-adaptation .state")).to_contain_text("v")
     assert app.query("select count(*) from training_steps")[0][0] >= 2
-    expect(page.locator("#omni-adaptation section", has_text="Training loss").locator(".plot.js-plotly-plot")).to_be_visible()
+    expect(
+        page.locator("#omni-adaptation section", has_text="Training loss").locator(".plot.js-plotly-plot")
+    ).to_be_visible()
 
 
 def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: App) -> None:
@@ -115,7 +125,8 @@ def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: 
     page.wait_for_timeout(3000)  # a refusal stays, whatever the page polls meanwhile
     expect(panel.get_by_role("alert")).to_contain_text("“Learning rate” = -1 is not possible")
     expect(rate).to_have_value("0.0005")
-    expect(panel.get_by_label("Steps of the cosine", exact=True)).to_be_hidden()  # it belongs to another choice
+    # it belongs to another choice
+    expect(panel.get_by_label("Steps of the cosine", exact=True)).to_be_hidden()
 
     visit(page, app)  # it holds on the server, for everybody
     page.get_by_text("Advanced", exact=True).click()
@@ -142,7 +153,9 @@ def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path)
         versions.get_by_role("button", name=re.compile("Export version")).first.click()
     path = tmp_path / started.value.suggested_filename
     started.value.save_as(path)
-    assert {"adapter_config.json", "adapter_model.safetensors"} <= {Path(name).name for name in zipfile.ZipFile(path).namelist()}
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= {
+        Path(name).name for name in zipfile.ZipFile(path).namelist()
+    }
 
     upload = page.locator("input[type=file][accept='.zip']")
     upload.set_input_files(path)
@@ -168,7 +181,8 @@ def test_a_topic_line_is_chosen_and_shown(page: Page) -> None:
     page.get_by_role("option", name="automatic").click()
     ask(page, "Mara has 4 boxes with 6 pens each. How many pens?")
     assert page.evaluate("omni.chat.turns.at(-1).answer.end.why")  # a sentence, whichever line it chose
-    if (topic := page.evaluate("omni.chat.turns.at(-1).answer.end.topic")) != "other":  # where the router is sure
+    # where the router is sure
+    if (topic := page.evaluate("omni.chat.turns.at(-1).answer.end.topic")) != "other":
         expect(page.locator(".turn").last.locator(".facts")).to_contain_text(f"topic: {topic}")
 
     open_tab(page, "Adaptation")
@@ -184,23 +198,32 @@ def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path)
     page.click("#omni-compare-run")
     board = page.locator("#omni-compare")
     expect(board.get_by_text("9 of 9 answers · 3 runs of each · done")).to_be_visible()
-    expect(board.locator("[role=alert]")).to_contain_text("speculative was left out: target and drafter have different vocabularies")
-    expect(board.locator(".lane .badge.good", has_text="same text")).to_have_count(2)  # all but plain decoding itself
+    expect(board.locator("[role=alert]")).to_contain_text(
+        "speculative was left out: target and drafter have different vocabularies"
+    )
+    # all but plain decoding itself
+    expect(board.locator(".lane .badge.good", has_text="same text")).to_have_count(2)
     expect(board.locator(".lane .badge.bad")).to_have_count(0)
     answers = board.locator(".lane .toks").evaluate_all("lanes => lanes.map(lane => lane.textContent)")
     assert len(answers) == 3 and len(set(answers)) == 1 and answers[0].strip()
 
     frame = download(page, "All rows as CSV", tmp_path / "compare.csv")
-    assert sorted(frame["method"]) == [name for name in ("autoregressive", "fresh", "ngram-exact") for _ in range(3)]
+    assert sorted(frame["method"]) == [
+        name for name in ("autoregressive", "fresh", "ngram-exact") for _ in range(3)
+    ]
     assert frame.groupby("repetition")["method"].nunique().tolist() == [3, 3, 3], "the runs are interleaved"
-    assert frame["repetition"].is_monotonic_increasing and {"guesses_right_share", "copied_share"} <= set(frame)
+    assert frame["repetition"].is_monotonic_increasing and {"guesses_right_share", "copied_share"} <= set(
+        frame
+    )
     assert frame["identical_to_autoregressive"].all()
     assert set(frame["answer"]) == set(answers)
     assert (frame["tokens_per_second"] > 0).all() and (frame["measured_speedup"] > 0).all()
     plain = frame[frame["method"] == "autoregressive"]
     assert (plain["measured_speedup"] == 1).all() and (plain["block_efficiency_tokens_per_round"] == 1).all()
     middle = frame[frame["method"] == "ngram-exact"]["tokens_per_second"].median()
-    row = page.evaluate("omni.compare.last.table.find(row => row.method === 'ngram-exact').tokens_per_second[0]")
+    row = page.evaluate(
+        "omni.compare.last.table.find(row => row.method === 'ngram-exact').tokens_per_second[0]"
+    )
     assert row == pytest.approx(middle, abs=1e-3), "what is shown agrees with the CSV"
 
 
@@ -208,7 +231,9 @@ def test_a_chart_of_a_comparison_is_saved_for_a_paper(page: Page, tmp_path: Path
     open_tab(page, "Compare")
     page.fill("#omni-compare-prompt textarea", "What is 3 plus 4?")
     page.click("#omni-compare-run")
-    expect(page.locator("#omni-compare").get_by_text("9 of 9 answers · 3 runs of each · done")).to_be_visible()
+    expect(
+        page.locator("#omni-compare").get_by_text("9 of 9 answers · 3 runs of each · done")
+    ).to_be_visible()
     for kind, begin in (("SVG", b"<svg"), ("PNG", b"\x89PNG")):
         with page.expect_download() as started:
             page.locator("#omni-compare .saves").first.get_by_role("button", name=kind).click()
@@ -217,13 +242,21 @@ def test_a_chart_of_a_comparison_is_saved_for_a_paper(page: Page, tmp_path: Path
         content = (tmp_path / kind).read_bytes()
         assert content.startswith(begin) and len(content) > 2000
         if kind == "SVG":
-            assert b"Without guessing" in content and b"tokens per second" in content and b"rgb(255, 255, 255)" in content
+            assert (
+                b"Without guessing" in content
+                and b"tokens per second" in content
+                and b"rgb(255, 255, 255)" in content
+            )
 
 
 def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp_path: Path) -> None:
     open_tab(page, "Compare")
     page.get_by_role("tab", name="Many prompts").click()
-    upload, good, bad = page.locator("#omni-compare-file input[type=file]"), tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    upload, good, bad = (
+        page.locator("#omni-compare-file input[type=file]"),
+        tmp_path / "good.jsonl",
+        tmp_path / "bad.jsonl",
+    )
     bad.write_text('{"prompt": "What is 1 plus 1?"}\nnot json\n')
     upload.set_input_files(bad)
     expect(page.locator("#omni-compare-file")).to_contain_text(re.compile(r"bad\s*\.jsonl"))
@@ -247,7 +280,10 @@ def test_a_link_shows_one_stored_answer_and_prompts_are_in_sight(page: Page, app
     open_tab(page, "History")
     row = page.locator("#omni-history tbody tr").first
     expect(row).to_contain_text("What is 9 plus 2?")
-    edges = "cell => [cell.getBoundingClientRect(), cell.closest('.rolls').getBoundingClientRect()].map(box => box.right)"
+    edges = (
+        "cell => [cell.getBoundingClientRect(), cell.closest('.rolls').getBoundingClientRect()].map(box =>"
+        " box.right)"
+    )
     right, end = row.locator("td.prompt").evaluate(edges)
     assert right <= end and row.locator("td.prompt").evaluate("cell => cell.offsetWidth") >= 200
     newest = app.query("select max(id) from requests")[0][0]
@@ -279,7 +315,9 @@ def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> 
     assert app.query("select count(*) from rounds where request_id = ?", newest) == [(0,)]
 
 
-def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_they_are(browser: Browser, page: Page, app: App) -> None:
+def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_they_are(
+    browser: Browser, page: Page, app: App
+) -> None:
     play(page, "maths", 5)
     expect(page.locator("#omni-versions tbody th").first).to_contain_text("v")
     expect(page.locator("#omni-trainer-adaptation .omni-widget")).to_have_attribute("data-state", "idle")
@@ -288,7 +326,10 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         app.stop()
         expect(page.locator("[data-widget=pair] .words")).to_contain_text("The server does not answer")
         expect(page.get_by_role("button", name="Send", exact=True)).to_be_disabled()
-        kept = [app.query(f"select count(*) from {table}")[0][0] for table in ("requests", "ngrams", "adapter_versions")]
+        kept = [
+            app.query(f"select count(*) from {table}")[0][0]
+            for table in ("requests", "ngrams", "adapter_versions")
+        ]
         (live,) = app.query("select max(version) from adapter_versions where domain = 'default'")[0]
         assert min(kept) > 0
     finally:
@@ -303,7 +344,8 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         expect(newcomer.locator(".hint")).to_contain_text("as soon as the models are ready")
         words = newcomer.locator("[data-widget=pair] .words")
         assert "downloading" not in words.inner_text()
-        expect(newcomer.locator("#omni-trainer").get_by_role("button", name="Reset")).to_be_hidden()  # nothing can be reset yet
+        # nothing can be reset yet
+        expect(newcomer.locator("#omni-trainer").get_by_role("button", name="Reset")).to_be_hidden()
         expect(newcomer.locator(".turn .foot .facts")).not_to_be_empty()
         assert newcomer.evaluate("omni.chat.turns.map(turn => turn.user)") == ["What is 3 plus 4?"]
         expect(newcomer.locator("#omni-message")).to_have_value("")

@@ -1,5 +1,5 @@
-"""The chat in a real browser, over fake services that say what they are told: Markdown, the two views, chats that the browser keeps, the
-system prompt, the window."""
+"""The chat in a real browser, over fake services that say what they are told: Markdown, the two views, chats
+that the browser keeps, the system prompt, the window."""
 
 from __future__ import annotations
 
@@ -42,8 +42,23 @@ print("<b>")
 
 ![a picture](https://example.com/c.png) <script>window.hit = 1</script><img src=x onerror="window.hit = 2"> ${window.hit = 3}
 """
-NAMED = ["h3", "strong", "em", "ul > li", "ol > li", "th", "td", "blockquote", "figure.code pre", "a", "img", "script"]
-NODES = f"box => Object.fromEntries({json.dumps(NAMED)}.map(name => [name, box.querySelectorAll(name).length]))"
+NAMED = [
+    "h3",
+    "strong",
+    "em",
+    "ul > li",
+    "ol > li",
+    "th",
+    "td",
+    "blockquote",
+    "figure.code pre",
+    "a",
+    "img",
+    "script",
+]
+NODES = (
+    f"box => Object.fromEntries({json.dumps(NAMED)}.map(name => [name, box.querySelectorAll(name).length]))"
+)
 STORED = "Object.keys(localStorage).filter(name => /^omnidemo[.](chat|tokens)/.test(name)).sort()"
 TURNS = "omni.chat.turns.map(turn => turn.user)"
 NAMES = "omni.chats.list().map(one => one.name)"
@@ -89,7 +104,9 @@ def page(browser: Browser, served: tuple[FakeServices, str], services: FakeServi
 def ask(page: Page, message: str) -> None:
     page.fill("#omni-message", message)
     page.keyboard.press("Enter")
-    page.wait_for_function("message => !omni.chat.busy() && omni.chat.turns.at(-1)?.user === message", arg=message)
+    page.wait_for_function(
+        "message => !omni.chat.busy() && omni.chat.turns.at(-1)?.user === message", arg=message
+    )
 
 
 def open_chats(page: Page) -> Any:
@@ -103,14 +120,24 @@ def new_chat(page: Page) -> None:
     page.locator(".bar").get_by_role("button", name="New chat", exact=True).click()
 
 
-# ── Markdown ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── Markdown
+# ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> None:
     ask(page, MARKDOWN)
     box, tokens = page.locator(".turn .md"), page.locator(".turn .toks")
     found = box.evaluate(NODES)
-    assert found == {"h3": 1, "strong": 1, "em": 1, "ul > li": 2, "ol > li": 1, "th": 2, "td": 2, "blockquote": 1} | {
+    assert found == {
+        "h3": 1,
+        "strong": 1,
+        "em": 1,
+        "ul > li": 2,
+        "ol > li": 1,
+        "th": 2,
+        "td": 2,
+        "blockquote": 1,
+    } | {
         "figure.code pre": 2,  # what the fake adds is Python without a fence
         "a": 2,
         "img": 0,
@@ -123,9 +150,14 @@ def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> 
         "_blank",
         "noopener noreferrer",
     ]
-    assert "<script>window.hit = 1</script>" in box.inner_text() and "[a trap](javascript:window.hit=1)" in box.inner_text()
+    assert (
+        "<script>window.hit = 1</script>" in box.inner_text()
+        and "[a trap](javascript:window.hit=1)" in box.inner_text()
+    )
     assert page.evaluate("window.hit") is None
-    assert page.locator(".turn .say").first.evaluate("node => node.textContent") == MARKDOWN, "what was typed is shown as it was typed"
+    assert page.locator(".turn .say").first.evaluate("node => node.textContent") == MARKDOWN, (
+        "what was typed is shown as it was typed"
+    )
     expect(tokens).to_be_hidden()
 
     code = box.locator("figure.code").first
@@ -139,7 +171,9 @@ def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> 
     page.get_by_role("button", name="Tokens", exact=True).click()
     expect(tokens).to_be_visible()
     expect(box).to_be_hidden()
-    assert "".join(tokens.locator(".tok").evaluate_all("spans => spans.map(span => span.textContent)")) == answer
+    assert (
+        "".join(tokens.locator(".tok").evaluate_all("spans => spans.map(span => span.textContent)")) == answer
+    )
     page.reload()
     expect(page.locator(".turn .toks .tok").first).to_be_visible()  # remembered
     page.get_by_role("button", name="Text", exact=True).click()
@@ -149,7 +183,15 @@ def test_an_answer_is_markdown_and_its_tokens_are_one_press_away(page: Page) -> 
 
 
 def test_hostile_markdown_harms_nothing(page: Page) -> None:
-    for hostile in ("> " * 3000, "- " * 3000 + "x", "[" * 3000, "**" * 3000, "<b>" * 3000, "`" * 3001, "|" * 3000):
+    for hostile in (
+        "> " * 3000,
+        "- " * 3000 + "x",
+        "[" * 3000,
+        "**" * 3000,
+        "<b>" * 3000,
+        "`" * 3001,
+        "|" * 3000,
+    ):
         ask(page, f"x\n\n{hostile}\n\nstill here")
         expect(page.locator(".turn").last.locator(".md")).to_contain_text("still here")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -159,12 +201,18 @@ def test_what_is_written_stays_while_the_answer_grows(page: Page, services: Fake
     services.pace = 0.02
     page.fill("#omni-message", "a long one\n\n**first**\n\n```python\nx = 1\n```\n\n- last")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelectorAll('.md > *').length > 1 && document.querySelector('.md strong')")
-    page.evaluate("document.querySelector('.md').children[0].mark = document.querySelector('.md strong').mark = true")
+    page.wait_for_function(
+        "document.querySelectorAll('.md > *').length > 1 && document.querySelector('.md strong')"
+    )
+    page.evaluate(
+        "document.querySelector('.md').children[0].mark = document.querySelector('.md strong').mark = true"
+    )
     expect(page.locator(".turn.live .md .caret")).to_have_count(1)
     services.pace = 0.0
     page.wait_for_function("!omni.chat.busy()")
-    assert page.evaluate("document.querySelector('.md').children[0].mark && document.querySelector('.md strong').mark")
+    assert page.evaluate(
+        "document.querySelector('.md').children[0].mark && document.querySelector('.md strong').mark"
+    )
     assert page.locator(".md .caret").count() == 0
     assert page.evaluate("omni.chat.turns[0].answer.read === omni.chat.turns[0].answer.text.length")
 
@@ -179,7 +227,8 @@ def test_an_answer_without_its_markdown_is_shown_as_plain_text(page: Page) -> No
     assert page.locator(".turn .md p").count() == 1
 
 
-# ── chats that the browser keeps ────────────────────────────────────────────────────────────────────────────────
+# ── chats that the browser keeps
+# ────────────────────────────────────────────────────────────────────────────────
 
 
 def test_chats_are_begun_named_switched_renamed_deleted_and_brought_back(page: Page) -> None:
@@ -206,14 +255,20 @@ def test_chats_are_begun_named_switched_renamed_deleted_and_brought_back(page: P
     page.reload()
     expect(page.locator(".turn")).to_have_count(3)
     expect(page.locator(".bar .chats")).to_contain_text("Animals")
-    coloured = "omni.chat.turns.every(turn => turn.answer.tokens.some(one => one.s !== 'plain') && turn.answer.rounds.length)"
+    coloured = (
+        "omni.chat.turns.every(turn => turn.answer.tokens.some(one => one.s !== 'plain') &&"
+        " turn.answer.rounds.length)"
+    )
     assert page.evaluate(coloured), "with its colours"
 
     drawer = open_chats(page)
     drawer.get_by_role("button", name="Delete “Animals”").click()
     expect(drawer.locator(".open")).to_have_count(1)
     expect(page.locator(".turn")).to_have_count(0)
-    assert not any("Animals" in page.evaluate(f"localStorage.getItem({json.dumps(name)})") for name in page.evaluate(STORED))
+    assert not any(
+        "Animals" in page.evaluate(f"localStorage.getItem({json.dumps(name)})")
+        for name in page.evaluate(STORED)
+    )
     drawer.get_by_role("button", name="Undo").click()
     expect(drawer.locator(".open")).to_have_count(2)
     assert page.evaluate(TURNS) == ["What is a fox?", "And an owl?", "And a cat?"]
@@ -243,7 +298,9 @@ def test_the_list_works_by_keyboard_alone(page: Page) -> None:
     expect(page.locator(".bar .chats")).to_be_focused()
 
 
-def test_two_tabs_keep_what_either_wrote(browser: Browser, served: tuple[FakeServices, str], services: FakeServices) -> None:
+def test_two_tabs_keep_what_either_wrote(
+    browser: Browser, served: tuple[FakeServices, str], services: FakeServices
+) -> None:
     with someone(browser) as context:
         first = come(context, served)
         ask(first, "one")
@@ -271,12 +328,17 @@ def test_two_tabs_keep_what_either_wrote(browser: Browser, served: tuple[FakeSer
         services.pace = 0.0
         for page in (first, second):
             page.wait_for_function("!omni.chat.busy()")
-        said = "[...document.querySelectorAll('.chat-note')].some(node => node.textContent.startsWith('Another tab went on'))"
+        said = (
+            "[...document.querySelectorAll('.chat-note')].some(node => node.textContent.startsWith('Another"
+            " tab went on'))"
+        )
         until = time.monotonic() + 10
         while not any(told := [page.evaluate(said) for page in (first, second)]) and time.monotonic() < until:
             first.wait_for_timeout(100)  # whichever was done last
         assert sum(told) == 1
-        kept = second.evaluate("omni.chats.list().map(one => omni.chats.turns(one.id).map(turn => turn.user)).sort()")
+        kept = second.evaluate(
+            "omni.chats.list().map(one => omni.chats.turns(one.id).map(turn => turn.user)).sort()"
+        )
         assert kept == [["one", "two", "four", "a long five"], ["one", "two", "four", "six"], ["three"]]
 
         first.evaluate("omni.chat.forget()")
@@ -284,10 +346,27 @@ def test_two_tabs_keep_what_either_wrote(browser: Browser, served: tuple[FakeSer
         assert first.evaluate(STORED) == second.evaluate(STORED) == []
 
 
-def test_the_chat_of_an_older_version_is_taken_over(browser: Browser, served: tuple[FakeServices, str]) -> None:
-    lines = json.dumps({"k": "t", "i": 1, "t": "An **old** answer.", "s": "direct", "r": 0, "n": 0, "p": 0.5}) + "\n"
-    old = [{"run": "a", "user": "An old question", "lines": lines, "text": "", "figures": {"tokens": 1}, "ended": True}]
-    keep = f"localStorage.setItem('done', 1); localStorage.setItem('omnidemo.chat', {json.dumps(json.dumps(old))});"
+def test_the_chat_of_an_older_version_is_taken_over(
+    browser: Browser, served: tuple[FakeServices, str]
+) -> None:
+    lines = (
+        json.dumps({"k": "t", "i": 1, "t": "An **old** answer.", "s": "direct", "r": 0, "n": 0, "p": 0.5})
+        + "\n"
+    )
+    old = [
+        {
+            "run": "a",
+            "user": "An old question",
+            "lines": lines,
+            "text": "",
+            "figures": {"tokens": 1},
+            "ended": True,
+        }
+    ]
+    keep = (
+        "localStorage.setItem('done', 1); localStorage.setItem('omnidemo.chat',"
+        f" {json.dumps(json.dumps(old))});"
+    )
     script = f"if (location.protocol === 'http:' && !localStorage.getItem('done')) {{ {keep} }}"
     with someone(browser, script) as context:
         page = come(context, served)
@@ -305,16 +384,23 @@ def test_where_there_is_no_more_room_the_oldest_goes_and_that_is_said(page: Page
     assert page.evaluate(fill, ["first", 1_500_000, 10]) == []
     page.wait_for_timeout(5)
     assert page.evaluate(fill, ["second", 1_000_000, 1_500_000]) == []  # colours go before any text
-    assert page.evaluate("omni.chats.turns('first')[0].lines") == "" and page.evaluate("omni.chats.turns('second')[0].lines.length") == 0
+    assert (
+        page.evaluate("omni.chats.turns('first')[0].lines") == ""
+        and page.evaluate("omni.chats.turns('second')[0].lines.length") == 0
+    )
     page.wait_for_timeout(5)
     assert page.evaluate(fill, ["third", 1_099_000, 10]) == []
     ask(page, "fourth")
-    expect(page.locator(".chat-note")).to_have_text("There was no more room, so the oldest chat was dropped: “first”.")
+    expect(page.locator(".chat-note")).to_have_text(
+        "There was no more room, so the oldest chat was dropped: “first”."
+    )
     assert page.evaluate(NAMES) == ["fourth", "third", "second"]
     assert page.evaluate("omni.chats.size() <= omni.chats.room")
 
 
-def test_a_full_or_forbidden_storage_stops_no_chat(browser: Browser, served: tuple[FakeServices, str], services: FakeServices) -> None:
+def test_a_full_or_forbidden_storage_stops_no_chat(
+    browser: Browser, served: tuple[FakeServices, str], services: FakeServices
+) -> None:
     with someone(browser, "Storage.prototype.setItem = () => { throw new Error('full'); }") as context:
         page = come(context, served)
         ask(page, "hello")
@@ -337,7 +423,10 @@ def test_a_chat_goes_out_as_markdown_and_as_json(page: Page, tmp_path: Path) -> 
     assert saved["Markdown"].suggested_filename == "What-is-a-fox.md"
     text = Path(saved["Markdown"].path()).read_text(encoding="utf-8")
     answer = page.evaluate("omni.chat.turns[0].answer.text")
-    assert text == f"# What is a fox?\n\n## System\n\nBe brief.\n\n## You\n\nWhat is a fox?\n\n## Model\n\n{answer.strip()}\n"
+    assert (
+        text == "# What is a fox?\n\n## System\n\nBe brief.\n\n## You\n\nWhat is a fox?\n\n##"
+        f" Model\n\n{answer.strip()}\n"
+    )
     made = json.loads(Path(saved["JSON"].path()).read_text(encoding="utf-8"))
     assert made["messages"] == [
         {"role": "system", "content": "Be brief."},
@@ -362,7 +451,8 @@ def test_an_edit_replaces_the_turn_when_it_is_sent_and_escape_leaves_it(page: Pa
     expect(page.locator("#omni-message")).to_have_value("a draft")
 
 
-# ── system prompt and window ────────────────────────────────────────────────────────────────────────────────────
+# ── system prompt and window
+# ────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
@@ -398,10 +488,14 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
     expect(page.get_by_role("button", name="System prompt, written")).to_be_visible()
     page.evaluate("omni.chat.now.system = 'x'.repeat(8001)")
     ask(page, "too long")
-    expect(page.locator(".turn").last.locator(".status.error")).to_contain_text("The system prompt has 8,001 characters")
+    expect(page.locator(".turn").last.locator(".status.error")).to_contain_text(
+        "The system prompt has 8,001 characters"
+    )
 
 
-def test_the_window_is_shown_and_what_is_not_read_any_more(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_window_is_shown_and_what_is_not_read_any_more(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask(page, "one")
     expect(page.locator(".window")).to_be_hidden()  # nothing is known of it
     size = {"limit": 8192, "used": 1234, "dropped": 0}
@@ -409,12 +503,16 @@ def test_the_window_is_shown_and_what_is_not_read_any_more(page: Page, monkeypat
     def measured(*given: Any) -> Any:
         made = generation(*given)
         taken = size["used"] - len(made.token_ids)
-        return replace(made, prompt_tokens=taken, context_limit=size["limit"], dropped_messages=size["dropped"])
+        return replace(
+            made, prompt_tokens=taken, context_limit=size["limit"], dropped_messages=size["dropped"]
+        )
 
     monkeypatch.setattr(fakes, "generation", measured)
     ask(page, "two")
     expect(page.locator(".window")).to_have_text("1,234 of 8,192 tokens")
-    expect(page.get_by_role("progressbar", name="How full the model's window is")).to_have_attribute("aria-valuenow", "15")
+    expect(page.get_by_role("progressbar", name="How full the model's window is")).to_have_attribute(
+        "aria-valuenow", "15"
+    )
     size |= {"used": 8000, "dropped": 2}
     ask(page, "three")
     expect(page.locator(".window.full")).to_have_text("8,000 of 8,192 tokens")
@@ -423,11 +521,15 @@ def test_the_window_is_shown_and_what_is_not_read_any_more(page: Page, monkeypat
     expect(line).to_have_text("The oldest 2 messages no longer fit and are not read any more.")
     for _ in range(2):
         page.reload()
-        expect(line).to_have_text("The oldest 2 messages are not read any more.")  # by a small one that reads the newest alone
-        assert line.evaluate("node => [...node.parentNode.children].indexOf(node)") == 1, "below the first turn"
+        # by a small one that reads the newest alone
+        expect(line).to_have_text("The oldest 2 messages are not read any more.")
+        assert line.evaluate("node => [...node.parentNode.children].indexOf(node)") == 1, (
+            "below the first turn"
+        )
 
 
-# ── looks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── looks
+# ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FINGERS = """root => [...document.querySelectorAll(root)].flatMap(box => [...box.querySelectorAll("button, input, textarea")])
     .filter(node => node.offsetParent && Math.min(node.offsetHeight, node.offsetWidth) < 44 && !node.closest(".told, .md"))
@@ -437,7 +539,9 @@ LETTERS = """root => [...document.querySelectorAll(root)].flatMap(box => [...box
     .filter(node => parseFloat(getComputedStyle(node).fontSize) < 13.45).map(node => node.outerHTML.slice(0, 120))"""
 
 
-def test_a_phone_shows_all_of_it(browser: Browser, served: tuple[FakeServices, str], services: FakeServices) -> None:
+def test_a_phone_shows_all_of_it(
+    browser: Browser, served: tuple[FakeServices, str], services: FakeServices
+) -> None:
     with someone(browser, viewport={"width": 390, "height": 844}, has_touch=True) as context:
         page = come(context, served)
         ask(page, MARKDOWN)

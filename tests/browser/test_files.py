@@ -1,5 +1,5 @@
-"""Text files of a message, in a real browser over fake services: chosen, pasted and taken away, sent in a block with their name, and
-refused in one sentence."""
+"""Text files of a message, in a real browser over fake services: chosen, pasted and taken away, sent in a
+block with their name, and refused in one sentence."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def sent(page: Page) -> str:
 
 
 def test_a_file_goes_with_the_message_in_a_block_with_its_name(page: Page) -> None:
-    choose(page, ("add.py", b"def add(a, b):\r\n    return a + b\r\n"), ("notes.md", "\ufeffUse ```three``` ticks: é".encode()))
+    choose(
+        page,
+        ("add.py", b"def add(a, b):\r\n    return a + b\r\n"),
+        ("notes.md", "\ufeffUse ```three``` ticks: é".encode()),
+    )
     expect(page.locator(NAMES)).to_have_text(["add.py", "notes.md"])
     page.fill("#omni-message", "What is this?")
     page.keyboard.press("Enter")
@@ -73,7 +77,9 @@ def test_what_cannot_be_sent_is_refused_in_one_sentence(page: Page) -> None:
     choose(page, ("photo.png", b"\x89PNG\r\n\x1a\n\x00"))
     expect(note).to_have_text("“photo.png” is not a text file; only texts can be sent.")
     choose(page, ("big.log", b"x" * 600_000))
-    expect(note).to_have_text("“big.log” has 600 kB, and the files of a message may have 500 kB together; send a part of it.")
+    expect(note).to_have_text(
+        "“big.log” has 600 kB, and the files of a message may have 500 kB together; send a part of it."
+    )
     choose(page, ("empty.txt", b" \n"))
     expect(note).to_have_text("“empty.txt” is empty.")
     expect(page.locator(NAMES)).to_have_count(0)

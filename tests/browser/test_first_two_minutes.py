@@ -2,7 +2,8 @@
 
     OMNIDEMO_VISIT=60 python -m pytest tests/browser/test_first_two_minutes.py -s
 
-teaches code, howto and stories for 60 seconds each and prints all figures before and after; without it, one topic for some seconds.
+teaches code, howto and stories for 60 seconds each and prints all figures before and after; without it, one
+topic for some seconds.
 """
 
 from __future__ import annotations
@@ -55,25 +56,32 @@ def examples() -> list[write_prompts.Record]:
 
 
 def press(page: Page, record: write_prompts.Record) -> dict[str, Any]:
-    """Press an example of the page; its answer's text and figures, with those that are shown and the sentence on guessing."""
+    """Press an example of the page; its answer's text and figures, with those that are shown and the sentence
+    on guessing."""
     before = page.locator(".turn").count()
     page.locator(".card:visible, .chips:visible .chip").filter(has_text=record["label"]).first.click()
     expect(page.locator(".turn")).to_have_count(before + 1)
     expect(page.locator(".turn").last.locator(".foot .facts")).not_to_be_empty()
     shown = page.locator("#omni-answer .three > div:visible dd").all_inner_texts()
-    answer = page.evaluate("(() => { const { text, figures, error } = omni.chat.turns.at(-1).answer; return { text, figures, error }; })()")
+    answer = page.evaluate(
+        "(() => { const { text, figures, error } = omni.chat.turns.at(-1).answer; return { text, figures,"
+        " error }; })()"
+    )
     said = page.locator(".turn").last.locator(".said").inner_text()
     return answer | {"shown": shown, "said": said, "label": record["label"], "domain": record["domain"]}
 
 
 def ten(page: Page, plain: dict[str, str]) -> list[dict[str, Any]]:
-    """The ten examples in one conversation; no answer may be nonsense, none may lack its figures and its sentence."""
+    """The ten examples in one conversation; no answer may be nonsense, none may lack its figures and its
+    sentence."""
     answers = []
     for record in examples():
         made = press(page, record)
         assert made["error"] is None
         prompt = record["prompt"]
-        assert made["text"] == plain[prompt] or mixer.check(write_prompts.from_record(record), made["text"]), (prompt, made["text"])
+        assert made["text"] == plain[prompt] or mixer.check(
+            write_prompts.from_record(record), made["text"]
+        ), (prompt, made["text"])
         assert made["shown"] and "–" not in made["shown"] and made["said"], made
         answers.append(made)
     return answers
@@ -127,12 +135,16 @@ def test_ten_examples_a_topic_and_the_ten_again(browser: Browser, app: App, plai
             assert step in one["said"] or one["said"].startswith(("No guess", "Nothing was guessed")), one
         if LONG:
             print(f"\ntaught: {taught}\n\n{table(before, after)}")
-            print("\n| topic | version | tokens per step on the probe prompts | agreement |\n|---|---|---|---|")
+            print(
+                "\n| topic | version | tokens per step on the probe prompts | agreement |\n|---|---|---|---|"
+            )
             steps: dict[str, list[float]] = {}
             for topic, version, found, agreement in probes(app):
                 print(f"| {topic} | {version} | {found:.2f} | {agreement or 0:.3f} |")
                 steps.setdefault(topic, []).append(found)
-            assert all(steps[topic][-1] > steps[topic][0] for topic in TOPICS), "the curve of a topic that was taught goes up"
+            assert all(steps[topic][-1] > steps[topic][0] for topic in TOPICS), (
+                "the curve of a topic that was taught goes up"
+            )
 
 
 def probes(app: App) -> list[tuple[Any, ...]]:

@@ -1,4 +1,5 @@
-"""The numbers by which a target writes, in a real browser: shown, changed, given back, and gone with another target."""
+"""The numbers by which a target writes, in a real browser: shown, changed, given back, and gone with another
+target."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def test_what_is_changed_of_a_targets_manner_holds_until_it_is_given_back(page: 
     ask(page, "Say hello.")
     assert page.evaluate(DRAWN) == page.evaluate(NUMBERS) == own
     page.set_viewport_size({"width": 390, "height": 844})
-    sizes = card.locator("input").evaluate_all("boxes => boxes.map(box => [box.offsetHeight, box.getBoundingClientRect().right])")
+    sizes = card.locator("input").evaluate_all(
+        "boxes => boxes.map(box => [box.offsetHeight, box.getBoundingClientRect().right])"
+    )
     assert all(height >= 44 and right <= 390 for height, right in sizes), sizes
 
 

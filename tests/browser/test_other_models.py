@@ -13,7 +13,9 @@ from tests.support.gguf_files import tiny_model, write_gguf
 pytestmark = pytest.mark.browser
 
 
-def test_a_file_is_named_loaded_and_never_shown_by_its_path(browser: Browser, app: App, tmp_path: Path) -> None:
+def test_a_file_is_named_loaded_and_never_shown_by_its_path(
+    browser: Browser, app: App, tmp_path: Path
+) -> None:
     file = write_gguf(tmp_path / "secret-place.gguf", tiny_model())
     with visitor(browser, app, viewport={"width": 390, "height": 844}) as page:
         page.get_by_role("button", name="Details").click()
@@ -22,16 +24,21 @@ def test_a_file_is_named_loaded_and_never_shown_by_its_path(browser: Browser, ap
         others = page.locator("[data-widget=models]")
         expect(others.get_by_role("heading", name="On this machine")).to_be_visible()
         chosen = others.locator("li.here").filter(has_text="the target").locator("b").text_content() or ""
-        assert before.startswith(chosen) and page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert before.startswith(chosen) and page.evaluate(
+            "document.documentElement.scrollWidth <= innerWidth"
+        )
         field = others.get_by_label("Another one")
         field.fill(str(tmp_path / "nothing.gguf"))
         others.locator(".any").get_by_role("button", name="Use as target").click()
         expect(others.get_by_role("alert")).to_contain_text("is not there; give the path of a .gguf file")
-        assert page.locator("#omni-target input").input_value() == before and field.input_value().endswith("nothing.gguf")
+        assert page.locator("#omni-target input").input_value() == before and field.input_value().endswith(
+            "nothing.gguf"
+        )
         field.fill(str(file))
         others.locator(".any").get_by_role("button", name="Use as target").click()
         expect(page.locator("#omni-target input")).to_have_value("Tiny Test · F32 · 1 MB · on this machine")
-        expect(page.locator("[data-widget=pair]")).to_contain_text("guesses for Tiny Test")  # ready, and not as the pair before it was
+        # ready, and not as the pair before it was
+        expect(page.locator("[data-widget=pair]")).to_contain_text("guesses for Tiny Test")
         expect(others.locator("li.here b").filter(has_text="Tiny Test")).to_be_visible()
         ask(page, "hi")
         assert "secret-place" not in page.content()
@@ -39,4 +46,6 @@ def test_a_file_is_named_loaded_and_never_shown_by_its_path(browser: Browser, ap
         row.get_by_role("button", name="Use as target").click()
         expect(page.locator("#omni-target input")).to_have_value(before)
     targets = [target for (target,) in app.query("select target from pairs")]
-    assert len([one for one in targets if one.startswith("gguf/Tiny-Test-F32-")]) == 1 and not [one for one in targets if "secret" in one]
+    assert len([one for one in targets if one.startswith("gguf/Tiny-Test-F32-")]) == 1 and not [
+        one for one in targets if "secret" in one
+    ]

@@ -1,5 +1,5 @@
-"""What the page says of an answer in a real browser: copied tokens of a pasted text, one sentence that agrees with the counts, and how fast
-it was, which comes later and is the same figure everywhere."""
+"""What the page says of an answer in a real browser: copied tokens of a pasted text, one sentence that agrees
+with the counts, and how fast it was, which comes later and is the same figure everywhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ RATIO = r"""(span) => {
   const { color, backgroundColor } = getComputedStyle(span), [low, high] = [light(color), light(backgroundColor)].sort((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);
 }"""
-COUNTS = "[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2), one.querySelector('b').textContent])"
+COUNTS = (
+    "[...document.querySelectorAll('.legend button')].map(one => [one.className.slice(2),"
+    " one.querySelector('b').textContent])"
+)
 ENOUGH = 4.5  # of contrast
 LAST = "omni.chat.turns.at(-1).answer"
 
@@ -34,7 +37,9 @@ def counts(page: Page) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(browser: Browser, app: App, scheme: str) -> None:
+def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(
+    browser: Browser, app: App, scheme: str
+) -> None:
     with visitor(browser, app, color_scheme=scheme) as page:
         for _ in range(3):  # whether a copy pays is decided by measured times, which a busy machine can upset
             tokens = ask(page, pasted())
@@ -46,17 +51,23 @@ def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(browser: Browser, 
         assert shown["copied"] == copied.count() == sum(token["source"] == "copied" for token in tokens) > 0
         assert copied.first.evaluate(RATIO) > ENOUGH
         copied.last.click()
-        told = re.compile(r"matches \d+ tokens? of (your message|the chat so far|this answer|an earlier answer)")
+        told = re.compile(
+            r"matches \d+ tokens? of (your message|the chat so far|this answer|an earlier answer)"
+        )
         expect(page.locator("#omni-tip")).to_contain_text(told)
         said = page.locator(".turn").last.locator(".said")
-        expect(said).to_contain_text(re.compile(rf"{shown['copied']} of {len(tokens)} tokens w(as|ere) copied"))
+        expect(said).to_contain_text(
+            re.compile(rf"{shown['copied']} of {len(tokens)} tokens w(as|ere) copied")
+        )
         own = shown["direct"] + shown["ngram"]
         figures = page.evaluate(f"{LAST}.figures")
         made = int(figures["proposed"] - figures["copies_proposed"])
         if made > 1 and 0 < own < made:
             expect(said).to_contain_text(f"{own} of the small model’s {made} guesses")
         page.get_by_role("button", name=re.compile("^copied")).click()
-        assert copied.first.evaluate("span => getComputedStyle(span).opacity") == "1", "the others fade, these do not"
+        assert copied.first.evaluate("span => getComputedStyle(span).opacity") == "1", (
+            "the others fade, these do not"
+        )
 
 
 def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, app: App) -> None:
@@ -65,8 +76,12 @@ def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, a
         page.get_by_label("Method", exact=True).click()
         page.get_by_role("option", name="Without guessing").click()
         ask(page, "Who are you?")
-        expect(page.locator(".turn .said")).to_have_text("Nothing was guessed: the method chosen never guesses.")
-        expect(page.locator("#omni-answer .three > div:visible")).to_have_text(["1.00tokens per step of the big model"])
+        expect(page.locator(".turn .said")).to_have_text(
+            "Nothing was guessed: the method chosen never guesses."
+        )
+        expect(page.locator("#omni-answer .three > div:visible")).to_have_text(
+            ["1.00tokens per step of the big model"]
+        )
 
 
 def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Browser, app: App) -> None:
@@ -74,7 +89,9 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
         ask(page, pasted())
         page.wait_for_function(f"{LAST}.speed")
         speed = page.evaluate(f"{LAST}.speed")
-        assert 0 < speed["low"] <= speed["speedup"] <= speed["high"] and 0 < speed["tokens"] <= page.evaluate(f"{LAST}.figures.tokens")
+        assert 0 < speed["low"] <= speed["speedup"] <= speed["high"] and 0 < speed["tokens"] <= page.evaluate(
+            f"{LAST}.figures.tokens"
+        )
         key = page.evaluate(f"{LAST}.end.key")
         for _ in range(50):
             rows = app.query("select speedup, speedup_low, speedup_high from requests where key = ?", key)
@@ -105,11 +122,16 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
         ((1.44, 1.40, 1.46), "1.4 × faster than without guessing, measured"),
         ((0.8, 0.79, 0.82), "1.3 × slower than without guessing, measured"),
         ((1.01, 0.98, 1.02), "as fast as without guessing, measured"),
-        ((1.3, 1.1, 1.5), "1.10–1.50 × as fast as without guessing, from the slowest to the fastest measured run"),
+        (
+            (1.3, 1.1, 1.5),
+            "1.10–1.50 × as fast as without guessing, from the slowest to the fastest measured run",
+        ),
         ((1.3, 0.9, 1.9), None),
     ],
 )
-def test_what_is_said_of_passes(browser: Browser, app: App, speed: tuple[float, float, float], said: str | None) -> None:
+def test_what_is_said_of_passes(
+    browser: Browser, app: App, speed: tuple[float, float, float], said: str | None
+) -> None:
     with visitor(browser, app) as page:
         pace = page.evaluate("([speedup, low, high]) => omni.pace({ speedup, low, high })", list(speed))
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
@@ -118,17 +140,43 @@ def test_what_is_said_of_passes(browser: Browser, app: App, speed: tuple[float, 
 @pytest.mark.parametrize(
     ("speedup", "said", "badge"),
     [
-        ([2.19, 0.40, 2.31], "its runs differ too much to tell: 0.40–2.31 × as fast as without guessing", False),
-        ([5.23, 1.62, 5.65], "its runs differ too much to tell: 1.6–5.7 × as fast as without guessing", False),
+        (
+            [2.19, 0.40, 2.31],
+            "its runs differ too much to tell: 0.40–2.31 × as fast as without guessing",
+            False,
+        ),
+        (
+            [5.23, 1.62, 5.65],
+            "its runs differ too much to tell: 1.6–5.7 × as fast as without guessing",
+            False,
+        ),
         ([1.4, 1.3, 1.5], "1.40 × faster than without guessing (1.30 to 1.50)", True),
         ([1.0, 0.9, 1.1], "no faster and no slower than without guessing: 1.00 × (0.90 to 1.10)", True),
     ],
 )
-def test_what_compare_says_of_runs(browser: Browser, app: App, speedup: list[float], said: str, badge: bool) -> None:
+def test_what_compare_says_of_runs(
+    browser: Browser, app: App, speedup: list[float], said: str, badge: bool
+) -> None:
     """A lane that is told to be the best of its comparison."""
-    lane = {"method": "ngram-exact", "drafted": 9, "speedup": speedup, "best": True, "lines": "", "seconds": 1.0, "tokens": 9}
+    lane = {
+        "method": "ngram-exact",
+        "drafted": 9,
+        "speedup": speedup,
+        "best": True,
+        "lines": "",
+        "seconds": 1.0,
+        "tokens": 9,
+    }
     methods = [{"name": "ngram-exact", "title": "Guessing", "colour": "red", "lossless": True}]
-    state = {"state": "running", "prompts": 1, "runs": 3, "done": 0, "total": 3, "methods": methods, "lanes": [lane]}
+    state = {
+        "state": "running",
+        "prompts": 1,
+        "runs": 3,
+        "done": 0,
+        "total": 3,
+        "methods": methods,
+        "lanes": [lane],
+    }
     draw = """state => { const host = document.createElement('div'); document.body.append(host);
         omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state)); return host.querySelector('.verdict').innerText; }"""
     with visitor(browser, app) as page:
@@ -137,11 +185,20 @@ def test_what_compare_says_of_runs(browser: Browser, app: App, speedup: list[flo
 
 
 def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str, object]:
-    """An answer of so many rounds, each of four guesses, some right, and a token of the big model. Half of it was measured."""
+    """An answer of so many rounds, each of four guesses, some right, and a token of the big model. Half of it
+    was measured."""
     each = [("t", "direct")] * right + [("t", "corrected")] + [("x", "direct")] * (4 - right)
-    tokens = [{"k": kind, "r": at, "n": 0, "t": "x", "s": source} for at in range(rounds) for kind, source in each]
+    tokens = [
+        {"k": kind, "r": at, "n": 0, "t": "x", "s": source} for at in range(rounds) for kind, source in each
+    ]
     count = rounds * (right + 1)
-    found = {"tokens": count, "rounds": rounds, "block_efficiency": right + 1, "proposed": 4 * rounds, "accepted": right * rounds}
+    found = {
+        "tokens": count,
+        "rounds": rounds,
+        "block_efficiency": right + 1,
+        "proposed": 4 * rounds,
+        "accepted": right * rounds,
+    }
     speed = {"speedup": speedup, "low": speedup, "high": speedup, "tokens": count // 2}
     return {"tokens": tokens, "figures": found | figures, "speed": speed, "end": {}}
 
@@ -165,5 +222,8 @@ def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser:
         ask(page, "Who are you?")
         told = f"(answer) => {{ Object.assign({LAST}, answer); omni.chat.tell(omni.chat.turns.at(-1)); }}"
         page.evaluate(told, made(10, 2, 1.5, **times))
-        shown = r"^3\.00 tokens for one step of the big model, 1\.5 × faster than without guessing, measured: .*\. "
+        shown = (
+            r"^3\.00 tokens for one step of the big model, 1\.5 × faster than without guessing, measured:"
+            r" .*\. "
+        )
         expect(page.locator(".turn .said")).to_have_text(re.compile(shown + re.escape(why)))

@@ -48,7 +48,10 @@ def test_a_newcomer_sees_few_figures_and_the_switch_is_remembered(page: Page, ap
     ask(page, "Write a Python function that counts the vowels in a text.")
     figures = page.locator("#omni-answer .three > div:visible")
     expect(figures.first).to_contain_text("tokens per step of the big model")
-    assert 1 <= figures.count() <= 4 and "–" not in page.locator("#omni-answer .three > div:visible dd").all_inner_texts()
+    assert (
+        1 <= figures.count() <= 4
+        and "–" not in page.locator("#omni-answer .three > div:visible dd").all_inner_texts()
+    )
 
     page.get_by_role("switch", name="Expert").click()
     for shown in ("#omni-controls", "#omni-advanced", "#omni-answer .figures"):
@@ -67,7 +70,8 @@ def test_a_newcomer_sees_few_figures_and_the_switch_is_remembered(page: Page, ap
 
 
 def test_an_idle_page_asks_for_news_alone(page: Page, app: App) -> None:
-    """What the tests before have taught it may still be learned: so it is looked at while nothing is new twice in a row."""
+    """What the tests before have taught it may still be learned: so it is looked at while nothing is new
+    twice in a row."""
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.removeprefix(app.address)))
     said, same = "", 0
@@ -105,7 +109,9 @@ def test_the_legend_adds_up_and_says_what_the_figure_says(page: Page) -> None:
     assert sum(counts.values()) - counts["discarded"] == len(tokens)
     guessed = counts["direct"] + counts["ngram"]
     right = page.locator("#omni-answer .guesses_right dd").inner_text()
-    copies = page.evaluate("omni.chat.turns.at(-1).answer.tokens.filter((line) => line.k === 'x' && line.s === 'copied').length")
+    copies = page.evaluate(
+        "omni.chat.turns.at(-1).answer.tokens.filter((line) => line.k === 'x' && line.s === 'copied').length"
+    )
     guesses = guessed + counts["discarded"] - copies
     # The page rounds a half up: 21 of 40 are 53 %.
     assert right == (f"{math.floor(100 * (guessed / guesses) + 0.5)} %" if guesses else "–")
@@ -137,7 +143,12 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     lanes = page.locator(".lane")
     assert lanes.locator("h3").all_inner_texts()[:2] == ["Without guessing", "With the fresh small model"]
     boxes = [lanes.nth(place).bounding_box() for place in range(3)]
-    assert len({box["x"] for box in boxes if box}) == 1 and boxes[0] and boxes[1] and boxes[0]["y"] < boxes[1]["y"]
+    assert (
+        len({box["x"] for box in boxes if box}) == 1
+        and boxes[0]
+        and boxes[1]
+        and boxes[0]["y"] < boxes[1]["y"]
+    )
     # The length of a bar over its seconds is the same in every lane, and the ruler's.
     scale = page.evaluate(SCALE)
     assert max(scale) - min(scale) < 0.03 * max(scale)
@@ -146,7 +157,9 @@ def test_lanes_stand_under_each_other_on_one_clock(page: Page) -> None:
     assert abs(page.evaluate(RULER) - max(scale)) < 0.05 * max(scale)
     # A lane without a guess is plain decoding once more, whatever its seconds say.
     guesses = page.evaluate("omni.compare.last.lanes.map(lane => lane.drafted + lane.copies_proposed)")[1:]
-    assert ["×" in verdict for verdict in lanes.locator(".pace").all_inner_texts()[1:]] == [drafted > 0 for drafted in guesses]
+    assert ["×" in verdict for verdict in lanes.locator(".pace").all_inner_texts()[1:]] == [
+        drafted > 0 for drafted in guesses
+    ]
 
 
 def test_five_tabs_wait_for_no_more_than_a_turn_of_the_sixth_that_teaches(browser: Browser, app: App) -> None:

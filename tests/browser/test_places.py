@@ -1,5 +1,6 @@
-"""What has an address, and whether everything stands where it can be read, in a real browser over fake services: links to examples, a
-refusal that is the page's, questions that Esc answers, replays without half lines, the Adaptation tab without an empty column."""
+"""What has an address, and whether everything stands where it can be read, in a real browser over fake
+services: links to examples, a refusal that is the page's, questions that Esc answers, replays without half
+lines, the Adaptation tab without an empty column."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
 def test_a_link_asks_an_example_in_a_chat_of_its_own_and_only_once(page: Page, served: Served) -> None:
     ask(page, "a question of my own")
     expect(page.get_by_role("button", name="Copy a link to this example")).to_have_count(0)
-    name = page.evaluate("(prompt => omni.examples.named(prompt))(document.querySelectorAll('.chips .chip')[2].title)")
+    name = page.evaluate(
+        "(prompt => omni.examples.named(prompt))(document.querySelectorAll('.chips .chip')[2].title)"
+    )
     page.goto(f"{served[1]}#example-{name}")
     page.wait_for_function(DONE)
     assert page.evaluate("omni.examples.named(omni.chat.turns[0].user)") == name
@@ -67,8 +70,10 @@ def test_a_stored_answer_that_is_not_there_is_said(page: Page, served: Served) -
 
 
 def test_a_refusal_is_the_pages_and_not_the_models(page: Page) -> None:
-    page.evaluate("""() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
-        turn.answer.error = "This is refused."; omni.chat.show([turn]); }""")
+    page.evaluate(
+        """() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
+        turn.answer.error = "This is refused."; omni.chat.show([turn]); }"""
+    )
     expect(page.get_by_text("This is refused.")).to_be_visible()
     expect(page.locator(".answer .who")).to_be_hidden()
 
@@ -93,14 +98,19 @@ def test_details_that_open_where_no_model_is_loaded_go_again(page: Page, served:
 
 
 @pytest.mark.parametrize("size", [{"viewport": {"width": 1440, "height": 900}}, PHONE], ids=["wide", "phone"])
-def test_replays_show_whole_lines_and_labels_beside_each_other(browser: Browser, served: Served, size: dict[str, object]) -> None:
+def test_replays_show_whole_lines_and_labels_beside_each_other(
+    browser: Browser, served: Served, size: dict[str, object]
+) -> None:
     served[0].pace = 0.0
     with someone(browser, reduced_motion="reduce", **size) as context:
         page = come(context, served)
         ask(page, "what is this? " * 20)
         page.get_by_role("button", name="Slow motion").click()
         page.keyboard.press("End")
-        facts = "facts => facts.forEach(fact => { fact.textContent = '123 tokens in the same time, 234 with guessing'; })"
+        facts = (
+            "facts => facts.forEach(fact => { fact.textContent = '123 tokens in the same time, 234 with"
+            " guessing'; })"
+        )
         page.locator(".slow-row .fact").evaluate_all(facts)
         assert page.evaluate(OVERLAPS) == 0
         boxes = [page.locator(".replay-text").evaluate(CUT)]
@@ -113,7 +123,8 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(browser: Browser,
         assert boxes == [[0, 0]] * 5
         expect(page.locator(".probe-prompts")).to_be_visible()
         if "is_mobile" not in size:
-            assert page.locator(".replay-body").evaluate("body => body.scrollHeight - body.clientHeight") == 0  # all of it is in sight
+            # all of it is in sight
+            assert page.locator(".replay-body").evaluate("body => body.scrollHeight - body.clientHeight") == 0
 
 
 def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, served: Served) -> None:
@@ -124,7 +135,8 @@ def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, se
         expect(page.locator(".more-charts .panel").first).to_be_visible()  # open for whoever wants everything
         left, rail = (
             page.locator(f"#omni-adaptation-row > :nth-child({place})").evaluate(
-                "column => Math.max(...[...column.querySelectorAll('*')].map(node => node.getBoundingClientRect().bottom))"
+                "column => Math.max(...[...column.querySelectorAll('*')].map(node =>"
+                " node.getBoundingClientRect().bottom))"
             )
             for place in (1, 2)
         )

@@ -1,4 +1,5 @@
-"""Slow motion, the race and before and after in a real browser: by keyboard, from the history, and lost where drafting is slow."""
+"""Slow motion, the race and before and after in a real browser: by keyboard, from the history, and lost where
+drafting is slow."""
 
 from __future__ import annotations
 
@@ -21,12 +22,16 @@ SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offs
 
 @pytest.fixture(scope="module", autouse=True)
 def _four_guesses_a_step(browser: Browser, app: App) -> Iterator[None]:
-    """So that there are guesses to look at, on any machine. It holds for everybody, and is chosen on the page."""
+    """So that there are guesses to look at, on any machine. It holds for everybody, and is chosen on the
+    page."""
     name = "How far to guess ahead"
     with visitor(browser, app, EXPERT) as page:
         open_tab(page, "Adaptation")
         page.locator("#omni-steer").get_by_label(name, exact=True).select_option("fixed")
-        expect(page.locator("#omni-steer").get_by_role("button", name=f"{name}: back to the default")).to_be_visible()  # the server took it
+        # the server took it
+        expect(
+            page.locator("#omni-steer").get_by_role("button", name=f"{name}: back to the default")
+        ).to_be_visible()
     yield
     with visitor(browser, app, EXPERT) as page:
         open_tab(page, "Adaptation")
@@ -85,7 +90,9 @@ def test_slow_motion_by_keyboard_alone(page: Page) -> None:
         assert window.locator(".slow-row.keep .chip-token").count() == len(one["tokens"])
         assert window.locator(".slow-row.check .chip-token.right").count() == one["guesses"].count("kept")
         assert window.locator(".slow-row.check .chip-token.wrong").count() == one["guesses"].count("wrong")
-        assert window.locator(".replay-text .guess:is(.wrong, .unseen)").count() == len(one["guesses"]) - one["guesses"].count("kept")
+        assert window.locator(".replay-text .guess:is(.wrong, .unseen)").count() == len(one["guesses"]) - one[
+            "guesses"
+        ].count("kept")
     assert texts(page, ".replay-text .tok") == answer
 
     page.keyboard.press("Home")
@@ -94,7 +101,10 @@ def test_slow_motion_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("ArrowRight")  # all is guessed
     assert window.locator(".slow-row.draft .chip-token").count() == len(rounds[0]["guesses"])
     page.keyboard.press("ArrowRight")  # the check
-    assert window.locator(".stages .on b").inner_text() == "Check" and window.locator(".slow-row.keep .chip-token").count() == 0
+    assert (
+        window.locator(".stages .on b").inner_text() == "Check"
+        and window.locator(".slow-row.keep .chip-token").count() == 0
+    )
     page.keyboard.press("ArrowLeft")
     assert window.locator(".stages .on b").inner_text() == "Draft"
     page.keyboard.press("End")
@@ -132,7 +142,8 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     page.keyboard.press("End")
     expect(window.locator(".round-of")).to_have_text(f"round {len(rounds)} of {len(rounds)}")
     assert texts(page, ".replay-text .tok") == "".join(text for one in rounds for text in one["tokens"])
-    assert window.get_by_role("button", name="Before / after").count() == 0  # what was asked before it is not known any more
+    # what was asked before it is not known any more
+    assert window.get_by_role("button", name="Before / after").count() == 0
     window.get_by_role("button", name="Race", exact=True).click()
     expect(page.get_by_role("dialog", name="Race").get_by_text("pace measured")).to_be_visible()
     page.keyboard.press("Escape")
@@ -159,9 +170,14 @@ def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page, app: App) 
     expect(window.locator(".race-lane")).to_have_count(2)
     page.keyboard.press("End")
     expect(window.locator(".race-figure")).to_contain_text(re.compile(r"[\d.]+ → [\d.]+\s*tokens per step"))
-    expect(window.locator(".race-lane.second .lane-head")).to_contain_text(re.compile(r"today, version [1-9]"))
-    assert window.locator(".race-lane .replay-text").evaluate_all("lanes => lanes.map(lane => lane.textContent)") == [answer, answer]
-    expect(window.locator(".tally").first).to_contain_text(re.compile(r"m?s · \d+ tokens"))  # they were measured
+    expect(window.locator(".race-lane.second .lane-head")).to_contain_text(
+        re.compile(r"today, version [1-9]")
+    )
+    assert window.locator(".race-lane .replay-text").evaluate_all(
+        "lanes => lanes.map(lane => lane.textContent)"
+    ) == [answer, answer]
+    # they were measured
+    expect(window.locator(".tally").first).to_contain_text(re.compile(r"m?s · \d+ tokens"))
 
 
 def test_what_was_refused_before_it_learned_is_measured_again(page: Page, app: App) -> None:
@@ -176,7 +192,9 @@ def test_what_was_refused_before_it_learned_is_measured_again(page: Page, app: A
         ask(page, f"Zwqx blorp {number}")
     expect(page.locator("#omni-trainer .state")).to_contain_text("v1")
     look.click()
-    expect(page.get_by_role("dialog").locator(".race-lane.second .lane-head")).to_contain_text(re.compile(r"today, version [1-9]"))
+    expect(page.get_by_role("dialog").locator(".race-lane.second .lane-head")).to_contain_text(
+        re.compile(r"today, version [1-9]")
+    )
 
 
 def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None:
@@ -188,23 +206,31 @@ def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None
     expect(window.get_by_text("Measured")).to_be_visible()
     page.keyboard.press("End")
     figure = window.locator(".race-figure")
-    expect(figure).to_have_class(re.compile("slower"))  # by its own run (1.8×), or by what was measured since (0.54–0.68×)
+    # by its own run (1.8×), or by what was measured since (0.54–0.68×)
+    expect(figure).to_have_class(re.compile("slower"))
     assert re.fullmatch(r"[\d.]+(–[\d.]+)?\s*×", figure.locator("b").inner_text())
     lanes = [window.locator(f".race-lane.{one} .replay-text") for one in ("first", "second")]
     answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
     assert [lane.evaluate("node => node.textContent") for lane in lanes] == [answer, answer]
     page.keyboard.press("Home")
     steps = 0
-    while "behind with guessing" not in figure.inner_text():  # the drafter reads and sleeps while the other lane writes
+    # the drafter reads and sleeps while the other lane writes
+    while "behind with guessing" not in figure.inner_text():
         page.keyboard.press("ArrowRight")
         steps += 1
         assert steps < 60
     page.keyboard.press("Escape")
     expect(turn.locator(".replay-hint")).to_have_count(0)
 
-    page.evaluate("() => { omni.replay.plain = async () => { throw new Error('Others are being answered right now.'); }; }")
+    page.evaluate(
+        "() => { omni.replay.plain = async () => { throw new Error('Others are being answered right now.');"
+        " }; }"
+    )
     turn.get_by_role("button", name="Race", exact=True).click()
-    expect(window.get_by_text(re.compile(r"Not a run of its own: .* pace measured \d+ (s|min) ago"))).to_be_visible()
+    expect(
+        window.get_by_text(re.compile(r"Not a run of its own: .* pace measured \d+ (s|min) ago"))
+    ).to_be_visible()
     page.keyboard.press("End")
-    # By that pace it need not be slower: it is that of plain rounds of a time when drafts may have been quick.
+    # By that pace it need not be slower: it is that of plain rounds of a time when drafts may have been
+    # quick.
     expect(figure).to_contain_text("with guessing")

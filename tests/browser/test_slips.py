@@ -1,6 +1,7 @@
-"""What a visitor meets in the first minute, and what a slip must not cost, in a real browser over fake services: one sentence at first,
-addresses, focus, a second click on *Send*, former answers, the switches of privacy, type that can be read on a phone, a glimpse of slow
-motion, and examples that are seen as they are taught."""
+"""What a visitor meets in the first minute, and what a slip must not cost, in a real browser over fake
+services: one sentence at first, addresses, focus, a second click on *Send*, former answers, the switches of
+privacy, type that can be read on a phone, a glimpse of slow motion, and examples that are seen as they are
+taught."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
 
 def test_the_first_screen_has_one_sentence_and_the_box_is_where_typing_goes(page: Page) -> None:
     assert page.evaluate(FOCUSED) == "omni-message"
-    assert page.locator(".empty-state > :is(h2, p:not([aria-hidden]))").all_inner_texts() == [page.evaluate("omni.labels.subtitle")]
+    assert page.locator(".empty-state > :is(h2, p:not([aria-hidden]))").all_inner_texts() == [
+        page.evaluate("omni.labels.subtitle")
+    ]
     for hidden in (".legend", "#omni-answer", "#omni-trainer", "#omni-privacy"):
         expect(page.locator(hidden)).to_be_hidden()
     page.locator(".card").first.click()
@@ -58,13 +61,18 @@ def test_the_legend_stands_where_there_are_colours_to_explain(page: Page) -> Non
     legend.locator(".s-direct").click()
     expect(page.locator(".log")).to_have_attribute("data-only", "direct")
     # An answer of which nothing was guessed has no colours.
-    page.evaluate("Object.assign(omni.chat.turns[0].answer, { counts: { plain: 7, discarded: 0 } }); omni.chat.notify()")
+    page.evaluate(
+        "Object.assign(omni.chat.turns[0].answer, { counts: { plain: 7, discarded: 0 } }); omni.chat.notify()"
+    )
     expect(legend).to_be_hidden()
 
 
 def test_one_key_leads_past_everything_to_the_box(page: Page) -> None:
     skip = page.get_by_role("link", name="Skip to the message box")
-    stops = "[...document.querySelectorAll('a[href], button, input, select, textarea, [tabindex=\"0\"]')].filter(node => node.offsetParent)"
+    stops = (
+        "[...document.querySelectorAll('a[href], button, input, select, textarea,"
+        ' [tabindex="0"]\')].filter(node => node.offsetParent)'
+    )
     assert page.evaluate(f"{stops}[0].className") == "skip"
     skip.focus()
     box = skip.bounding_box()
@@ -110,7 +118,9 @@ def test_an_answer_that_was_asked_anew_can_be_brought_back(page: Page) -> None:
     page.get_by_role("button", name="Edit", exact=True).click()
     ask(page, "second question")
     page.get_by_role("button", name="Again", exact=True).click()
-    page.wait_for_function("!omni.chat.busy() && omni.chat.turns.length === 1 && omni.chat.turns[0].versions.length === 3")
+    page.wait_for_function(
+        "!omni.chat.busy() && omni.chat.turns.length === 1 && omni.chat.turns[0].versions.length === 3"
+    )
     former = page.locator(".former")
     seen = []
     for _ in range(3):
@@ -119,7 +129,8 @@ def test_an_answer_that_was_asked_anew_can_be_brought_back(page: Page) -> None:
     second = [("Version 3 of 3", "second question"), ("Version 2 of 3", "second question")]
     assert seen == [*second, ("Version 1 of 3", "first question")]
     assert former.inner_text() == "Version 3 of 3"
-    assert page.evaluate("omni.chats.turns(omni.chat.now.id).map(turn => turn.user)") == ["second question"]  # what is shown is kept
+    # what is shown is kept
+    assert page.evaluate("omni.chats.turns(omni.chat.now.id).map(turn => turn.user)") == ["second question"]
 
 
 def test_what_becomes_of_a_chat_is_changed_where_it_is_said(page: Page) -> None:
@@ -150,7 +161,8 @@ def test_a_pointer_at_rest_points_at_nothing(page: Page) -> None:
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.get_by_role("button", name="Text", exact=True).click()
     page.mouse.move(x, y)
-    page.evaluate("document.querySelector('.segments button:nth-child(2)').click()")  # the tokens come to lie under it
+    # the tokens come to lie under it
+    page.evaluate("document.querySelector('.segments button:nth-child(2)').click()")
     page.wait_for_timeout(400)
     expect(page.locator(".omni-tip")).to_be_hidden()
     page.mouse.move(x + 1, y)
@@ -165,7 +177,10 @@ def test_a_glimpse_of_slow_motion_comes_by_itself_once(browser: Browser, served:
         glimpse = page.locator(".glimpse")
         expect(glimpse.locator(".chip-token").first).to_be_visible()
         expect(glimpse).to_contain_text(re.compile(r"In all: \d+ tokens in \d+ steps of the big model"))
-        assert glimpse.locator(".chip-token.right").count() and not glimpse.locator(".chip-token.pending").count()
+        assert (
+            glimpse.locator(".chip-token.right").count()
+            and not glimpse.locator(".chip-token.pending").count()
+        )
         ask(page, "and this?")
         expect(page.locator(".glimpse")).to_have_count(1)
 
@@ -176,18 +191,30 @@ def test_whoever_asks_for_less_motion_gets_no_glimpse(page: Page) -> None:
     expect(page.locator(".glimpse")).to_have_count(0)
 
 
-def test_examples_are_seen_as_they_are_taught(page: Page, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    taught = [(index, f"example {index}", generation(script(f"the answer to it is {index}"), 1.0, "ngram-exact")) for index in range(4)]
+def test_examples_are_seen_as_they_are_taught(
+    page: Page, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taught = [
+        (index, f"example {index}", generation(script(f"the answer to it is {index}"), 1.0, "ngram-exact"))
+        for index in range(4)
+    ]
     monkeypatch.setattr(served[0], "play", lambda **_: iter(taught))
     page.get_by_role("button", name=re.compile("Teach it for")).click()
     lesson = page.locator(".lesson")
     expect(lesson.locator("h3")).to_contain_text("Taught 4 examples")
     assert lesson.locator(".asked").all_inner_texts() == ["example 1", "example 2", "example 3"]
-    text = lesson.locator("article").last.locator(".tok").evaluate_all("spans => spans.map(span => span.textContent).join('')")
+    text = (
+        lesson.locator("article")
+        .last.locator(".tok")
+        .evaluate_all("spans => spans.map(span => span.textContent).join('')")
+    )
     assert text == taught[-1][2].text
     expect(page.locator(".empty-state")).to_be_hidden()
-    counted = sum(int(count) for count in page.locator(".legend button:not(.s-discarded) b").all_inner_texts())
-    assert counted == sum(len(one.tokens) for _, _, made in taught for one in made.rounds)  # the legend is of what is seen
+    counted = sum(
+        int(count) for count in page.locator(".legend button:not(.s-discarded) b").all_inner_texts()
+    )
+    # the legend is of what is seen
+    assert counted == sum(len(one.tokens) for _, _, made in taught for one in made.rounds)
     ask(page, "a question of my own")
     expect(lesson).to_have_count(0)
 

@@ -1,4 +1,5 @@
-"""Two browsers at a public app: neither sees, changes or holds up the other. And a page of another port, which gets nothing anywhere."""
+"""Two browsers at a public app: neither sees, changes or holds up the other. And a page of another port,
+which gets nothing anywhere."""
 
 from __future__ import annotations
 
@@ -20,14 +21,20 @@ pytestmark = pytest.mark.browser
 
 @contextmanager
 def stranger(browser: Browser, app: App, width: int) -> Iterator[Page]:
-    """A new browser at the app. Whatever it writes to its console as an error fails the test, but for a conflict (409): the test's own."""
+    """A new browser at the app. Whatever it writes to its console as an error fails the test, but for a
+    conflict (409): the test's own."""
     with browser.new_context(viewport={"width": width, "height": 860}) as context:
         page = context.new_page()
         page.set_default_timeout(WAIT)
         expect.set_options(timeout=WAIT)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda said: errors.append(said.text) if said.type == "error" and "(Conflict)" not in said.text else None)
+        page.on(
+            "console",
+            lambda said: (
+                errors.append(said.text) if said.type == "error" and "(Conflict)" not in said.text else None
+            ),
+        )
         visit(page, app)
         yield page
         assert context.cookies() == []
@@ -52,7 +59,13 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
         strip = first.locator("#omni-visitor")
         expect(strip).to_contain_text("Your chats are kept for 24 hours, for you alone")
         assert second.evaluate("document.documentElement.scrollWidth") == 390
-        for question in ("What is 17 plus 25?", "What is 3 plus 4?", "What is 8 plus 9?", "What is 6 plus 6?"):  # then it learns
+        # then it learns
+        for question in (
+            "What is 17 plus 25?",
+            "What is 3 plus 4?",
+            "What is 8 plus 9?",
+            "What is 6 plus 6?",
+        ):
             ask(first, question)
         assert ask(second, "Tell me a story about a fox.")
         expect(first.locator("#omni-trainer .state")).to_contain_text("v1")  # of the first one alone
@@ -63,10 +76,15 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
         secrets = [page.evaluate("omni.visitor.id") for page in (first, second)]
         names = {name for (name,) in public.query("select id from sessions")}
         assert names - others == {page.evaluate("omni.session()") for page in (first, second)}
-        everything = public.log.read_bytes() + b"".join(path.read_bytes() for path in public.storage.glob("omnidemo.db*"))
+        everything = public.log.read_bytes() + b"".join(
+            path.read_bytes() for path in public.storage.glob("omnidemo.db*")
+        )
         assert not any(secret.partition(".")[0].encode() in everything for secret in secrets)
 
-        first.route("**/visitor/forget", lambda route: route.fulfill(status=409, json={"said": "An answer is still being written."}))
+        first.route(
+            "**/visitor/forget",
+            lambda route: route.fulfill(status=409, json={"said": "An answer is still being written."}),
+        )
         for said, turns in (("An answer is still being written.", 4), ("Deleted: 4 requests", 0)):
             strip.get_by_role("button", name="Delete everything that is kept about me").click()
             strip.get_by_role("button", name="Delete", exact=True).click()
@@ -75,7 +93,9 @@ def test_two_visitors_know_nothing_of_each_other(browser: Browser, public: App) 
             assert first.evaluate("omni.chats.list().length") == (1 if turns else 0)
             first.unroute("**/visitor/forget")
         assert (rows(first, 0), rows(second, 1)) == (0, 1)
-        assert not list(public.storage.glob(f"adapters/*/*/visitor-{first.evaluate('omni.session().slice(9)')}*"))
+        assert not list(
+            public.storage.glob(f"adapters/*/*/visitor-{first.evaluate('omni.session().slice(9)')}*")
+        )
         ask(second, "What is 5 plus 6?")
 
 
@@ -86,12 +106,17 @@ def test_the_operator_unlocks_what_concerns_everybody(browser: Browser, public: 
         open_tab(page, "Adaptation")
         expect(steering).to_be_hidden()
         strip.get_by_role("button", name="Operator", exact=True).click()
-        for key, said in (("wrong", "That is not the operator's key"), (OPERATOR_KEY, "You are the operator")):
+        for key, said in (
+            ("wrong", "That is not the operator's key"),
+            (OPERATOR_KEY, "You are the operator"),
+        ):
             strip.get_by_label("Operator's key").fill(key)
             strip.get_by_role("button", name="Unlock").click()
             expect(strip.get_by_role("status")).to_contain_text(said)
         expect(steering).to_be_visible()
-        assert OPERATOR_KEY not in page.url and OPERATOR_KEY not in page.evaluate("JSON.stringify(localStorage)")
+        assert OPERATOR_KEY not in page.url and OPERATOR_KEY not in page.evaluate(
+            "JSON.stringify(localStorage)"
+        )
         visit(page, public)  # it was kept in the page's memory only
         open_tab(page, "Adaptation")
         expect(steering).to_be_hidden()
@@ -129,7 +154,10 @@ def test_a_page_of_another_port_reads_and_changes_nothing(browser: Browser, app:
         with browser.new_context() as context:
             page = context.new_page()
             refused: list[int] = []
-            page.on("response", lambda answer: refused.append(answer.status) if re.match(app.address, answer.url) else None)
+            page.on(
+                "response",
+                lambda answer: refused.append(answer.status) if re.match(app.address, answer.url) else None,
+            )
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/")
             found = page.evaluate(ATTACK, app.address)
             assert found == []

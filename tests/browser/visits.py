@@ -17,17 +17,23 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 ROOT = Path(__file__).parents[2]
-FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+FLAGS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync"
+)
 OPERATOR_KEY = "sesame"
-EXPERT = "for (const name of ['expert', 'charts']) localStorage.setItem('omnidemo.' + name, 'true')"  # all is shown, the charts stand open
+# all is shown, the charts stand open
+EXPERT = "for (const name of ['expert', 'charts']) localStorage.setItem('omnidemo.' + name, 'true')"
 WAIT = 120_000  # milliseconds; a busy machine with few cores loads the models and the trainer slowly
 
 
 class App:
-    """`app_of_tests.py`, or `app.py` itself, with other settings on a port and a storage folder of its own; `start` again after `stop` goes
-    on with the same storage."""
+    """`app_of_tests.py`, or `app.py` itself, with other settings on a port and a storage folder of its own;
+    `start` again after `stop` goes on with the same storage."""
 
-    def __init__(self, storage: Path, program: str = "tests/browser/app_of_tests.py", **settings: Any) -> None:
+    def __init__(
+        self, storage: Path, program: str = "tests/browser/app_of_tests.py", **settings: Any
+    ) -> None:
         self.storage, self.log = storage, storage / "app.log"
         self.program, self.settings = program, settings
         self.process: subprocess.Popen[bytes] | None = None
@@ -37,12 +43,23 @@ class App:
         with closing(socket.socket()) as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        own = {"PORT": port, "STORAGE": self.storage, "DEVICE": "cpu", "UPDATE_INTERVAL": 4, "STEPS_PER_UPDATE": 2, "BATCH_SIZE": 2}
+        own = {
+            "PORT": port,
+            "STORAGE": self.storage,
+            "DEVICE": "cpu",
+            "UPDATE_INTERVAL": 4,
+            "STEPS_PER_UPDATE": 2,
+            "BATCH_SIZE": 2,
+        }
         own |= self.settings
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")}
-        environment = inherited | {f"OMNIDEMO_{name}": str(value) for name, value in ({"TARGET": "bundled/large"} | own).items()}
+        environment = inherited | {
+            f"OMNIDEMO_{name}": str(value) for name, value in ({"TARGET": "bundled/large"} | own).items()
+        }
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen([sys.executable, self.program], cwd=ROOT, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                [sys.executable, self.program], cwd=ROOT, env=environment, stdout=log, stderr=log
+            )
         self.address = f"http://127.0.0.1:{port}"
         end = time.monotonic() + WAIT / 1000
         while time.monotonic() < end and self.process.poll() is None:
@@ -63,11 +80,15 @@ class App:
         except subprocess.TimeoutExpired as error:
             process.kill()
             process.wait(5)
-            raise AssertionError(f"the app did not end on {how.name}:\n{self.log.read_text()[-4000:]}") from error
+            raise AssertionError(
+                f"the app did not end on {how.name}:\n{self.log.read_text()[-4000:]}"
+            ) from error
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows of the app's database, read beside the app."""
-        with closing(sqlite3.connect(f"file:{self.storage / 'omnidemo.db'}?mode=ro", uri=True, timeout=20)) as connection:
+        with closing(
+            sqlite3.connect(f"file:{self.storage / 'omnidemo.db'}?mode=ro", uri=True, timeout=20)
+        ) as connection:
             return connection.execute(sql, values).fetchall()
 
 
@@ -81,8 +102,8 @@ def running(app: App) -> Iterator[App]:
 
 @contextmanager
 def visitor(browser: Browser, app: App, script: str = "", **options: Any) -> Iterator[Page]:
-    """The page of somebody who comes for the first time, with both models ready; the script runs before those of the page. An error of
-    the page's scripts fails the test."""
+    """The page of somebody who comes for the first time, with both models ready; the script runs before those
+    of the page. An error of the page's scripts fails the test."""
     with browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **options}) as context:
         context.set_default_timeout(WAIT)
         context.add_init_script(script)

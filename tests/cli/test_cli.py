@@ -33,7 +33,9 @@ TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b
 @pytest.fixture
 def prompts(tmp_path: Path) -> Path:
     path = tmp_path / "prompts.jsonl"
-    path.write_text("\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8")
+    path.write_text(
+        "\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8"
+    )
     return path
 
 
@@ -41,12 +43,19 @@ def test_generate_writes_the_text_and_its_figures_apart(cli: Cli, names: list[st
     expected = load_pair(names[1], names[3]).generate(TEXTS[0], max_new_tokens=20)
     result = cli("generate", TEXTS[0], "--max-new-tokens", 20, *names)
     assert result.code == 0 and result.out == expected.text + "\n"
-    assert f"{len(expected.token_ids)} tokens in {len(expected.rounds)} rounds" in result.err and "ended by length" in result.err
+    assert (
+        f"{len(expected.token_ids)} tokens in {len(expected.rounds)} rounds" in result.err
+        and "ended by length" in result.err
+    )
 
 
-def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(cli: Cli, names: list[str], tmp_path: Path) -> None:
+def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(
+    cli: Cli, names: list[str], tmp_path: Path
+) -> None:
     folder = shutil.copytree(names[1], tmp_path / "sampling")
-    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    (folder / "generation_config.json").write_text(
+        '{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}'
+    )
     own = ["--target", folder, *names[2:]]
     as_said = ["--temperature", 0.9, "--top-k", 50, "--repetition-penalty", 1.3]
     asked = ("generate", TEXTS[0], "--max-new-tokens", 20, "--seed", 1)
@@ -56,13 +65,31 @@ def test_generate_writes_in_the_targets_own_manner_unless_it_is_told_otherwise(c
 
 
 def test_generate_as_json(cli: Cli, names: list[str]) -> None:
-    options = ["--max-new-tokens", 20, "--temperature", 0.8, "--seed", 3, "--top-k", 9, "--top-p", 0.9, "--draft-length", 2, "--json"]
-    first, again = (cli("generate", TEXTS[0], "--method", "token-intersection", *options, *names) for _ in range(2))
+    options = [
+        "--max-new-tokens",
+        20,
+        "--temperature",
+        0.8,
+        "--seed",
+        3,
+        "--top-k",
+        9,
+        "--top-p",
+        0.9,
+        "--draft-length",
+        2,
+        "--json",
+    ]
+    first, again = (
+        cli("generate", TEXTS[0], "--method", "token-intersection", *options, *names) for _ in range(2)
+    )
     made = json.loads(first.out)
     assert made["token_ids"] == json.loads(again.out)["token_ids"] and len(made["token_ids"]) == 20
     assert made["method"] == "token-intersection" and made["seed"] == 3 and made["metrics"]["tokens"] == 20
     tokens = [token for one in made["rounds"] for token in one["tokens"]]
-    assert [token["id"] for token in tokens] == made["token_ids"] and "".join(token["text"] for token in tokens) == made["text"]
+    assert [token["id"] for token in tokens] == made["token_ids"] and "".join(
+        token["text"] for token in tokens
+    ) == made["text"]
     assert {one["draft_length"] for one in made["rounds"][:-3]} == {2}
 
 
@@ -70,7 +97,8 @@ def test_generate_keeps_the_ngram_cache_in_its_storage(cli: Cli, names: list[str
     assert cli("generate", TEXTS[0], "--max-new-tokens", 40, "--storage", tmp_path / "kept", *names).code == 0
     store = open_store(Settings(storage=tmp_path / "kept"))
     try:
-        until = time.monotonic() + 20  # the command's own writer has to come to it first: here its process goes on
+        # the command's own writer has to come to it first: here its process goes on
+        until = time.monotonic() + 20
         while not (kept := store.load_ngrams(names[1], names[3])) and time.monotonic() < until:
             time.sleep(0.05)
     finally:
@@ -89,7 +117,9 @@ def test_models(cli: Cli) -> None:
 def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     out = tmp_path / "new" / "compare.csv"
     options = ["--limit", 3, "--max-new-tokens", 12, "--csv", out, "--fill-cache"]
-    result = cli("compare", "--prompts", prompts, "--methods", "ngram-exact, token-intersection", *options, *names)
+    result = cli(
+        "compare", "--prompts", prompts, "--methods", "ngram-exact, token-intersection", *options, *names
+    )
     assert result.code == 0, result.err
     table = pd.read_csv(out)
     # The baseline first on every prompt, the others in turn.
@@ -106,26 +136,72 @@ def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> N
     totals = table.groupby("method")[["tokens", "rounds"]].sum()
     for method, total in totals.iterrows():
         line = next(line for line in result.out.splitlines() if line.strip().startswith(str(method)))
-        assert line.split()[1:3] == ["3", f"{total['tokens'] / total['rounds']:.2f}"] and line.split()[-2:] == ["3/3", "–"]
+        assert line.split()[1:3] == ["3", f"{total['tokens'] / total['rounds']:.2f}"] and line.split()[
+            -2:
+        ] == ["3/3", "–"]
 
 
-def test_compare_above_temperature_0_has_one_text_for_one_seed(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+def test_compare_above_temperature_0_has_one_text_for_one_seed(
+    cli: Cli, names: list[str], prompts: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "warm.csv"
-    assert cli("compare", "--prompts", prompts, "--limit", 1, "--temperature", 1, "--max-new-tokens", 8, "--csv", out, *names).code == 0
+    assert (
+        cli(
+            "compare",
+            "--prompts",
+            prompts,
+            "--limit",
+            1,
+            "--temperature",
+            1,
+            "--max-new-tokens",
+            8,
+            "--csv",
+            out,
+            *names,
+        ).code
+        == 0
+    )
     assert pd.read_csv(out)["identical"].all()
 
 
-def test_compare_reads_questions_of_two_turns_at_two_temperatures(cli: Cli, names: list[str], tmp_path: Path) -> None:
+def test_compare_reads_questions_of_two_turns_at_two_temperatures(
+    cli: Cli, names: list[str], tmp_path: Path
+) -> None:
     asked, out, report = tmp_path / "question.jsonl", tmp_path / "arena.csv", tmp_path / "arena.md"
     rows = [("writing", TEXTS[0]), ("rag", TEXTS[3]), ("rag", "ducks " * 999)]
-    asked.write_text("\n".join(json.dumps({"question_id": 81, "category": one, "turns": [text]}) for one, text in rows))
-    options = ["--temperature", "0,1", "--runs", 2, "--max-new-tokens", 8, "--csv", out, "--report", report, *names]
+    asked.write_text(
+        "\n".join(json.dumps({"question_id": 81, "category": one, "turns": [text]}) for one, text in rows)
+    )
+    options = [
+        "--temperature",
+        "0,1",
+        "--runs",
+        2,
+        "--max-new-tokens",
+        8,
+        "--csv",
+        out,
+        "--report",
+        report,
+        *names,
+    ]
     result = cli("compare", "--spec-bench", asked, *options)
     assert result.code == 0 and "1 of 3 questions are left out" in result.err, result.err
     table = pd.read_csv(out)
-    assert table.groupby(["temperature", "category", "method", "run"]).size().tolist() == [1] * 16 and table["identical"].all()
-    assert "Median speedup (τ) by category, temperature 1" in result.out and "## Methods, temperature 0" in report.read_text()
-    free = pd.read_csv(out) if cli("compare", "--spec-bench", asked, "--limit", 1, "--no-seed", *options).code == 0 else None
+    assert (
+        table.groupby(["temperature", "category", "method", "run"]).size().tolist() == [1] * 16
+        and table["identical"].all()
+    )
+    assert (
+        "Median speedup (τ) by category, temperature 1" in result.out
+        and "## Methods, temperature 0" in report.read_text()
+    )
+    free = (
+        pd.read_csv(out)
+        if cli("compare", "--spec-bench", asked, "--limit", 1, "--no-seed", *options).code == 0
+        else None
+    )
     assert free is not None and free[free["temperature"] == 1]["identical"].isna().all()
     refused(cli("compare", "--csv", out, *names), "give either --prompts or --spec-bench")
     refused(cli("compare", "--spec-bench", asked, "--prompts", asked, "--csv", out, *names), "give either")
@@ -133,20 +209,55 @@ def test_compare_reads_questions_of_two_turns_at_two_temperatures(cli: Cli, name
 
 def test_compare_in_the_targets_own_manner(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(names[1], tmp_path / "sampling")
-    (folder / "generation_config.json").write_text('{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}')
+    (folder / "generation_config.json").write_text(
+        '{"do_sample": true, "temperature": 0.9, "repetition_penalty": 1.3}'
+    )
     own = ["--target", folder, *names[2:]]
     answers = []
     for more in (["--own-manner"], ["--temperature", 0.9], []):
         out = tmp_path / "own.csv"
-        result = cli("compare", "--prompts", prompts, "--limit", 1, "--seed", 1, "--max-new-tokens", 16, "--csv", out, *own, *more)
+        result = cli(
+            "compare",
+            "--prompts",
+            prompts,
+            "--limit",
+            1,
+            "--seed",
+            1,
+            "--max-new-tokens",
+            16,
+            "--csv",
+            out,
+            *own,
+            *more,
+        )
         assert result.code == 0 and pd.read_csv(out)["identical"].all(), result.err
         answers.append(pd.read_csv(out)["answer"][0])
-    expected = load_pair(str(folder), names[3]).generate(TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive")
-    assert answers[0] == expected.text and len(set(answers)) == 3, "without it nothing but the temperature is of the manner"
+    expected = load_pair(str(folder), names[3]).generate(
+        TEXTS[0], max_new_tokens=16, seed=1, method="autoregressive"
+    )
+    assert answers[0] == expected.text and len(set(answers)) == 3, (
+        "without it nothing but the temperature is of the manner"
+    )
 
 
-def adaptation(cli: Cli, names: list[str], prompts: Path, out: Path, *more: object) -> tuple[Result, pd.DataFrame]:
-    options = ["--requests", 5, "--update-interval", 2, "--steps", 3, "--eval-at", "0,2,99", "--eval-limit", 1, "--max-new-tokens", 10]
+def adaptation(
+    cli: Cli, names: list[str], prompts: Path, out: Path, *more: object
+) -> tuple[Result, pd.DataFrame]:
+    options = [
+        "--requests",
+        5,
+        "--update-interval",
+        2,
+        "--steps",
+        3,
+        "--eval-at",
+        "0,2,99",
+        "--eval-limit",
+        1,
+        "--max-new-tokens",
+        10,
+    ]
     result = cli("adapt", "--prompts", prompts, "--csv", out, *options, *names, *more)
     assert result.code == 0, result.err
     return result, pd.read_csv(out)
@@ -158,37 +269,84 @@ def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> Non
     assert traffic["requests"].tolist() == [0, 1, 2, 3, 4]
     # Each update is in use from the next request on, whatever the machine's speed.
     assert traffic["adapter_version"].tolist() == [0, 0, 1, 1, 2]
-    assert traffic["agreement"].between(0, 1).all() and traffic["same_first"].between(0, 1).all()  # of every answer, by its own version
-    assert held["requests"].tolist() == [0, 0, 2, 2, 5, 5] and held["train_steps"].tolist() == [0, 0, 3, 3, 6, 6]
+    # of every answer, by its own version
+    assert traffic["agreement"].between(0, 1).all() and traffic["same_first"].between(0, 1).all()
+    assert held["requests"].tolist() == [0, 0, 2, 2, 5, 5] and held["train_steps"].tolist() == [
+        0,
+        0,
+        3,
+        3,
+        6,
+        6,
+    ]
     assert held["method"].tolist() == ["autoregressive", "ngram-exact"] * 3 and held["identical"].all()
     assert held["adapter_version"].tolist() == [0, 0, 1, 1, 2, 2]
     agreed = held[held["method"] == "ngram-exact"]["agreement"]
     assert agreed.between(0, 1).all() and agreed.nunique() == 3 and "agreement" in result.out.splitlines()[0]
     assert set(held["prompt"]) == {TEXTS[-1]} and TEXTS[-1] not in set(traffic["prompt"])
     assert held["loss_nats"].isna().tolist() == [True, True] + [False] * 4
-    assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [["0", "0", "0"], ["2", "1", "3"], ["5", "2", "6"]]
+    assert [line.split()[:3] for line in result.out.splitlines()[1:]] == [
+        ["0", "0", "0"],
+        ["2", "1", "3"],
+        ["5", "2", "6"],
+    ]
     _, again = adaptation(cli, names, prompts, tmp_path / "again.csv")
-    same = ["requests", "adapter_version", "alpha", "block_efficiency_tokens_per_round", "loss_nats", "answer"]
+    same = [
+        "requests",
+        "adapter_version",
+        "alpha",
+        "block_efficiency_tokens_per_round",
+        "loss_nats",
+        "answer",
+    ]
     pd.testing.assert_frame_equal(table[same], again[same])
 
 
-def test_adapt_goes_on_from_its_storage_and_export_has_it_all(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
+def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
+    cli: Cli, names: list[str], prompts: Path, tmp_path: Path
+) -> None:
     kept = ["--storage", tmp_path / "kept"]
     adaptation(cli, names, prompts, tmp_path / "first.csv", *kept)
     _, table = adaptation(cli, names, prompts, tmp_path / "second.csv", *kept)
-    assert table["adapter_version"].iloc[0] == 2 and table["adapter_version"].iloc[-1] == 4 and table["cache_entries"].iloc[0] > 0
+    assert (
+        table["adapter_version"].iloc[0] == 2
+        and table["adapter_version"].iloc[-1] == 4
+        and table["cache_entries"].iloc[0] > 0
+    )
     for kind, rows in (("requests", 10), ("steps", 12)):
         result = cli("export", "--csv", tmp_path / f"{kind}.csv", "--kind", kind, *kept)
         assert result.code == 0 and f"{rows} rows" in result.err
         assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == rows
-    assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith("0 rows")
-    code = f"import sys, omnidemo.private_folders as f; f.hold({str(tmp_path / 'kept')!r}); print(flush=True); sys.stdin.read()"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:  # as one that runs on it
+    assert cli("export", "--csv", tmp_path / "none.csv", "--target", "another", *kept).err.startswith(
+        "0 rows"
+    )
+    code = (
+        f"import sys, omnidemo.private_folders as f; f.hold({str(tmp_path / 'kept')!r}); print(flush=True);"
+        " sys.stdin.read()"
+    )
+    # as one that runs on it
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:
         assert app.stdin and app.stdout and app.stdout.readline()
-        result = cli("adapt", "--prompts", prompts, "--csv", tmp_path / "x.csv", "--requests", 1, "--eval-limit", 1, *kept, *names)
+        result = cli(
+            "adapt",
+            "--prompts",
+            prompts,
+            "--csv",
+            tmp_path / "x.csv",
+            "--requests",
+            1,
+            "--eval-limit",
+            1,
+            *kept,
+            *names,
+        )
         refused(result, f"process {app.pid}")
         app.stdin.close()
-    refused(cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept), "frogs", "requests, rounds or steps")
+    refused(
+        cli("export", "--csv", tmp_path / "x.csv", "--kind", "frogs", *kept),
+        "frogs",
+        "requests, rounds or steps",
+    )
 
 
 def test_held_out_prompts_are_never_traffic() -> None:
@@ -206,7 +364,11 @@ def test_checkpoints() -> None:
 
 
 def test_spread() -> None:
-    assert str(Spread.of([1.0, None, 3.0])) == "2.00 ± 1.41" and str(Spread.of([2.0])) == "2.00" and str(Spread.of([None])) == "–"
+    assert (
+        str(Spread.of([1.0, None, 3.0])) == "2.00 ± 1.41"
+        and str(Spread.of([2.0])) == "2.00"
+        and str(Spread.of([None])) == "–"
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,12 +392,24 @@ def test_bad_input_is_one_sentence(cli: Cli, arguments: list[str], words: list[s
 
 
 @pytest.mark.parametrize(
-    ("line", "word"), [("{oops", "JSON"), ('{"text": "a"}', "no prompt"), ('{"prompt": "  "}', "no prompt"), ("[1]", "no prompt")]
+    ("line", "word"),
+    [
+        ("{oops", "JSON"),
+        ('{"text": "a"}', "no prompt"),
+        ('{"prompt": "  "}', "no prompt"),
+        ("[1]", "no prompt"),
+    ],
 )
 @pytest.mark.parametrize("command", ["compare", "adapt"])
-def test_a_bad_line_is_named_by_its_number(cli: Cli, tmp_path: Path, command: str, line: str, word: str) -> None:
+def test_a_bad_line_is_named_by_its_number(
+    cli: Cli, tmp_path: Path, command: str, line: str, word: str
+) -> None:
     (tmp_path / "bad.jsonl").write_text(f'{{"prompt": "fine"}}\n\n{line}\n')
-    refused(cli(command, "--prompts", tmp_path / "bad.jsonl", "--csv", tmp_path / "x.csv"), "bad.jsonl, line 3", word)
+    refused(
+        cli(command, "--prompts", tmp_path / "bad.jsonl", "--csv", tmp_path / "x.csv"),
+        "bad.jsonl, line 3",
+        word,
+    )
     assert not (tmp_path / "x.csv").exists()
 
 
@@ -246,16 +420,33 @@ def test_a_file_that_is_no_text_or_empty(cli: Cli, tmp_path: Path) -> None:
     refused(cli("compare", "--prompts", tmp_path / "empty", "--csv", tmp_path / "x.csv"), "no prompts")
 
 
-def test_an_output_that_cannot_be_written_is_told_before_anything_runs(cli: Cli, prompts: Path, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_told_before_anything_runs(
+    cli: Cli, prompts: Path, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
-    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path / "file" / "x.csv", "--target", "bundled/zebra"), "file")
-    refused(cli("compare", "--prompts", prompts, "--csv", tmp_path, "--target", "bundled/zebra"), "cannot be written")
+    refused(
+        cli(
+            "compare", "--prompts", prompts, "--csv", tmp_path / "file" / "x.csv", "--target", "bundled/zebra"
+        ),
+        "file",
+    )
+    refused(
+        cli("compare", "--prompts", prompts, "--csv", tmp_path, "--target", "bundled/zebra"),
+        "cannot be written",
+    )
 
 
-def test_a_prompt_beyond_the_window_leaves_an_older_csv_alone(cli: Cli, names: list[str], tmp_path: Path) -> None:
+def test_a_prompt_beyond_the_window_leaves_an_older_csv_alone(
+    cli: Cli, names: list[str], tmp_path: Path
+) -> None:
     (tmp_path / "long.jsonl").write_text(json.dumps({"prompt": "the cat " * 400}))
     (tmp_path / "old.csv").write_text("precious")
-    refused(cli("compare", "--prompts", tmp_path / "long.jsonl", "--csv", tmp_path / "old.csv", *names), "the cat", "reads 256", "shorten")
+    refused(
+        cli("compare", "--prompts", tmp_path / "long.jsonl", "--csv", tmp_path / "old.csv", *names),
+        "the cat",
+        "reads 256",
+        "shorten",
+    )
     assert (tmp_path / "old.csv").read_text() == "precious"
 
 
@@ -279,7 +470,19 @@ def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp
         with out.open(encoding="utf-8-sig", newline="") as file:
             return list(csv.DictReader(file))  # an answer may have several lines
 
-    command = [sys.executable, "-m", "omnidemo", "compare", "--prompts", str(prompts), "--csv", str(out), "--max-new-tokens", "20", *names]
+    command = [
+        sys.executable,
+        "-m",
+        "omnidemo",
+        "compare",
+        "--prompts",
+        str(prompts),
+        "--csv",
+        str(out),
+        "--max-new-tokens",
+        "20",
+        *names,
+    ]
     # A shell's background jobs ignore SIGINT, and hand that on.
     run = subprocess.Popen(
         command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -295,14 +498,20 @@ def test_ctrl_c_stops_with_130_and_keeps_what_was_measured(names: list[str], tmp
         run.kill()
     assert run.returncode == 130, told
     assert "Stopped." in told and "Traceback" not in told and "ngram-exact" in shown
-    assert 3 <= len(rows()) < 10_000 and all(float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows())
+    assert 3 <= len(rows()) < 10_000 and all(
+        float(row["tokens_per_second"]) > 0 and row["answer"] for row in rows()
+    )
 
 
 def test_adapt_shows_the_offline_ceiling(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
     result, table = adaptation(cli, names, prompts, tmp_path / "curve.csv", "--offline", 2)
     offline = table[table["kind"] == "offline"]
     assert offline["method"].tolist() == ["autoregressive", "ngram-exact"] and offline["identical"].all()
-    assert offline["train_steps"].tolist() == [2, 2] and result.out.splitlines()[-1].split()[:3] == ["offline", "–", "2"]
+    assert offline["train_steps"].tolist() == [2, 2] and result.out.splitlines()[-1].split()[:3] == [
+        "offline",
+        "–",
+        "2",
+    ]
 
 
 @pytest.mark.parametrize("name", TO_THE_LABORATORY)

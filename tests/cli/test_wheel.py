@@ -18,15 +18,37 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the build of a wheel packs."""
     folder = tmp_path_factory.mktemp("build")
     (folder / "facts").mkdir()
-    command = [sys.executable, "setup.py", "-q", "egg_info", "--egg-base", str(folder / "facts"), "build", "--build-base", str(folder)]
-    subprocess.run([*command, "--build-lib", str(folder / "wheel")], cwd=ROOT, check=True, capture_output=True, timeout=200)
+    command = [
+        sys.executable,
+        "setup.py",
+        "-q",
+        "egg_info",
+        "--egg-base",
+        str(folder / "facts"),
+        "build",
+        "--build-base",
+        str(folder),
+    ]
+    subprocess.run(
+        [*command, "--build-lib", str(folder / "wheel")],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=200,
+    )
     return folder / "wheel"
 
 
 def installed(built: Path, folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     """Run Python in a folder that is no checkout, with the package as it would be installed."""
-    environment = os.environ | {"PYTHONPATH": str(built), "OMNIDEMO_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
-    return subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=200)
+    environment = os.environ | {
+        "PYTHONPATH": str(built),
+        "OMNIDEMO_BACKEND": "reference",
+        "OMP_NUM_THREADS": "1",
+    }
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, timeout=200
+    )
 
 
 def test_a_wheel_has_the_package_and_its_assets_and_nothing_else(built: Path) -> None:
@@ -47,13 +69,33 @@ def test_commands_of_a_wheel_work_in_any_folder(built: Path, tmp_path: Path) -> 
     listed = installed(built, tmp_path, "-m", "omnidemo", "models", "--json")
     there = {card["name"]: card["availability"] for card in json.loads(listed.stdout)}
     assert there["bundled/large"] == there["bundled/drafter"] == "bundled", listed.stderr
-    told = installed(built, tmp_path, "-m", "omnidemo", "generate", "What is 2 + 3?", "--target", "bundled/large", "--max-new-tokens", "16")
+    told = installed(
+        built,
+        tmp_path,
+        "-m",
+        "omnidemo",
+        "generate",
+        "What is 2 + 3?",
+        "--target",
+        "bundled/large",
+        "--max-new-tokens",
+        "16",
+    )
     assert told.returncode == 0 and told.stdout.strip(), told.stderr
-    code = "from omnidemo.lines.sample_prompts import prompts; from omnidemo.ui.app import PARTS; print(len(prompts('maths')), PARTS)"
-    assert installed(built, tmp_path, "-c", code).stdout.split() == ["120", str(built / "omnidemo" / "assets" / "ui")]
+    code = (
+        "from omnidemo.lines.sample_prompts import prompts; from omnidemo.ui.app import PARTS;"
+        " print(len(prompts('maths')), PARTS)"
+    )
+    assert installed(built, tmp_path, "-c", code).stdout.split() == [
+        "120",
+        str(built / "omnidemo" / "assets" / "ui"),
+    ]
 
 
 def test_the_laboratory_is_not_there_but_its_commands_are_told(built: Path, tmp_path: Path) -> None:
     assert "No module named lab" in installed(built, tmp_path, "-m", "lab", "torture").stderr
     told = installed(built, tmp_path, "-m", "omnidemo", "torture")
-    assert told.returncode == 2 and told.stderr == "Error: `torture` is a command of the laboratory now: python -m lab torture\n"
+    assert (
+        told.returncode == 2
+        and told.stderr == "Error: `torture` is a command of the laboratory now: python -m lab torture\n"
+    )

@@ -1,6 +1,8 @@
-"""Pairs of models, each loaded twice: on the reference, and on the fast backend that its rounds have to be told apart from by nothing.
+"""Pairs of models, each loaded twice: on the reference, and on the fast backend that its rounds have to be
+told apart from by nothing.
 
-The tests of this folder use `load_pair`, `Pair` and `Generation` alone, so they hold of any engine behind them.
+The tests of this folder use `load_pair`, `Pair` and `Generation` alone, so they hold of any engine behind
+them.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ WINDOW = 128  # of the small models
 
 
 def save(folder: Path, family: str, seed: int, noise: float = 0.0) -> str:
-    """A small random model that never ends by itself. `noise`: how far its output layer is from that of the same seed."""
+    """A small random model that never ends by itself. `noise`: how far its output layer is from that of the
+    same seed."""
     tokenizer = FAMILIES[family]()
     torch.manual_seed(seed)
     config = LlamaConfig(
-        vocab_size=len(tokenizer) + 3, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=len(tokenizer) + 3, hidden_size=32, intermediate_size=48, num_hidden_layers=2,
+        num_attention_heads=2,
         max_position_embeddings=WINDOW, initializer_range=0.3, bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
     )  # fmt: skip
@@ -48,7 +52,8 @@ def twins(folder: Path) -> tuple[str, str]:
 
 
 def strangers(folder: Path) -> tuple[str, str]:
-    """Two vocabularies and two models: hardly anything is accepted, and the drafter's context is spelled anew all the time."""
+    """Two vocabularies and two models: hardly anything is accepted, and the drafter's context is spelled anew
+    all the time."""
     return save(folder / "target", "byte-level", 1), save(folder / "drafter", "sentence-piece", 2)
 
 

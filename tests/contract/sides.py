@@ -10,11 +10,16 @@ import pytest
 
 from omnidemo import Generation, Pair, Round
 
-STORY, SUM, WINDOW = "Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?"
+STORY, SUM, WINDOW = (
+    "Tell me a short story about a fox.",
+    "Tom has 3 apples and buys 4 more. How many has he?",
+    "How do I clean a window?",
+)
 TEXTS = (STORY, SUM, WINDOW)
-# A logit is a sum of float32 products, which in another order differs by some 1e-6 of the largest of up to 40, and a probability changes by
-# as large a share as its logit does by absolute value: 1e-5 as a rule. After a wrong guess the context can be so strange that layers
-# multiply it; there transformers' own float32 passes are off by 3e-4 from float64.
+# A logit is a sum of float32 products, which in another order differs by some 1e-6 of the largest of up to
+# 40, and a probability changes by as large a share as its logit does by absolute value: 1e-5 as a rule. After
+# a wrong guess the context can be so strange that layers multiply it; there transformers' own float32 passes
+# are off by 3e-4 from float64.
 NEAR: dict[str, Any] = {"rel": 1e-3, "abs": 1e-6}
 
 GUESSES = ("direct", "ngram", "copied")  # sources of what was proposed
@@ -34,13 +39,15 @@ class Sides:
         return self.reference, self.fast
 
     def ask(self, prompt: Any, between: Between = lambda pair, done: None, **options: Any) -> Generation:
-        """The answer of the fast side, which is that of the reference. `between` is called after each round of either."""
+        """The answer of the fast side, which is that of the reference. `between` is called after each round
+        of either."""
         wanted, got = (answer(pair, prompt, between, **options) for pair in self.both)
         same(wanted, got)
         return got
 
     def plain(self, prompt: str, **options: Any) -> Generation:
-        """The answer of the reference before a test has changed anything, written once for all tests that need it."""
+        """The answer of the reference before a test has changed anything, written once for all tests that
+        need it."""
         key = repr((prompt, sorted(options.items())))
         if key not in self._said:
             self._said[key] = answer(self.reference, prompt, **options)
@@ -79,24 +86,40 @@ def answer(pair: Pair, prompt: Any, between: Between = lambda pair, done: None, 
 
 def facts(made: Generation) -> list[Any]:
     """What is the same to the letter."""
-    about = (made.token_ids, made.text, made.finish_reason, made.method, made.prompt_tokens, made.seed, made.adapter_version)
+    about = (
+        made.token_ids,
+        made.text,
+        made.finish_reason,
+        made.method,
+        made.prompt_tokens,
+        made.seed,
+        made.adapter_version,
+    )
     found: list[Any] = [(*about, made.cache_entries, made.domain)]
     for one in made.rounds:
-        found.append((one.index, one.draft_length, one.drafted, one.proposed, one.accepted, one.judged, one.ngram_hits))
+        found.append(
+            (one.index, one.draft_length, one.drafted, one.proposed, one.accepted, one.judged, one.ngram_hits)
+        )
         found.append((one.inserts, one.finish_reason))
-        found += [(token.id, token.text, token.source, token.pieces, token.piece_texts) for token in (*one.tokens, *one.discarded)]
+        found += [
+            (token.id, token.text, token.source, token.pieces, token.piece_texts)
+            for token in (*one.tokens, *one.discarded)
+        ]
     return found
 
 
 def numbers(made: Generation) -> list[float]:
-    """What is the same but for rounding: p, q and the acceptance probability of all tokens; −1 where there is none."""
+    """What is the same but for rounding: p, q and the acceptance probability of all tokens; −1 where there is
+    none."""
     tokens = [token for one in made.rounds for token in (*one.tokens, *one.discarded)]
-    return [-1.0 if value is None else value for token in tokens for value in (token.p, token.q, token.accept)]
+    return [
+        -1.0 if value is None else value for token in tokens for value in (token.p, token.q, token.accept)
+    ]
 
 
 def same(wanted: Generation, got: Generation) -> None:
-    """One draw in some ten thousand falls within 1e-8 of the border of two tokens, so that rounding decides: another seed tells such a
-    difference from a fault."""
+    """One draw in some ten thousand falls within 1e-8 of the border of two tokens, so that rounding decides:
+    another seed tells such a difference from a fault."""
     assert got.token_ids == wanted.token_ids
     for one, other in zip(facts(got), facts(wanted), strict=True):
         assert one == other
@@ -113,24 +136,43 @@ def adds_up(made: Generation) -> None:
     assert made.text == "".join(one.text for one in rounds)
     ends = [one.finish_reason for one in rounds]
     assert ends[:-1] == [None] * (len(ends) - 1)
-    assert made.finish_reason == (ends[-1] if ends else None) or (made.finish_reason == "cancelled" and not any(ends))
+    assert made.finish_reason == (ends[-1] if ends else None) or (
+        made.finish_reason == "cancelled" and not any(ends)
+    )
     for one in rounds:
         sources = [token.source for token in one.tokens]
         guessed = sum(source in GUESSES for source in sources)
         written = sum(source in ("corrected", "bonus", "plain") for source in sources)
         assert one.accepted == guessed and one.accepted + written == len(one.tokens) and len(one.tokens) >= 1
         assert written <= 1 and all(source in GUESSES for source in sources[: one.accepted])
-        assert one.accepted <= one.judged <= one.proposed and len(one.discarded) == one.proposed - one.accepted
-        assert one.ngram_hits == sources.count("ngram") and all(token.source in GUESSES for token in one.discarded)
+        assert (
+            one.accepted <= one.judged <= one.proposed and len(one.discarded) == one.proposed - one.accepted
+        )
+        assert one.ngram_hits == sources.count("ngram") and all(
+            token.source in GUESSES for token in one.discarded
+        )
         assert "bonus" not in sources or one.accepted == one.proposed > 0
-        assert ("plain" in sources) == (one.draft_length == 0) and (one.draft_length or not (one.drafted or one.proposed))
+        assert ("plain" in sources) == (one.draft_length == 0) and (
+            one.draft_length or not (one.drafted or one.proposed)
+        )
         assert all(0 <= token.p <= 1 + 1e-6 for token in (*one.tokens, *one.discarded))
         judged = [token.accept for token in (*one.tokens, *one.discarded) if token.accept is not None]
         assert len(judged) == one.judged and all(0 <= accept <= 1 for accept in judged)
-        assert set(one.seconds) == {"draft", "verify", "settle", "other", "total"} and min(one.seconds.values()) >= 0
-        assert one.seconds["total"] == pytest.approx(sum(value for name, value in one.seconds.items() if name != "total"))
-    for name, wanted in (("tokens", len(made.token_ids)), ("rounds", len(rounds)), ("accepted", sum(one.accepted for one in rounds))):
+        assert (
+            set(one.seconds) == {"draft", "verify", "settle", "other", "total"}
+            and min(one.seconds.values()) >= 0
+        )
+        assert one.seconds["total"] == pytest.approx(
+            sum(value for name, value in one.seconds.items() if name != "total")
+        )
+    for name, wanted in (
+        ("tokens", len(made.token_ids)),
+        ("rounds", len(rounds)),
+        ("accepted", sum(one.accepted for one in rounds)),
+    ):
         assert metrics[name] == wanted
-    assert metrics["drafted"] == sum(one.drafted for one in rounds) and metrics["proposed"] == sum(one.proposed for one in rounds)
+    assert metrics["drafted"] == sum(one.drafted for one in rounds) and metrics["proposed"] == sum(
+        one.proposed for one in rounds
+    )
     if rounds:
         assert metrics["block_efficiency"] == pytest.approx(len(made.token_ids) / len(rounds))

@@ -1,4 +1,5 @@
-"""The switch `OMNIDEMO_BACKEND`: what it takes, what it refuses, and that the reference compiles and records nothing."""
+"""The switch `OMNIDEMO_BACKEND`: what it takes, what it refuses, and that the reference compiles and records
+nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ import sys, threading
 from omnidemo import load_pair
 pair = load_pair(*{names!r})
 pair.fill_cache()
-for options in (dict(), dict(temperature=1.0, seed=1), dict(method="autoregressive"), dict(draft_policy="cost")):
+sampled, plain = dict(temperature=1.0, seed=1), dict(method="autoregressive")
+by_cost = dict(draft_policy="cost")
+for options in (dict(), sampled, plain, by_cost):
     pair.generate("the other ducks", max_new_tokens=20, **options)
 pair.publish(1, pair.drafting_weights())
 pair.generate("the other ducks", max_new_tokens=20)
@@ -44,7 +47,9 @@ print("numba" in sys.modules, [one.name for one in threading.enumerate() if "com
 
 def test_the_reference_compiles_nothing(names: tuple[str, str]) -> None:
     """In a process of its own, where nothing has been compiled yet."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")} | {"OMNIDEMO_BACKEND": "reference"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("OMNIDEMO_")} | {
+        "OMNIDEMO_BACKEND": "reference"
+    }
     command = [sys.executable, "-c", PLAIN.format(names=names)]
     ran = subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, timeout=200)
     assert ran.stdout.split() == ["False", "[]"], ran.stderr
@@ -55,14 +60,20 @@ def test_the_argument_goes_over_the_setting(names: tuple[str, str], monkeypatch:
     if not torch.cuda.is_available():
         with pytest.raises(ValueError, match="needs a CUDA device"):
             load_pair(*names)
-    answers = {load_pair(*names, device="cpu", backend=one).generate(PROMPT).token_ids for one in ("auto", "reference", "cpu")}  # type: ignore[arg-type]
+    answers = {
+        load_pair(*names, device="cpu", backend=one).generate(PROMPT).token_ids
+        for one in ("auto", "reference", "cpu")
+    }  # type: ignore[arg-type]
     assert len(answers) == 1
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"backend": "fast"}, "backend = 'fast' is not possible: it should be 'auto', 'reference', 'cpu' or 'cuda'"),
+        (
+            {"backend": "fast"},
+            "backend = 'fast' is not possible: it should be 'auto', 'reference', 'cpu' or 'cuda'",
+        ),
         ({"backend": "cpu", "device": "cuda"}, "set OMNIDEMO_DEVICE=cpu, or set OMNIDEMO_BACKEND=auto"),
         (
             {"backend": "cpu", "dtype": "bfloat16", "target": "gpt2"},
@@ -70,7 +81,9 @@ def test_the_argument_goes_over_the_setting(names: tuple[str, str], monkeypatch:
         ),
     ],
 )
-def test_what_a_backend_cannot_do_is_one_sentence(names: tuple[str, str], tmp_path: Path, options: dict[str, str], words: str) -> None:
+def test_what_a_backend_cannot_do_is_one_sentence(
+    names: tuple[str, str], tmp_path: Path, options: dict[str, str], words: str
+) -> None:
     given: dict[str, str] = {"target": names[0], "drafter": names[1]} | options
     if given["target"] == "gpt2":
         given["target"] = save(tmp_path / "gpt2", "byte-level", "gpt2")
@@ -79,7 +92,9 @@ def test_what_a_backend_cannot_do_is_one_sentence(names: tuple[str, str], tmp_pa
     assert words in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_pair_of_which_one_model_has_a_fast_backend_is_named_by_it(names: tuple[str, str], tmp_path: Path) -> None:
+def test_a_pair_of_which_one_model_has_a_fast_backend_is_named_by_it(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
     pair = load_pair(names[0], save(tmp_path / "gpt2", "byte-level", "gpt2"), device="cpu")
     assert backend_of("auto", pair.target.runner, pair.drafter.runner) == "cpu"
     assert backend_of("auto", pair.drafter.runner, pair.drafter.runner) == "reference"
@@ -87,7 +102,10 @@ def test_a_pair_of_which_one_model_has_a_fast_backend_is_named_by_it(names: tupl
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
 def test_cuda_without_a_device_is_refused_before_a_model_is_looked_for() -> None:
-    with pytest.raises(ValueError, match=r"needs a CUDA device, and torch finds none on this machine; .* OMNIDEMO_BACKEND=auto"):
+    with pytest.raises(
+        ValueError,
+        match=r"needs a CUDA device, and torch finds none on this machine; .* OMNIDEMO_BACKEND=auto",
+    ):
         load_pair("no/such-model", "nor/this", backend="cuda")
 
 
@@ -103,14 +121,18 @@ def uncompiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(row_ops, "_compiled", None)
 
 
-def test_a_machine_that_cannot_compile(names: tuple[str, str], uncompiled: None, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_cannot_compile(
+    names: tuple[str, str], uncompiled: None, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`cpu` says so, `auto` goes on without."""
     command = ["generate", "duck", "--max-new-tokens", 4, "--target", names[0], "--drafter", names[1]]
     monkeypatch.setenv("OMNIDEMO_BACKEND", "cpu")
     refused = cli(*command)
     assert refused.code == 2 and not refused.out
     last = refused.err.strip().splitlines()[-1]
-    assert last.startswith("Error: the backend cpu cannot be compiled on this machine (") and last.endswith("which takes what is there")
+    assert last.startswith("Error: the backend cpu cannot be compiled on this machine (") and last.endswith(
+        "which takes what is there"
+    )
     assert "no folder for machine code" in last
     monkeypatch.setattr(compile_kernels, "_thread", None)  # it tries once more
     monkeypatch.setenv("OMNIDEMO_BACKEND", "auto")
@@ -133,7 +155,10 @@ def test_the_app_goes_by_the_setting(names: tuple[str, str], tmp_path: Path) -> 
         try:
             services.load(*names)
             deadline = time.monotonic() + 60
-            while (state := services.state(*names)).stage not in ("ready", "failed") and time.monotonic() < deadline:
+            while (state := services.state(*names)).stage not in (
+                "ready",
+                "failed",
+            ) and time.monotonic() < deadline:
                 time.sleep(0.02)
             errors.append(state.error)
         finally:

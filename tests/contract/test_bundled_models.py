@@ -1,4 +1,5 @@
-"""The bundled models themselves: exact against transformers, better after learning, and the same again after a restart."""
+"""The bundled models themselves: exact against transformers, better after learning, and the same again after
+a restart."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ SAME = 32  # those that are compared
 LEARNED, UNSEEN = 40, 20  # prompts
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "large")])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "large")]
+)
 def test_greedy_ids_equal_transformers(name: str) -> None:
     pair = load_pair(f"bundled/{name}", DRAFTER, device="cpu", dtype="float32", settings=Settings(threads=1))
     pair.fill_cache()
@@ -41,7 +44,9 @@ def test_greedy_ids_equal_transformers(name: str) -> None:
     for topic in sample_prompts.TOPICS:
         ids = pair.prompt_ids(sample_prompts.sample(topic, 1)[0])
         seen = torch.ones(1, len(ids), dtype=torch.long)
-        written = model.generate(torch.tensor([ids]), attention_mask=seen, max_new_tokens=SAME, do_sample=False)
+        written = model.generate(
+            torch.tensor([ids]), attention_mask=seen, max_new_tokens=SAME, do_sample=False
+        )
         expected = tuple(written[0, len(ids) :].tolist())
         for method in fitting(pair.map):
             answer = pair.generate(ids, method=method, max_new_tokens=SAME, reuse=False)
@@ -60,14 +65,20 @@ def ready(services: Services) -> Pair:
 
 
 def learn(services: Services, count: int) -> None:
-    played = services.play(session="test", target=TARGET, drafter=DRAFTER, topic=TOPIC, count=count, max_new_tokens=ANSWER)
+    played = services.play(
+        session="test", target=TARGET, drafter=DRAFTER, topic=TOPIC, count=count, max_new_tokens=ANSWER
+    )
     assert len(list(played)) == count  # each with the update that is due after it
     services._adaptation._lines(TARGET, DRAFTER).measurer.settle()
 
 
 def alpha(pair: Pair, held_out: Sequence[str]) -> float:
     """Accepted / judged proposals over all answers; nothing is learned from them."""
-    rounds = [one for text in held_out for one in pair.generate(text, max_new_tokens=ANSWER, learn=False, reuse=False).rounds]
+    rounds = [
+        one
+        for text in held_out
+        for one in pair.generate(text, max_new_tokens=ANSWER, learn=False, reuse=False).rounds
+    ]
     return sum(one.accepted for one in rounds) / sum(one.judged for one in rounds)
 
 
@@ -87,10 +98,18 @@ class Learnt:
 @pytest.fixture(scope="module")
 def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
     """Learning in line with the answers, so that a run is the same each time."""
-    learning: dict[str, Any] = {"training": "inline", "update_interval": 5, "steps_per_update": 8, "batch_size": 4}
-    settings = Settings(storage=tmp_path_factory.mktemp("storage"), device="cpu", dtype="float32", threads=1, **learning)
+    learning: dict[str, Any] = {
+        "training": "inline",
+        "update_interval": 5,
+        "steps_per_update": 8,
+        "batch_size": 4,
+    }
+    settings = Settings(
+        storage=tmp_path_factory.mktemp("storage"), device="cpu", dtype="float32", threads=1, **learning
+    )
     services = Services(settings)
-    # Nobody looks here at what each version would do on the prompts of the app's chart, which takes as long as the answers themselves.
+    # Nobody looks here at what each version would do on the prompts of the app's chart, which takes as long
+    # as the answers themselves.
     with pytest.MonkeyPatch.context() as patched, contextlib.closing(services):
         patched.setattr(Measurer, "_missing", lambda *_: [])
         pair = ready(services)
@@ -105,7 +124,15 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
         without = alpha(pair, held_out)
         services.activate(TARGET, DRAFTER, status.version)
         services.store.flush()
-        return Learnt(settings, status, before, after, without, answer, services.store.requests(target=TARGET, drafter=DRAFTER))
+        return Learnt(
+            settings,
+            status,
+            before,
+            after,
+            without,
+            answer,
+            services.store.requests(target=TARGET, drafter=DRAFTER),
+        )
 
 
 def ask(pair: Pair) -> Generation:
@@ -133,21 +160,28 @@ def test_a_restart_restores_cache_adapter_and_history(learnt: Learnt) -> None:
         assert second.cache_entries == first.cache_entries
         assert second.adapter_version == first.adapter_version
         assert second.token_ids == first.token_ids
-        assert [one.discarded for one in second.rounds] == [one.discarded for one in first.rounds]  # the same guesses, to the last digit
+        # the same guesses, to the last digit
+        assert [one.discarded for one in second.rounds] == [one.discarded for one in first.rounds]
         assert again.store.requests(target=TARGET, drafter=DRAFTER) == learnt.history
     finally:
         again.close()
 
 
 @needs("a", "drafter")
-@pytest.mark.parametrize(("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))])
+@pytest.mark.parametrize(
+    ("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))]
+)
 def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
-    pair = build_pair("bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose}))
+    pair = build_pair(
+        "bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose})
+    )
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]
     assert tuple(runner.passes.two_bytes for runner in runners) == compact
     ids = pair.prompt_ids("How much is 18 divided by 6?")
     found = pair.generate(ids, max_new_tokens=24, learn=False).token_ids
     model = AutoModelForCausalLM.from_pretrained(pair.target.folder, dtype=torch.float32)
     with torch.no_grad():
-        wanted = model.generate(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), max_new_tokens=24, do_sample=False)
+        wanted = model.generate(
+            torch.tensor([ids]), attention_mask=torch.ones(1, len(ids)), max_new_tokens=24, do_sample=False
+        )
     assert list(found) == wanted[0, len(ids) :].tolist()

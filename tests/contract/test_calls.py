@@ -12,16 +12,33 @@ from tests.contract.sides import STORY, Sides
 
 
 def test_n_grams_that_come_with_a_call(bundled: Sides, backend: str) -> None:
-    """A process that has never met their tokens takes them off corrections too, so the numbers of a seed draw the reference's ids."""
+    """A process that has never met their tokens takes them off corrections too, so the numbers of a seed draw
+    the reference's ids."""
     brought = insertions(bundled.reference.ngrams, 0)
 
     def written(name: str) -> list[list[int]]:
-        pair = build_pair("bundled/a", "bundled/drafter", Settings(backend=name, device=backend, dtype="float32"), make=WritingPair)
+        pair = build_pair(
+            "bundled/a",
+            "bundled/drafter",
+            Settings(backend=name, device=backend, dtype="float32"),
+            make=WritingPair,
+        )
         found = []
         for seed in range(4):
-            asked = GenerationConfig.of(temperature=1.0, seed=seed, learn=False, reuse=False, max_new_tokens=60).model_dump()
-            call = Call(tuple(pair.prompt_ids(STORY)), asked, False, False, Adapter(), brought, CostModel(), None)
-            found.append([token.id for done in pair.serve(call, lambda: False) if isinstance(done, Round) for token in done.tokens])
+            asked = GenerationConfig.of(
+                temperature=1.0, seed=seed, learn=False, reuse=False, max_new_tokens=60
+            ).model_dump()
+            call = Call(
+                tuple(pair.prompt_ids(STORY)), asked, False, False, Adapter(), brought, CostModel(), None
+            )
+            found.append(
+                [
+                    token.id
+                    for done in pair.serve(call, lambda: False)
+                    if isinstance(done, Round)
+                    for token in done.tokens
+                ]
+            )
         return found
 
     assert written(backend) == written("reference")

@@ -1,5 +1,5 @@
-"""What changes while an answer is written: adapters, n-grams, conversations that go on. It counts from the next round on, on every
-backend, whatever had been made in advance."""
+"""What changes while an answer is written: adapters, n-grams, conversations that go on. It counts from the
+next round on, on every backend, whatever had been made in advance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from omnidemo import Generation, Pair, Round
 from tests.contract.sides import STORY, SUM, TEXTS, Sides, answer, facts
 
 HEATS = (0.0, 0.7, 1.0)
-MANNER: dict[str, Any] = {"temperature": 0.5, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.2}  # with filters and a penalty
+# with filters and a penalty
+MANNER: dict[str, Any] = {"temperature": 0.5, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.2}
 SAMPLINGS: list[dict[str, Any]] = [*({"temperature": heat} for heat in HEATS), MANNER]
 by_sampling = pytest.mark.parametrize("sampling", SAMPLINGS, ids=[*map(str, HEATS), "manner"])
 
@@ -37,12 +38,20 @@ def chances(made: Generation) -> list[float | None]:
 @pytest.mark.parametrize(
     ("method", "sampling"),
     [
-        *(("ngram-exact", one) for one in SAMPLINGS), ("token-intersection", {"temperature": 1.0}), ("token-intersection", MANNER),
+        *(("ngram-exact", one) for one in SAMPLINGS), ("token-intersection", {"temperature": 1.0}),
+        ("token-intersection", MANNER),
         ("string-exact-match", {"temperature": 0.7}),
     ],
 )  # fmt: skip
-def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, sampling: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"method": method, "seed": 6, "max_new_tokens": 32, "domain": "swapped"} | sampling
+def test_an_adapter_that_is_published_in_mid_stream(
+    sides: Sides, method: str, sampling: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = {
+        "method": method,
+        "seed": 6,
+        "max_new_tokens": 32,
+        "domain": "swapped",
+    } | sampling
     steady = answer(sides.reference, STORY, **options)
 
     def swap(pair: Pair, done: Round) -> None:
@@ -63,7 +72,12 @@ def test_an_adapter_that_is_published_in_mid_stream(sides: Sides, method: str, s
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_an_adapter_that_another_answer_swaps_in(sides: Sides, temperature: float) -> None:
     """It drafts for all answers of its line from their next rounds on, whoever comes first."""
-    options: dict[str, Any] = {"temperature": temperature, "seed": 3, "max_new_tokens": 30, "domain": "shared"}
+    options: dict[str, Any] = {
+        "temperature": temperature,
+        "seed": 3,
+        "max_new_tokens": 30,
+        "domain": "shared",
+    }
 
     def swap(pair: Pair, done: Round) -> None:
         if done.index in (2, 5):
@@ -83,12 +97,22 @@ def test_an_adapter_that_another_answer_swaps_in(sides: Sides, temperature: floa
 
 
 @pytest.mark.parametrize(
-    ("method", "sampling"), [*(("ngram-exact", one) for one in SAMPLINGS), ("ngram-merge", {"temperature": 0.7}), ("ngram-merge", MANNER)]
+    ("method", "sampling"),
+    [
+        *(("ngram-exact", one) for one in SAMPLINGS),
+        ("ngram-merge", {"temperature": 0.7}),
+        ("ngram-merge", MANNER),
+    ],
 )
-def test_n_grams_that_are_learned_in_mid_stream(bundled: Sides, method: str, sampling: dict[str, Any]) -> None:
+def test_n_grams_that_are_learned_in_mid_stream(
+    bundled: Sides, method: str, sampling: dict[str, Any]
+) -> None:
     for pair in bundled.both:
         pair.clear_cache()
-    made = [bundled.ask(text, method=method, seed=4, learn=True, max_new_tokens=40, **sampling) for text in (STORY, STORY, SUM)]
+    made = [
+        bundled.ask(text, method=method, seed=4, learn=True, max_new_tokens=40, **sampling)
+        for text in (STORY, STORY, SUM)
+    ]
     assert made[0].cache_entries == 0 < made[1].cache_entries <= made[2].cache_entries
     assert any(one.inserts for one in made[0].rounds)
     assert sum(one.ngram_hits for answers in made for one in answers.rounds) > 0
@@ -99,7 +123,9 @@ def test_n_grams_that_are_learned_in_mid_stream(bundled: Sides, method: str, sam
 def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, sampling: dict[str, Any]) -> None:
     for pair in bundled.both:
         pair.clear_cache()
-    known = [insert for one in answer(bundled.reference, STORY, max_new_tokens=60).rounds for insert in one.inserts]
+    known = [
+        insert for one in answer(bundled.reference, STORY, max_new_tokens=60).rounds for insert in one.inserts
+    ]
     assert known
 
     def insert(pair: Pair, done: Round) -> None:
@@ -141,7 +167,11 @@ def test_everything_at_once(sides: Sides) -> None:
 
 
 def turns(first: str, then: str, between: str) -> list[dict[str, str]]:
-    return [{"role": "user", "content": first}, {"role": "assistant", "content": between}, {"role": "user", "content": then}]
+    return [
+        {"role": "user", "content": first},
+        {"role": "assistant", "content": between},
+        {"role": "user", "content": then},
+    ]
 
 
 @by_sampling
@@ -161,7 +191,15 @@ def test_conversations_that_take_turns(sides: Sides) -> None:
 
     def woven(pair: Pair) -> list[Generation]:
         streams = [
-            pair.stream(text, temperature=heat, seed=seed, draft_length=2 + 3 * seed, max_new_tokens=16, learn=False, reuse=False)
+            pair.stream(
+                text,
+                temperature=heat,
+                seed=seed,
+                draft_length=2 + 3 * seed,
+                max_new_tokens=16,
+                learn=False,
+                reuse=False,
+            )
             for seed, (text, heat) in enumerate(zip(TEXTS, HEATS, strict=True))
         ]
         made: dict[int, Generation] = {}

@@ -46,7 +46,13 @@ def kept(conversations: Conversations, runner: Runner, count: int) -> list[int]:
 
 @pytest.mark.parametrize(
     ("most", "newest"),
-    [(99 * EACH, list(range(12 - IDLE_CONVERSATIONS, 12))), (3 * EACH, [9, 10, 11]), (3 * EACH - 1, [10, 11]), (EACH - 1, [11]), (0, [11])],
+    [
+        (99 * EACH, list(range(12 - IDLE_CONVERSATIONS, 12))),
+        (3 * EACH, [9, 10, 11]),
+        (3 * EACH - 1, [10, 11]),
+        (EACH - 1, [11]),
+        (0, [11]),
+    ],
 )
 def test_the_newest_that_fit_are_kept_and_always_one(most: int, newest: list[int]) -> None:
     target, drafter = Runner(100), Runner(20)
@@ -98,7 +104,10 @@ def test_recorded_buffers_are_kept_as_far_as_there_is_room(monkeypatch: pytest.M
     gc.collect()
     sizes = {capacity: kv.buffer.nbytes for capacity, kv in runner.kv_pool.idle.items()}
     assert sorted(sizes) == [32, 64, 128]
-    assert runner.spare(sizes[32] + sizes[64]) == sizes[32] + sizes[64] and sorted(runner.kv_pool.idle) == [32, 64]
+    assert runner.spare(sizes[32] + sizes[64]) == sizes[32] + sizes[64] and sorted(runner.kv_pool.idle) == [
+        32,
+        64,
+    ]
 
 
 def test_a_pair_bounds_its_conversations(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

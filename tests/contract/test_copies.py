@@ -9,7 +9,10 @@ import pytest
 from omnidemo import Generation
 from tests.contract.sides import Sides
 
-AGAIN = "Say it again: the small red fox sat on the mat and ate a fish. The small red fox sat on the mat and ate a fish. The small red"
+AGAIN = (
+    "Say it again: the small red fox sat on the mat and ate a fish. The small red fox sat on the mat and ate"
+    " a fish. The small red"
+)
 WARPS: dict[str, dict[str, Any]] = {
     "greedy": {"temperature": 0.0},
     "greedy, penalty": {"temperature": 0.0, "repetition_penalty": 1.2},
@@ -25,7 +28,10 @@ def copied(made: Generation) -> int:
 @pytest.mark.parametrize("options", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("method", ["copy", "ngram-exact", "token-intersection", "string-exact-match"])
 def test_same_rounds(bundled: Sides, method: str, options: dict[str, Any]) -> None:
-    made = [bundled.ask(AGAIN, method=method, max_new_tokens=30, seed=seed, draft_length=5, **options) for seed in (1, 2)]
+    made = [
+        bundled.ask(AGAIN, method=method, max_new_tokens=30, seed=seed, draft_length=5, **options)
+        for seed in (1, 2)
+    ]
     assert sum(map(copied, made)) > 0
 
 

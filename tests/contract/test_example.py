@@ -15,12 +15,21 @@ PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 
 def example() -> str:
-    code = next(block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S) if "run_round" in block)
+    code = next(
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
+        if "run_round" in block
+    )
     assert len(code.strip().splitlines()) <= 30
     return str(code)
 
 
-OPTIONS: list[dict[str, Any]] = [{"draft_length": 0}, {"method": "autoregressive"}, {"probe_every": 3}, {"temperature": 0.7, "seed": 2}]
+OPTIONS: list[dict[str, Any]] = [
+    {"draft_length": 0},
+    {"method": "autoregressive"},
+    {"probe_every": 3},
+    {"temperature": 0.7, "seed": 2},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -43,8 +52,12 @@ def test_the_example_writes_what_the_reference_writes(bundled: Sides, options: d
         bundled.reference.make_backend = make_backend
     wanted = bundled.reference.generate(STORY, **given)
     assert made.token_ids == wanted.token_ids
-    assert [token.source for one in made.rounds for token in one.tokens] == [token.source for one in wanted.rounds for token in one.tokens]
+    assert [token.source for one in made.rounds for token in one.tokens] == [
+        token.source for one in wanted.rounds for token in one.tokens
+    ]
     probabilities = [[token.p for one in answer.rounds for token in one.tokens] for answer in (made, wanted)]
     assert probabilities[0] == pytest.approx(probabilities[1], rel=1e-5)
-    assert any(served) is ("temperature" not in options) and all(served) is ("method" in options or "draft_length" in options)
+    assert any(served) is ("temperature" not in options) and all(served) is (
+        "method" in options or "draft_length" in options
+    )
     assert bundled.fast.generate(STORY, **given).token_ids == wanted.token_ids

@@ -1,4 +1,5 @@
-"""Greedy answers are those of `transformers`, id for id: every method, many architectures, four tokenizer families, edge cases.
+"""Greedy answers are those of `transformers`, id for id: every method, many architectures, four tokenizer
+families, edge cases.
 
 A pairwise selection; `lab.equality.equality` has the whole matrix.
 """
@@ -28,7 +29,9 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]
 
 
 @pytest.mark.parametrize(("shape", "family", "method", "case"), ROWS, ids=["-".join(row) for row in ROWS])
-def test_greedy_ids_are_those_of_transformers(laboratory: Laboratory, shape: str, family: str, method: str, case: str) -> None:
+def test_greedy_ids_are_those_of_transformers(
+    laboratory: Laboratory, shape: str, family: str, method: str, case: str
+) -> None:
     row = laboratory.row(shape, family, method, case)
     assert row.equal, row.note  # every method can serve every pair of these
 
@@ -36,7 +39,8 @@ def test_greedy_ids_are_those_of_transformers(laboratory: Laboratory, shape: str
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.drafts])
 def test_drafts_were_accepted_rejected_and_ended_answers(laboratory: Laboratory, method: str) -> None:
     rows = [laboratory.row(*row) for row in ROWS if row[2] == method]
-    # How many are rejected is a matter of rounding: random weights have near-ties, which processors decide differently.
+    # How many are rejected is a matter of rounding: random weights have near-ties, which processors decide
+    # differently.
     assert sum(row.accepted for row in rows) > 10 and sum(row.rejected for row in rows) >= 5
     assert sum(row.ended_by_draft for row in rows) > 0
 
@@ -50,11 +54,18 @@ def test_the_answers_vary(laboratory: Laboratory) -> None:
 def test_the_cases_are_what_they_say(laboratory: Laboratory) -> None:
     pair = laboratory.pair("llama", "byte-level", "sentence-piece", False)
     for shape in ("llama", "llama 3.1", "qwen3 yarn"):
-        assert isinstance(laboratory.pair(shape, "byte-level", "sentence-piece", False).target.runner, FusedLlama)
-    assert isinstance(laboratory.pair("gemma3", "byte-level", "sentence-piece", False).target.runner, TransformersRunner)
+        assert isinstance(
+            laboratory.pair(shape, "byte-level", "sentence-piece", False).target.runner, FusedLlama
+        )
+    assert isinstance(
+        laboratory.pair("gemma3", "byte-level", "sentence-piece", False).target.runner, TransformersRunner
+    )
     assert laboratory.prompt("llama", "byte-level", "empty prompt") == ()
     assert laboratory.prompt("llama", "byte-level", "begin token") == (pair.target.tokenizer.bos_token_id,)
-    assert len(laboratory.prompt("llama", "byte-level", "prompt beyond the drafter's window")) > 2 * pair.drafter.context
+    assert (
+        len(laboratory.prompt("llama", "byte-level", "prompt beyond the drafter's window"))
+        > 2 * pair.drafter.context
+    )
     several = laboratory.pair("llama", "byte-level", "sentence-piece", True).target.vocabulary.roles["end"]
     assert len(several) == 2
     short, long = (laboratory.answer("llama", "byte-level", case) for case in ("several ends", "text"))
@@ -68,7 +79,9 @@ def test_every_two_values_meet() -> None:
     rows = all_pairs(*factors)
     assert len(rows) < 24 and len(set(rows)) == len(rows)
     for left, right in itertools.combinations(range(3), 2):
-        assert {(row[left], row[right]) for row in rows} == set(itertools.product(factors[left], factors[right]))
+        assert {(row[left], row[right]) for row in rows} == set(
+            itertools.product(factors[left], factors[right])
+        )
 
 
 def test_a_wrong_answer_is_found(laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch) -> None:

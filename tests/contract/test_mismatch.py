@@ -1,4 +1,5 @@
-"""`check-backend`: nothing is found where nothing is wrong, and a planted fault is named at the token where it begins."""
+"""`check-backend`: nothing is found where nothing is wrong, and a planted fault is named at the token where
+it begins."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def prompts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Pair]]:
-    """The pairs of each check from now on. The target's output layer of all but the reference is slightly wrong."""
+    """The pairs of each check from now on. The target's output layer of all but the reference is slightly
+    wrong."""
     made: list[Pair] = []
     build = mismatch.build_measured_pair
 
@@ -69,7 +71,9 @@ def options(names: tuple[str, str]) -> list[str]:
 def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts: Path, cli: Cli) -> None:
     found = cli("check-backend", *options(names), "--prompts", prompts, "--backend", "cpu")
     count = 3 * 2 * len(fitting(load_pair(*names).map))
-    said = re.fullmatch(r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out)
+    said = re.fullmatch(
+        r"No mismatch between cpu and the reference, over (\d+) answers and ([\d,]+) tokens.\n", found.out
+    )
     assert found.code == 0 and said is not None and int(said[1]) == count
     assert 20 * count < int(said[2].replace(",", "")) <= 24 * count  # above temperature 0 an answer may end
 
@@ -82,9 +86,23 @@ def test_a_planted_fault_is_named_where_it_begins(
     cli: Cli,
     method: str,
 ) -> None:
-    found = cli("check-backend", *options(names), "--prompts", prompts, "--method", method, "--temperature", "0", "--backend", "cpu")
+    found = cli(
+        "check-backend",
+        *options(names),
+        "--prompts",
+        prompts,
+        "--method",
+        method,
+        "--temperature",
+        "0",
+        "--backend",
+        "cpu",
+    )
     reference, other = planted
-    answers = [[pair.generate(text, method=method, max_new_tokens=24).token_ids for text in TEXTS] for pair in (reference, other)]
+    answers = [
+        [pair.generate(text, method=method, max_new_tokens=24).token_ids for text in TEXTS]
+        for pair in (reference, other)
+    ]
     different = [place for place in range(3) if answers[0][place] != answers[1][place]]
     assert found.code == 1 and different
     first = different[0]
@@ -93,14 +111,23 @@ def test_a_planted_fault_is_named_where_it_begins(
     # What it says of the logits is what transformers says.
     ids = [*reference.prompt_ids(TEXTS[first]), *one[:position]]
     with torch.no_grad():
-        row = AutoModelForCausalLM.from_pretrained(names[0], dtype=torch.float32)(torch.tensor([ids])).logits[0, -1]
+        row = AutoModelForCausalLM.from_pretrained(names[0], dtype=torch.float32)(torch.tensor([ids])).logits[
+            0, -1
+        ]
     gap = float(row[one[position]] - row[two[position]])
     said = dict(line.strip().split(None, 1) for line in found.out.splitlines()[1:])
     assert found.out.startswith(f"{len(different)} of 3 answers differ between cpu and the reference.")
-    assert said["prompt"] == repr(TEXTS[first]) and said["method"] == method and said["temperature"] == "0" and said["seed"] == str(first)
+    assert (
+        said["prompt"] == repr(TEXTS[first])
+        and said["method"] == method
+        and said["temperature"] == "0"
+        and said["seed"] == str(first)
+    )
     assert said["position"].split()[0] == str(position)
     assert f"(id {one[position]}, " in said["reference"] and f"(id {two[position]}, " in said["cpu"]
-    assert gap > 0 and float(said["logits"].removeprefix("gap").split()[0]) == pytest.approx(gap, rel=0.01, abs=1e-4)
+    assert gap > 0 and float(said["logits"].removeprefix("gap").split()[0]) == pytest.approx(
+        gap, rel=0.01, abs=1e-4
+    )
 
 
 def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> None:
@@ -112,10 +139,26 @@ def test_a_fault_at_one_place_is_found_at_that_place(names: tuple[str, str]) -> 
         wrong = list(right.token_ids)
         wrong[position] = (wrong[position] + 1) % 300
         found = mismatch.parting(pair, case, right, made(wrong))
-        assert found is not None and found.position == position and found.logits is not None and found.logits[0] > found.logits[1]
-        assert [token.id for token in (found.wanted, found.got) if token] == [right.token_ids[position], wrong[position]]
-    assert found is not None and found.gap is not None and found.gap == pytest.approx(found.logits[0] - found.logits[1])
-    assert not found.near_tie and dataclasses.replace(found, gap=5e-5).near_tie and not dataclasses.replace(found, gap=None).near_tie
+        assert (
+            found is not None
+            and found.position == position
+            and found.logits is not None
+            and found.logits[0] > found.logits[1]
+        )
+        assert [token.id for token in (found.wanted, found.got) if token] == [
+            right.token_ids[position],
+            wrong[position],
+        ]
+    assert (
+        found is not None
+        and found.gap is not None
+        and found.gap == pytest.approx(found.logits[0] - found.logits[1])
+    )
+    assert (
+        not found.near_tie
+        and dataclasses.replace(found, gap=5e-5).near_tie
+        and not dataclasses.replace(found, gap=None).near_tie
+    )
     shorter = mismatch.parting(pair, case, right, made(right.token_ids[:9]))
     assert shorter is not None and shorter.position == 9 and shorter.got is None and shorter.logits is None
     assert "nothing: its answer has ended" in mismatch.Report("cpu", 1, 24, 1, shorter).lines()[-2]
@@ -130,7 +173,8 @@ def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str,
             wrong = list(right.token_ids)
             wrong[position] = (wrong[position] + 1) % 300
             found = mismatch.parting(pair, case, right, made(wrong))
-            assert found is not None and found.gap is not None and found.gap > 0  # the token that was drawn has the highest score
+            # the token that was drawn has the highest score
+            assert found is not None and found.gap is not None and found.gap > 0
     lossy = mismatch.parting(pair, case | {"method": "ngram-merge"}, right, made(wrong))
     assert lossy is not None and lossy.gap is None
     assert "3 part at a near-tie" in mismatch.Report("cpu", 9, 90, near_ties=3).lines()[0]
@@ -153,7 +197,9 @@ def made(ids: Any) -> Generation:
         (["--prompts", "/no/such/file"], ["cannot be read"]),
     ],
 )
-def test_bad_options_are_one_sentence(names: tuple[str, str], arguments: list[str], words: list[str], cli: Cli) -> None:
+def test_bad_options_are_one_sentence(
+    names: tuple[str, str], arguments: list[str], words: list[str], cli: Cli
+) -> None:
     refused(cli("check-backend", *options(names), *arguments), *words)
 
 

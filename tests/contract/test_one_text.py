@@ -1,4 +1,5 @@
-"""One seed, one text: by plain decoding and every coupled method and policy, on both backends, before and after learning."""
+"""One seed, one text: by plain decoding and every coupled method and policy, on both backends, before and
+after learning."""
 
 from __future__ import annotations
 
@@ -22,7 +23,14 @@ SAMPLINGS: list[dict[str, Any]] = [
     {"temperature": 1.0, "top_p": 0.8},
     {"temperature": 1.0, "min_p": 0.05},
     {"temperature": 0.8, "repetition_penalty": 1.3},
-    {"temperature": 0.9, "top_k": 20, "top_p": 0.9, "min_p": 0.02, "repetition_penalty": 1.2, "penalty_scope": "answer"},
+    {
+        "temperature": 0.9,
+        "top_k": 20,
+        "top_p": 0.9,
+        "min_p": 0.02,
+        "repetition_penalty": 1.2,
+        "penalty_scope": "answer",
+    },
 ]
 POLICIES: list[dict[str, Any]] = [
     {"draft_length": 4},
@@ -36,10 +44,19 @@ POLICIES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("backend", ["reference", "cpu"])
 @pytest.mark.parametrize(
     ("target", "drafter"),
-    [("byte-level", "sentence-piece"), ("sentence-piece", "byte-level"), ("unigram", "word-piece"), ("word-piece", "byte-level")],
+    [
+        ("byte-level", "sentence-piece"),
+        ("sentence-piece", "byte-level"),
+        ("unigram", "word-piece"),
+        ("word-piece", "byte-level"),
+    ],
 )
-def test_no_method_and_no_policy_changes_an_id(tmp_path: Path, target: str, drafter: str, backend: Any) -> None:
-    pair = load_pair(save(tmp_path / "target", target, 1), save(tmp_path / "drafter", drafter, 2), backend=backend)
+def test_no_method_and_no_policy_changes_an_id(
+    tmp_path: Path, target: str, drafter: str, backend: Any
+) -> None:
+    pair = load_pair(
+        save(tmp_path / "target", target, 1), save(tmp_path / "drafter", drafter, 2), backend=backend
+    )
     names = [name for name in fitting(pair.map) if METHODS[name].coupled and METHODS[name].drafts]
     texts = set()
     for seed in range(SEEDS):
@@ -54,12 +71,16 @@ def test_no_method_and_no_policy_changes_an_id(tmp_path: Path, target: str, draf
 
 @pytest.mark.parametrize("options", SAMPLINGS, ids=str)
 def test_learning_changes_no_text(sides: Sides, options: dict[str, Any]) -> None:
-    """The second of two equal calls is the first one, with n-grams that it has just learned, and with none."""
+    """The second of two equal calls is the first one, with n-grams that it has just learned, and with
+    none."""
     for pair in sides.both:
         pair.clear_cache()
         asked: dict[str, Any] = {"seed": 12, "max_new_tokens": 40, **options}
         first, second = (pair.generate("Tell me a story.", method="auto", **asked) for _ in range(2))
-        assert first.token_ids == second.token_ids and pair.generate("Tell me a story.", **asked).token_ids == first.token_ids
+        assert (
+            first.token_ids == second.token_ids
+            and pair.generate("Tell me a story.", **asked).token_ids == first.token_ids
+        )
 
 
 def test_another_drafter_changes_no_text(pairs: Callable[[str], Sides]) -> None:
@@ -73,14 +94,23 @@ def test_another_drafter_changes_no_text(pairs: Callable[[str], Sides]) -> None:
     again = [pair.generate("duck", seed=seed, **options) for seed in range(6)]
     assert [made.token_ids for made in again] == [made.token_ids for made in wanted]
     assert {made.adapter_version for made in again} == {1}
-    assert sum(made.metrics["accepted"] or 0 for made in again) < sum(made.metrics["accepted"] or 0 for made in wanted)
+    assert sum(made.metrics["accepted"] or 0 for made in again) < sum(
+        made.metrics["accepted"] or 0 for made in wanted
+    )
 
 
 def test_a_text_goes_on_where_it_was_left(sides: Sides) -> None:
-    options: dict[str, Any] = {"seed": 3, "temperature": 1.0, "penalty_scope": "answer", "repetition_penalty": 1.2}
+    options: dict[str, Any] = {
+        "seed": 3,
+        "temperature": 1.0,
+        "penalty_scope": "answer",
+        "repetition_penalty": 1.2,
+    }
     for pair in sides.both:
         ids = pair.prompt_ids("Tell me a story.")
         whole = pair.generate(ids, max_new_tokens=24, **options).token_ids
         for cut in (1, 7, len(whole) - 1):
-            rest = pair.generate(ids, max_new_tokens=24 - cut, begun=whole[:cut], method="autoregressive", **options)
+            rest = pair.generate(
+                ids, max_new_tokens=24 - cut, begun=whole[:cut], method="autoregressive", **options
+            )
             assert rest.token_ids == whole[cut:]

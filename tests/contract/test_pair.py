@@ -1,4 +1,5 @@
-"""Pairs of small random models saved to disk: greedy ids equal `transformers`' own, whatever happens beside the generation."""
+"""Pairs of small random models saved to disk: greedy ids equal `transformers`' own, whatever happens beside
+the generation."""
 
 from __future__ import annotations
 
@@ -34,12 +35,15 @@ def reference(folder: str, ids: list[int], count: int) -> tuple[int, ...]:
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     root = tmp_path_factory.mktemp("pair")
-    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+    return load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
 
 
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 @pytest.mark.parametrize(
-    ("target", "drafter"), [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")]
+    ("target", "drafter"),
+    [("byte-level", "word-piece"), ("sentence-piece", "byte-level"), ("unigram", "sentence-piece")],
 )
 def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, drafter: str) -> None:
     folder = save(tmp_path / "target", target, kind)
@@ -56,7 +60,8 @@ def test_greedy_ids_equal_transformers(tmp_path: Path, kind: str, target: str, d
 def test_a_drafter_of_the_same_model_is_always_accepted(tmp_path: Path) -> None:
     folder = save(tmp_path / "model", "byte-level")
     done = load_pair(folder, folder).generate(PROMPT, max_new_tokens=40)
-    # Four of four drafted tokens and a bonus, but for rounds after a token that may not be proposed (roles, padding).
+    # Four of four drafted tokens and a bonus, but for rounds after a token that may not be proposed (roles,
+    # padding).
     assert done.metrics["alpha"] == 1.0 and (done.metrics["block_efficiency"] or 0) > 3
 
 
@@ -94,7 +99,10 @@ def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytes
 
 
 def test_a_seed_repeats_a_run(pair: Pair) -> None:
-    runs = [pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=5, learn=False).token_ids for _ in range(3)]
+    runs = [
+        pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=5, learn=False).token_ids
+        for _ in range(3)
+    ]
     assert runs[0] == runs[1] == runs[2]
     assert pair.generate(PROMPT, max_new_tokens=20, temperature=1.0, seed=6, learn=False).token_ids != runs[0]
 
@@ -139,7 +147,9 @@ def test_one_drafter_serves_two_pairs(pair: Pair) -> None:
     assert torch.equal(pair.drafting_weights()[name], rounded(before[name] + 0.5))
     assert all(torch.equal(weight, before[name]) for name, weight in pair.drafter.runner.weights().items())
     again = other.generate(PROMPT, max_new_tokens=30, learn=False, reuse=False)
-    assert [r.proposed for r in again.rounds] == [r.proposed for r in wanted.rounds] and again.token_ids == changed.token_ids
+    assert [r.proposed for r in again.rounds] == [
+        r.proposed for r in wanted.rounds
+    ] and again.token_ids == changed.token_ids
 
 
 def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
@@ -158,9 +168,19 @@ def test_the_first_swap_may_fall_between_two_rounds(pair: Pair) -> None:
 
 @pytest.mark.parametrize("policy", ["confidence", "head", "cost"])
 def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
-    wanted = pair.generate(PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False).token_ids
+    wanted = pair.generate(
+        PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False
+    ).token_ids
     pair.publish(1, {}, acceptance_head.fresh(32), domain=policy)
-    made = pair.generate(PROMPT, draft_policy=policy, longest_draft=6, domain=policy, max_new_tokens=40, learn=False, reuse=False)
+    made = pair.generate(
+        PROMPT,
+        draft_policy=policy,
+        longest_draft=6,
+        domain=policy,
+        max_new_tokens=40,
+        learn=False,
+        reuse=False,
+    )
     assert made.token_ids == wanted and made.domain == policy
     assert max(r.draft_length for r in made.rounds) == 6 and made.metrics["draft_length"]
     drafting = pair.drafting(policy, policy)
@@ -183,7 +203,12 @@ def test_each_domain_drafts_with_weights_of_its_own(pair: Pair) -> None:
     first = pair.generate(PROMPT, max_new_tokens=10, domain="maths", learn=False)
     # The same chat goes on in another domain: the target's part is kept, the drafter's is read again.
     second = pair.generate(PROMPT, max_new_tokens=10, domain="code", learn=False)
-    assert (first.domain, first.adapter_version, second.domain, second.adapter_version) == ("maths", 4, "code", 7)
+    assert (first.domain, first.adapter_version, second.domain, second.adapter_version) == (
+        "maths",
+        4,
+        "code",
+        7,
+    )
     assert first.token_ids == second.token_ids and not second.metrics["context_mismatch"]
     for domain, factor in (("maths", 2), ("code", 3), ("news", 1)):
         assert torch.equal(pair.drafting_weights(domain)[name], rounded(base[name] * factor))
@@ -199,7 +224,9 @@ def test_a_trace_is_of_its_own_answer_whoever_asks_next(pair: Pair, monkeypatch:
     def asked_meanwhile(self: Tracer, drafter: object) -> Trace | None:
         if first[0]:
             first[0] = False
-            other = threading.Thread(target=lambda: pair.generate([*ids, *ids[:5]], max_new_tokens=4, learn=False))
+            other = threading.Thread(
+                target=lambda: pair.generate([*ids, *ids[:5]], max_new_tokens=4, learn=False)
+            )
             other.start()
             other.join(60)
         return finish(self, drafter)  # type: ignore[arg-type]
@@ -253,7 +280,10 @@ def test_the_next_turn_goes_on_from_the_same_context(pair: Pair) -> None:
     kept = state.target.cache.length
     second = pair.generate(ids, max_new_tokens=20)
     assert pair._conversations._idle[-1] is state and kept >= len(pair.prompt_ids(PROMPT)) + 19
-    assert second.token_ids == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
+    assert (
+        second.token_ids
+        == pair.generate(ids, method="autoregressive", max_new_tokens=20, reuse=False).token_ids
+    )
 
 
 def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) -> None:
@@ -265,7 +295,9 @@ def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) ->
     assert pair.generate(PROMPT, max_new_tokens=60).token_ids == whole
 
 
-def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(state, "PIECE", 4)
     prompt = f"{PROMPT} and {PROMPT} and {PROMPT}"
     looks: list[bool] = []
@@ -278,11 +310,16 @@ def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(pa
     made = pair.generate(prompt, max_new_tokens=20, cancelled=left)
     assert made.finish_reason == "cancelled" and not made.rounds and made.text == "" and looks == [True, True]
     whole = pair.generate(prompt, max_new_tokens=20)
-    assert whole.token_ids == pair.generate(prompt, max_new_tokens=20, method="autoregressive", reuse=False).token_ids
+    assert (
+        whole.token_ids
+        == pair.generate(prompt, max_new_tokens=20, method="autoregressive", reuse=False).token_ids
+    )
 
 
 def test_a_cache_that_takes_the_place_of_another_is_the_one_that_learns(tmp_path: Path) -> None:
-    pair = load_pair(save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    )
     before = pair.ngrams
     pair.ngrams = NgramCache(pair.drafter.runner.rows, 3)
     pair.generate(PROMPT, max_new_tokens=60)
@@ -299,11 +336,16 @@ def test_the_cache_grows_with_learning_only_and_comes_back_from_the_store(tmp_pa
     assert len(pair.ngrams) > 0 and pair._memory._store is not None
     assert pair._memory._store.flush()
     again = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
-    assert {entry.target_id: entry for entry in again.ngrams} == {entry.target_id: entry for entry in pair.ngrams}
+    assert {entry.target_id: entry for entry in again.ngrams} == {
+        entry.target_id: entry for entry in pair.ngrams
+    }
 
 
 def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
-    target, drafter = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    target, drafter = (
+        save(tmp_path / "target", "byte-level"),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     settings = Settings(target=target, drafter=drafter)
     pair = load_pair(settings=settings)
     assert (pair.target.name, pair.drafter.name) == (target, drafter)
@@ -314,7 +356,10 @@ def test_what_is_not_given_is_taken_from_the_settings(tmp_path: Path) -> None:
 
 
 def test_inline_training_learns_after_the_answer(tmp_path: Path) -> None:
-    folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    folders = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     settings = Settings(training="inline", update_interval=2, steps_per_update=1, lora_rank=4)
     pair = load_pair(*folders, storage=tmp_path / "storage", settings=settings)
     versions = [pair.generate(PROMPT, max_new_tokens=20).adapter_version for _ in range(4)]
@@ -336,7 +381,10 @@ def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest
     """Once compiled code is there, nothing is compared with what took longer before."""
     ready = compile_kernels.kernels()
     monkeypatch.setattr(compile_kernels, "_ready", None)
-    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     pair.warm_up()
     known = pair._line("default").cost_model
     plain, rounds = known.plain_rounds, known.rounds

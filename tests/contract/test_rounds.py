@@ -1,4 +1,5 @@
-"""How answers end, and what their rounds say, on every backend alike. What holds of all answers is in `sides.adds_up`."""
+"""How answers end, and what their rounds say, on every backend alike. What holds of all answers is in
+`sides.adds_up`."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def test_length(sides: Sides, count: int, temperature: float) -> None:
     assert temperature or longer.token_ids == made.token_ids
 
 
-@pytest.mark.parametrize(("method", "length"), [("ngram-exact", 8), ("token-intersection", 4), ("autoregressive", 4)])
+@pytest.mark.parametrize(
+    ("method", "length"), [("ngram-exact", 8), ("token-intersection", 4), ("autoregressive", 4)]
+)
 def test_end(bundled: Sides, method: str, length: int) -> None:
     made = bundled.ask(SUM, method=method, max_new_tokens=400, draft_length=length)
     assert made.finish_reason == "end" and len(made.token_ids) < 400
@@ -36,7 +39,9 @@ def test_end(bundled: Sides, method: str, length: int) -> None:
 @pytest.mark.parametrize("name", ["twins", "strangers"])
 def test_context(pairs: Callable[[str], Sides], name: str, temperature: float) -> None:
     for length in (0, 5):
-        made = pairs(name).ask("the small duck", max_new_tokens=10 * WINDOW, temperature=temperature, seed=1, draft_length=length)
+        made = pairs(name).ask(
+            "the small duck", max_new_tokens=10 * WINDOW, temperature=temperature, seed=1, draft_length=length
+        )
         assert made.finish_reason == "context" and made.prompt_tokens + len(made.token_ids) == WINDOW
 
 
@@ -78,7 +83,11 @@ def test_stop(bundled: Sides, pick: Callable[[Generation], str], temperature: fl
     made = bundled.ask(STORY, **options, stop=["\x00 never", stop])
     assert made.finish_reason == "stop" and stop in made.text and whole.text.startswith(made.text)
     assert made.token_ids == whole.token_ids[: len(made.token_ids)]
-    assert stop not in "".join(token.text for one in made.rounds for token in one.tokens[: len(one.tokens) - (one is made.rounds[-1])])
+    assert stop not in "".join(
+        token.text
+        for one in made.rounds
+        for token in one.tokens[: len(one.tokens) - (one is made.rounds[-1])]
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -91,7 +100,9 @@ def test_cancelled(sides: Sides, count: int, temperature: float) -> None:
         looks = iter(range(1, 1000))
         made = answer(pair, STORY, cancelled=lambda looks=looks: next(looks) >= count, **options)
         assert made.finish_reason == "cancelled" and len(made.rounds) == count
-        assert made.token_ids == whole.token_ids[: len(made.token_ids)] and made.rounds[-1].finish_reason is None
+        assert (
+            made.token_ids == whole.token_ids[: len(made.token_ids)] and made.rounds[-1].finish_reason is None
+        )
         if temperature == 0.0:
             again = answer(pair, STORY, **options | {"reuse": True})
             assert again.token_ids == whole.token_ids
@@ -111,9 +122,13 @@ def test_a_stream_that_is_closed_leaves_contexts_to_go_on_from(sides: Sides) -> 
 
 @pytest.mark.parametrize("temperature", HEATS)
 @pytest.mark.parametrize(
-    "options", [{}, {"draft_length": 0}, {"draft_policy": "confidence"}], ids=lambda options: " ".join(options) or "fixed"
+    "options",
+    [{}, {"draft_length": 0}, {"draft_policy": "confidence"}],
+    ids=lambda options: " ".join(options) or "fixed",
 )
-def test_seconds_of_the_rounds_make_up_the_answers(bundled: Sides, options: dict[str, Any], temperature: float) -> None:
+def test_seconds_of_the_rounds_make_up_the_answers(
+    bundled: Sides, options: dict[str, Any], temperature: float
+) -> None:
     """None has those of several, and none is counted twice. Loose, for other people use this machine too."""
     for pair in bundled.both:
         began = perf_counter()
@@ -126,7 +141,8 @@ def test_seconds_of_the_rounds_make_up_the_answers(bundled: Sides, options: dict
 
 
 def test_the_first_round_waits_for_no_other(bundled: Sides) -> None:
-    """The time to the first token is that of one round: as many tokens as wanted may follow without its becoming later."""
+    """The time to the first token is that of one round: as many tokens as wanted may follow without its
+    becoming later."""
     for pair in bundled.both:
         answer(pair, STORY, max_new_tokens=8)
         times = []

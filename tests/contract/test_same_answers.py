@@ -1,4 +1,5 @@
-"""The same seed gives the same answer on the reference and on a fast backend: ids, counts, colours, and probabilities but for rounding."""
+"""The same seed gives the same answer on the reference and on a fast backend: ids, counts, colours, and
+probabilities but for rounding."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ from tests.contract.conftest import PAIRS
 from tests.contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
 
 HEATS = (0.0, 0.7, 1.0)
-POLICIES: list[dict[str, Any]] = [{"draft_length": length} for length in (0, 1, 4, 8)] + [{"draft_policy": "confidence"}]
+POLICIES: list[dict[str, Any]] = [{"draft_length": length} for length in (0, 1, 4, 8)] + [
+    {"draft_policy": "confidence"}
+]
 
 
 def policies(name: str, method: str, temperature: float) -> list[tuple[int, dict[str, Any]]]:
-    """Each rule with its number. Passes of the bundled models take long: there each method meets every rule and every temperature, and each
-    temperature every rule. The small pairs meet every rule at every temperature."""
+    """Each rule with its number. Passes of the bundled models take long: there each method meets every rule
+    and every temperature, and each temperature every rule. The small pairs meet every rule at every
+    temperature."""
     if method == "autoregressive":
         return [(0, POLICIES[0])]
     if name != "bundled":
@@ -30,12 +34,21 @@ def policies(name: str, method: str, temperature: float) -> list[tuple[int, dict
 @pytest.mark.parametrize("temperature", HEATS)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", PAIRS)
-def test_every_method_says_the_same(pairs: Callable[[str], Sides], name: str, method: str, temperature: float) -> None:
+def test_every_method_says_the_same(
+    pairs: Callable[[str], Sides], name: str, method: str, temperature: float
+) -> None:
     sides = pairs(name)
     if not sides.serve(method):
         pytest.skip(f"{method} does not serve this pair, on either backend")
     for place, policy in policies(name, method, temperature):
-        made = sides.ask(TEXTS[place % len(TEXTS)], method=method, temperature=temperature, seed=place, max_new_tokens=20, **policy)
+        made = sides.ask(
+            TEXTS[place % len(TEXTS)],
+            method=method,
+            temperature=temperature,
+            seed=place,
+            max_new_tokens=20,
+            **policy,
+        )
         assert made.method == method and (len(made.token_ids) == 20 or made.finish_reason == "end")
         if policy == {"draft_length": 0} or method == "autoregressive":
             assert {token.source for one in made.rounds for token in one.tokens} == {"plain"}
@@ -44,8 +57,16 @@ def test_every_method_says_the_same(pairs: Callable[[str], Sides], name: str, me
 
 
 def test_what_is_left_out_of_the_bundled_pair_meets_in_pairs(bundled: Sides) -> None:
-    drafting, places = [name for name in METHODS if METHODS[name].drafts and bundled.serve(name)], range(len(POLICIES))
-    ran = [(method, heat, place) for method in drafting for heat in HEATS for place, _ in policies("bundled", method, heat)]
+    drafting, places = (
+        [name for name in METHODS if METHODS[name].drafts and bundled.serve(name)],
+        range(len(POLICIES)),
+    )
+    ran = [
+        (method, heat, place)
+        for method in drafting
+        for heat in HEATS
+        for place, _ in policies("bundled", method, heat)
+    ]
     assert {(method, heat) for method, heat, _ in ran} == set(itertools.product(drafting, HEATS))
     assert {(method, place) for method, _, place in ran} == set(itertools.product(drafting, places))
     assert {(heat, place) for _, heat, place in ran} == set(itertools.product(HEATS, places))
@@ -57,11 +78,24 @@ def test_no_method_is_left_out(pairs: Callable[[str], Sides], method: str) -> No
 
 
 def test_pairs_differ_in_what_is_accepted(pairs: Callable[[str], Sides]) -> None:
-    """So that the comparisons are of rounds in which all is accepted, some, and none; with n-grams and without."""
-    rounds = [one for name in PAIRS for text in TEXTS for one in answer(pairs(name).fast, text, temperature=1.0, seed=1).rounds]
-    assert any(one.accepted == one.proposed > 2 for one in rounds) and any(0 < one.accepted < one.proposed for one in rounds)
+    """So that the comparisons are of rounds in which all is accepted, some, and none; with n-grams and
+    without."""
+    rounds = [
+        one
+        for name in PAIRS
+        for text in TEXTS
+        for one in answer(pairs(name).fast, text, temperature=1.0, seed=1).rounds
+    ]
+    assert any(one.accepted == one.proposed > 2 for one in rounds) and any(
+        0 < one.accepted < one.proposed for one in rounds
+    )
     assert any(one.accepted == 0 < one.proposed for one in rounds) and any(one.ngram_hits for one in rounds)
-    assert {token.source for one in rounds for token in one.tokens} >= {"direct", "ngram", "corrected", "bonus"}
+    assert {token.source for one in rounds for token in one.tokens} >= {
+        "direct",
+        "ngram",
+        "corrected",
+        "bonus",
+    }
 
 
 @pytest.mark.parametrize("policy", ["cost", "head"])
@@ -76,7 +110,8 @@ def test_rules_that_go_by_times_or_a_head(sides: Sides, policy: str) -> None:
 
 
 FILTERS: list[dict[str, Any]] = [
-    {"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1},
+    {"repetition_penalty": 1.3}, {"top_k": 5}, {"top_p": 0.8}, {"min_p": 0.1},
+    {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.1},
     {"top_p": 0.95, "min_p": 0.02, "repetition_penalty": 0.9}, {"top_k": 1},
     {"repetition_penalty": 1.4, "penalty_scope": "answer"},
 ]  # fmt: skip
@@ -84,14 +119,20 @@ FILTERS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("options", FILTERS, ids=lambda options: " ".join(options))
-def test_requests_that_ask_for_more_than_a_temperature(sides: Sides, method: str, options: dict[str, Any]) -> None:
+def test_requests_that_ask_for_more_than_a_temperature(
+    sides: Sides, method: str, options: dict[str, Any]
+) -> None:
     if not sides.serve(method):
         pytest.skip(f"{method} does not serve this pair, on either backend")
     for temperature in (0.0, 0.2, 0.9) if method == "ngram-exact" else (0.9,):
         sides.ask(WINDOW, method=method, temperature=temperature, seed=2, max_new_tokens=16, **options)
 
 
-@pytest.mark.parametrize("options", [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}, {"probe_every": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}, {"probe_every": 3}],
+    ids=str,
+)
 def test_a_models_own_manner_at_any_draft(sides: Sides, options: dict[str, Any]) -> None:
     for seed, text in enumerate(TEXTS):
         sides.ask(text, temperature=0.2, top_p=0.9, repetition_penalty=1.15, seed=seed, **options)

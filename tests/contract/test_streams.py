@@ -1,4 +1,5 @@
-"""The rule without a seed, which accepts by p / q and corrects: both backends emit the same from the same stream of numbers."""
+"""The rule without a seed, which accepts by p / q and corrects: both backends emit the same from the same
+stream of numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> None:
     use_streams(monkeypatch)
 
 
-@pytest.mark.parametrize("method", ["autoregressive", "ngram-exact", "token-intersection", "union", "speculative", "string-exact-match"])
+@pytest.mark.parametrize(
+    "method",
+    ["autoregressive", "ngram-exact", "token-intersection", "union", "speculative", "string-exact-match"],
+)
 def test_every_method_at_every_temperature(sides: Sides, method: str) -> None:
     if not sides.serve(method):
         pytest.skip(f"{method} does not serve this pair, on either backend")
@@ -25,14 +29,22 @@ def test_every_method_at_every_temperature(sides: Sides, method: str) -> None:
         sides.ask(STORY, method=method, temperature=temperature, seed=seed, max_new_tokens=24)
 
 
-@pytest.mark.parametrize("options", [{"top_k": 20}, {"top_p": 0.9}, {"min_p": 0.05}, {"repetition_penalty": 1.2}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"top_k": 20}, {"top_p": 0.9}, {"min_p": 0.05}, {"repetition_penalty": 1.2}], ids=str
+)
 def test_filters_and_penalties(sides: Sides, options: dict[str, Any]) -> None:
     for seed, text in enumerate(TEXTS):
         sides.ask(text, temperature=0.9, seed=seed, max_new_tokens=24, **options)
 
 
 def test_a_stream_is_not_the_noise_of_its_seed(bundled: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"temperature": 1.0, "seed": 3, "max_new_tokens": 24, "method": "autoregressive", "reuse": False}
+    options: dict[str, Any] = {
+        "temperature": 1.0,
+        "seed": 3,
+        "max_new_tokens": 24,
+        "method": "autoregressive",
+        "reuse": False,
+    }
     by_stream = bundled.fast.generate(STORY, **options)
     monkeypatch.undo()
     assert bundled.fast.generate(STORY, **options).token_ids != by_stream.token_ids

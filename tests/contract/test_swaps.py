@@ -1,4 +1,5 @@
-"""Learning never touches the answer: greedy ids are those of plain decoding with training on, off, paused, crashing and swapping."""
+"""Learning never touches the answer: greedy ids are those of plain decoding with training on, off, paused,
+crashing and swapping."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ WAYS = list(itertools.product(METHODS, get_args(Policy)))
 PROMPTS = ("the other ducks swim — naïve ✓", "def double(n):", "the small duck")
 DOMAINS = ("default", "maths", "code")
 COUNT = 32  # tokens of an answer
-LEISURE = 0.05  # seconds after each further answer while something is waited for that happens in another process, which needs the cores
+# seconds after each further answer while something is waited for that happens in another process, which needs
+# the cores
+LEISURE = 0.05
 PATIENCE = 120.0  # seconds, for a busy machine: a training process that starts imports torch
 
 
@@ -54,9 +57,19 @@ class World:
     answers: list[Generation]
 
     def ask(self, number: int) -> None:
-        """One answer: methods, draft policies, prompts and lines take turns; its ids are those of plain decoding."""
-        (method, policy), prompt, domain = WAYS[number % len(WAYS)], PROMPTS[number % len(PROMPTS)], DOMAINS[number // 2 % len(DOMAINS)]
-        options: dict[str, Any] = {"method": method, "draft_policy": policy, "longest_draft": 6, "domain": domain}
+        """One answer: methods, draft policies, prompts and lines take turns; its ids are those of plain
+        decoding."""
+        (method, policy), prompt, domain = (
+            WAYS[number % len(WAYS)],
+            PROMPTS[number % len(PROMPTS)],
+            DOMAINS[number // 2 % len(DOMAINS)],
+        )
+        options: dict[str, Any] = {
+            "method": method,
+            "draft_policy": policy,
+            "longest_draft": 6,
+            "domain": domain,
+        }
         with self.lines.using(domain):
             made = self.pair.generate(prompt, max_new_tokens=COUNT, **options)
             self.lines.run_pending(domain)
@@ -99,8 +112,17 @@ class World:
 
 
 @contextmanager
-def world(models: tuple[str, str], expected: dict[str, tuple[int, ...]], storage: Path, **options: Any) -> Iterator[World]:
-    values = {"update_interval": 2, "steps_per_update": 12, "batch_size": 4, "lora_rank": 16, "learning_rate": 2e-2, "patience": 0.05}
+def world(
+    models: tuple[str, str], expected: dict[str, tuple[int, ...]], storage: Path, **options: Any
+) -> Iterator[World]:
+    values = {
+        "update_interval": 2,
+        "steps_per_update": 12,
+        "batch_size": 4,
+        "lora_rank": 16,
+        "learning_rate": 2e-2,
+        "patience": 0.05,
+    }
     settings = Settings(storage=storage, cost_aware=False, **{**values, **options})  # type: ignore[arg-type]
     store = Store(f"sqlite:///{storage / 'omnidemo.db'}")
     pair = build_pair(*models, settings)
@@ -147,7 +169,9 @@ def test_learning_off_or_paused(models: Any, expected: Any, tmp_path: Path) -> N
         for domain in DOMAINS:
             paused.lines.pause(domain)
         paused.everything()
-        assert paused.published() == 0 and all(paused.lines.status(domain).requests_seen for domain in DOMAINS)
+        assert paused.published() == 0 and all(
+            paused.lines.status(domain).requests_seen for domain in DOMAINS
+        )
 
 
 def test_learning_after_each_answer(models: Any, expected: Any, tmp_path: Path) -> None:
@@ -156,9 +180,12 @@ def test_learning_after_each_answer(models: Any, expected: Any, tmp_path: Path) 
         learning.learnt()
 
 
-def test_learning_beside_the_answers_between_them_and_where_its_process_is_killed(models: Any, expected: Any, tmp_path: Path) -> None:
-    """Beside the answers, then (`idle`) with a process that stands still for a while whenever one is written. Then the process is killed in
-    the middle of updates and while it starts; afterwards the lines learn on. One after the other, for each start takes seconds."""
+def test_learning_beside_the_answers_between_them_and_where_its_process_is_killed(
+    models: Any, expected: Any, tmp_path: Path
+) -> None:
+    """Beside the answers, then (`idle`) with a process that stands still for a while whenever one is written.
+    Then the process is killed in the middle of updates and while it starts; afterwards the lines learn on.
+    One after the other, for each start takes seconds."""
     with world(models, expected, tmp_path, training="concurrent", head="joint") as learning:
         learning.everything(lambda: learning.published() >= 5)
         learning.configure(training="idle")
@@ -190,8 +217,11 @@ def survive_kills(crashing: World) -> None:
     crashing.everything(lambda: crashing.published() >= before + 2)
 
 
-def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random weights and heads for random lines at random moments, lines that vanish, and learning on top; two more chats beside."""
+def test_drafters_that_are_swapped_at_random(
+    models: Any, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random weights and heads for random lines at random moments, lines that vanish, and learning on top;
+    two more chats beside."""
     with world(models, expected, tmp_path, training="inline") as swapping:
         pair = swapping.pair
         base = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
@@ -207,10 +237,15 @@ def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_pat
             generator = torch.Generator().manual_seed(draw.randrange(1 << 30))
             chosen = draw.sample(sorted(base), draw.randint(0, len(base)))
             size = draw.choice([0.0, 0.1, 3.0])
-            weights = {name: base[name] + size * torch.randn(base[name].shape, generator=generator) for name in chosen}
+            weights = {
+                name: base[name] + size * torch.randn(base[name].shape, generator=generator)
+                for name in chosen
+            }
             weights = draw.choice([weights, draw.choice(learnt)])
             made = acceptance_head.fresh(32, draw.randrange(100))
-            noisy = {name: tensor + torch.randn(tensor.shape, generator=generator) for name, tensor in made.items()}
+            noisy = {
+                name: tensor + torch.randn(tensor.shape, generator=generator) for name, tensor in made.items()
+            }
             domain = draw.choice(DOMAINS)
             publish(1000 + next(swaps), weights, draw.choice([None, {}, made, noisy]), domain)
             if draw.random() < 0.1:
@@ -222,7 +257,11 @@ def test_drafters_that_are_swapped_at_random(models: Any, expected: Any, tmp_pat
 
         with beside(swap), beside(chat, 2):
             swapping.everything(
-                lambda: len({made.adapter_version for made in swapping.answers}) > 20 and swapping.published() > 3 and swapping.mattered()
+                lambda: (
+                    len({made.adapter_version for made in swapping.answers}) > 20
+                    and swapping.published() > 3
+                    and swapping.mattered()
+                )
             )
         assert {made.domain for made in swapping.answers} == set(DOMAINS) and swapping.published() > 3
         swapping.judged_drafts()

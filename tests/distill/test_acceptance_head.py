@@ -1,4 +1,5 @@
-"""The acceptance head, what it learns from, and what the drafter would propose: hand-computed values and a slow reference."""
+"""The acceptance head, what it learns from, and what the drafter would propose: hand-computed values and a
+slow reference."""
 
 from __future__ import annotations
 
@@ -25,10 +26,13 @@ def trained(width: int = 12) -> dict[str, torch.Tensor]:
     """Weights far from the fresh ones."""
     generator = torch.Generator().manual_seed(5)
     fresh = acceptance_head.fresh(width, 1)
-    return {name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3 for name, tensor in fresh.items()}
+    return {
+        name: tensor + torch.randn(tensor.shape, generator=generator) * 0.3 for name, tensor in fresh.items()
+    }
 
 
-# --- the network -----------------------------------------------------------------------------------------------------------
+# --- the network
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_numpy_and_torch_give_the_same() -> None:
@@ -62,13 +66,22 @@ def test_a_fresh_head_believes_the_drafter() -> None:
 
 def test_only_whole_finite_weights_of_the_right_width_fit() -> None:
     good = acceptance_head.fresh(6)
-    assert acceptance_head.fits(good, 6) and not acceptance_head.fits(good, 7) and not acceptance_head.fits({}, 6)
+    assert (
+        acceptance_head.fits(good, 6)
+        and not acceptance_head.fits(good, 7)
+        and not acceptance_head.fits({}, 6)
+    )
     assert not acceptance_head.fits(good | {"out.bias": torch.tensor(math.nan)}, 6)
-    assert not acceptance_head.fits({name: tensor for name, tensor in good.items() if name != "block0.bias"}, 6)
+    assert not acceptance_head.fits(
+        {name: tensor for name, tensor in good.items() if name != "block0.bias"}, 6
+    )
 
 
 def test_a_call_takes_microseconds() -> None:
-    fast, hidden = acceptance_head.NumpyHead(acceptance_head.fresh(160)), np.random.default_rng(0).normal(size=160).astype(np.float32)
+    fast, hidden = (
+        acceptance_head.NumpyHead(acceptance_head.fresh(160)),
+        np.random.default_rng(0).normal(size=160).astype(np.float32),
+    )
     fast(hidden, -1.0)
     best = min(_seconds(fast, hidden) for _ in range(20))
     assert best < 2e-4  # measured: below 2e-5; the bound leaves room for a busy machine
@@ -81,7 +94,8 @@ def _seconds(fast: acceptance_head.NumpyHead, hidden: np.ndarray) -> float:
     return (time.perf_counter() - began) / 50
 
 
-# --- the loss --------------------------------------------------------------------------------------------------------------
+# --- the loss
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_slot_loss_by_hand() -> None:
@@ -96,10 +110,13 @@ def test_slot_loss_by_hand() -> None:
 
 def test_slot_loss_stays_finite_at_the_ends() -> None:
     logits = torch.tensor([200.0, -200.0, 40.0, 200.0, 200.0], requires_grad=True)
-    loss = acceptance_head.slot_loss(logits, torch.tensor([0, 1, 2, 3, 3]), torch.tensor([0.0, 1.0, 0.0, 1.0]))
+    loss = acceptance_head.slot_loss(
+        logits, torch.tensor([0, 1, 2, 3, 3]), torch.tensor([0.0, 1.0, 0.0, 1.0])
+    )
     loss.backward()
     assert loss.isfinite() and logits.grad is not None and logits.grad.isfinite().all()
-    assert logits.grad[2] == pytest.approx(0.25, rel=1e-3)  # sure of what was rejected: pulled down with full strength
+    # sure of what was rejected: pulled down with full strength
+    assert logits.grad[2] == pytest.approx(0.25, rel=1e-3)
 
 
 def test_steps_find_the_rate_that_the_labels_have() -> None:
@@ -117,11 +134,13 @@ def test_steps_find_the_rate_that_the_labels_have() -> None:
         assert p[part].mean().item() == pytest.approx(labels[part].mean().item(), abs=0.05)
 
 
-# --- what the drafter proposes ---------------------------------------------------------------------------------------------
+# --- what the drafter proposes
+# ---------------------------------------------------------------------------------------------
 
 
 def a_trace(temperature: float) -> Trace:
-    """Direct (drafter id 3), a 2-gram (1, 2), a direct (0), a 2-gram (2, 3), a direct (1); the rows are those of `LOGITS`."""
+    """Direct (drafter id 3), a 2-gram (1, 2), a direct (0), a 2-gram (2, 3), a direct (1); the rows are those
+    of `LOGITS`."""
     top = [{3: 0.5, 1: 0.3}, {1: 0.2, 0: 0.1}, {0: 0.6, 2: 0.3}, {0: 0.1, 3: 0.1}, {1: 0.7, 0: 0.1}]
     return Trace(
         drafter_ids=np.array([0, 3, 1, 2, 0, 2, 3, 1]),
@@ -141,20 +160,27 @@ LOGITS = torch.cat([DIRECT, SUB])
 
 
 def test_slots_at_temperature_zero_by_hand() -> None:
-    """The second 2-gram is followed to its second sub-token and missed there; the last direct token is missed."""
+    """The second 2-gram is followed to its second sub-token and missed there; the last direct token is
+    missed."""
     at = losses.positions([a_trace(0.0)])
     assert at.direct == 3 and at.owner.tolist() == [0, 1, 2, 3, 3, 4, 4]
     found = trace_agreement.slots(LOGITS, at)
     assert found.labels.tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
     assert found.rows.tolist() == [0, 1, 2, 3, 4, 5, 6] and found.slot.tolist() == [0, 1, 2, 3, 3, 4, 4]
     assert found.log_q.exp().tolist() == pytest.approx([0.4, 0.4, 0.6, 0.5, 0.7, 0.7, 0.6])
-    missed = trace_agreement.slots(torch.cat([DIRECT, SUB[[3, 1, 2, 3]]]), at)  # the first 2-gram is left at once: one token, no second
-    assert missed.rows.tolist() == [0, 1, 2, 3, 5, 6] and missed.slot.tolist() == [0, 1, 2, 3, 4, 4] and missed.labels[3] == 0
+    # the first 2-gram is left at once: one token, no second
+    missed = trace_agreement.slots(torch.cat([DIRECT, SUB[[3, 1, 2, 3]]]), at)
+    assert (
+        missed.rows.tolist() == [0, 1, 2, 3, 5, 6]
+        and missed.slot.tolist() == [0, 1, 2, 3, 4, 4]
+        and missed.labels[3] == 0
+    )
     assert trace_agreement.expected(LOGITS, at).tolist() == [1.0, 1.0, 0.0, 1.0, 0.0]
 
 
 def test_labels_above_zero_are_the_acceptance_ratios() -> None:
-    """At temperature 1, whatever is drawn: min(1, p/q) of that token, of a followed 2-gram min(1, p/Πq), 0 outside the top."""
+    """At temperature 1, whatever is drawn: min(1, p/q) of that token, of a followed 2-gram min(1, p/Πq), 0
+    outside the top."""
     at = losses.positions([a_trace(1.0)])
     target, drafter = {3: 0.5, 1: 0.3}, [0.1, 0.2, 0.3, 0.4]
     seen_direct, seen_ngram = set(), set()
@@ -162,7 +188,9 @@ def test_labels_above_zero_are_the_acceptance_ratios() -> None:
         found = trace_agreement.slots(LOGITS, at, torch.Generator().manual_seed(seed))
         q = found.log_q.exp()
         drawn = int((torch.tensor(drafter) - q[0]).abs().argmin())
-        assert found.labels[0].item() == pytest.approx(min(1.0, target.get(drawn, 0.0) / drafter[drawn]), abs=1e-5)
+        assert found.labels[0].item() == pytest.approx(
+            min(1.0, target.get(drawn, 0.0) / drafter[drawn]), abs=1e-5
+        )
         seen_direct.add(drawn)
         mine = found.slot == 3
         if mine.sum() == 2 and found.labels[3] > 0:
@@ -173,7 +201,10 @@ def test_labels_above_zero_are_the_acceptance_ratios() -> None:
             seen_ngram.add("left")
         else:
             first = q[mine].item()
-            assert found.labels[3].item() in (pytest.approx(1.0, abs=1e-4), 0.0) and first in (pytest.approx(0.1), pytest.approx(0.2))
+            assert found.labels[3].item() in (pytest.approx(1.0, abs=1e-4), 0.0) and first in (
+                pytest.approx(0.1),
+                pytest.approx(0.2),
+            )
             seen_ngram.add("alone")
     assert seen_direct == {0, 1, 2, 3} and seen_ngram == {"whole", "left", "alone"}
 
@@ -181,7 +212,8 @@ def test_labels_above_zero_are_the_acceptance_ratios() -> None:
 def test_drawing_is_seeded_and_follows_q() -> None:
     many = 4000
     trace = Trace(
-        np.zeros(many + 1, np.int64), np.arange(1, many + 1), np.ones(many, np.int64), np.ones(many, bool), np.ones(many, np.float32),
+        np.zeros(many + 1, np.int64), np.arange(1, many + 1), np.ones(many, np.int64), np.ones(many, bool),
+        np.ones(many, np.float32),
         np.zeros((many, 1), np.int64), np.full((many, 1), 0.5, np.float32), temperature=0.5,
     )  # fmt: skip
     at = losses.positions([trace])
@@ -190,7 +222,8 @@ def test_drawing_is_seeded_and_follows_q() -> None:
     once, again, other = draw(1), draw(1), draw(2)
     assert torch.equal(once.log_q, again.log_q) and not torch.equal(once.log_q, other.log_q)
     share = (once.log_q < math.log(0.3)).float().mean().item()
-    assert share == pytest.approx(0.04 / (0.04 + 2 * 0.16), abs=0.02)  # q at temperature 0.5; log q is that of temperature 1
+    # q at temperature 0.5; log q is that of temperature 1
+    assert share == pytest.approx(0.04 / (0.04 + 2 * 0.16), abs=0.02)
 
 
 def test_the_targets_law_at_its_temperature() -> None:
@@ -198,8 +231,12 @@ def test_the_targets_law_at_its_temperature() -> None:
         torch.tensor([[0, 2, -1]]), torch.tensor([[0.5, 0.2, 0.0]]), torch.tensor([0.2]), torch.tensor([0.5])
     )
     total = 0.25 + 0.04 + 0.04 + 0.01
-    assert p.tolist()[0] == pytest.approx([0.25 / total, 0.04 / total, 0.0]) and ngram.item() == pytest.approx(0.04 / total)
-    cold, _ = trace_agreement.target_probs(torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005]))
+    assert p.tolist()[0] == pytest.approx(
+        [0.25 / total, 0.04 / total, 0.0]
+    ) and ngram.item() == pytest.approx(0.04 / total)
+    cold, _ = trace_agreement.target_probs(
+        torch.tensor([[0, 1]]), torch.tensor([[0.6, 0.4]]), torch.zeros(1), torch.tensor([0.005])
+    )
     assert cold.isfinite().all() and cold[0, 0] > 0.999
 
 
@@ -221,15 +258,26 @@ def slow_expected(trace: Trace, rows: dict[int, torch.Tensor]) -> list[float]:
         ids = [int(one) for one in trace.drafter_ids[start : start + length]]
         laws = [(rows[int(start) + j - 1] / heat).softmax(-1).tolist() for j in range(length)]
         if not trace.temperature:
-            values.append(float(all(max(range(4), key=law.__getitem__) == one for law, one in zip(laws, ids, strict=True))))
+            values.append(
+                float(
+                    all(max(range(4), key=law.__getitem__) == one for law, one in zip(laws, ids, strict=True))
+                )
+            )
             continue
-        p = {int(one): float(value) for one, value in zip(trace.top_ids[position], trace.top_p[position], strict=True)}
+        p = {
+            int(one): float(value)
+            for one, value in zip(trace.top_ids[position], trace.top_p[position], strict=True)
+        }
         own = float(trace.p[position]) if length > 1 else 0.0
-        total = sum(value ** (1 / heat) for value in [*p.values(), own, 1 - sum(p.values()) - own] if value > 1e-9)
+        total = sum(
+            value ** (1 / heat) for value in [*p.values(), own, 1 - sum(p.values()) - own] if value > 1e-9
+        )
         product = math.prod(law[one] for law, one in zip(laws, ids, strict=True)) if length > 1 else 0.0
         value = min(own ** (1 / heat) / total, product) if own else 0.0
         for one, mass in p.items():
-            value += min(mass ** (1 / heat) / total, laws[0][one] - (product if length > 1 and one == ids[0] else 0.0))
+            value += min(
+                mass ** (1 / heat) / total, laws[0][one] - (product if length > 1 and one == ids[0] else 0.0)
+            )
         values.append(value)
     return values
 

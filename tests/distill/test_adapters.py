@@ -30,7 +30,9 @@ from omnidemo.records import AdapterVersion
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 
 torch.set_num_threads(1)
-INFO = AdapterVersion(1, "bundled/drafter", "bundled/a", "default", None, None, 0, 5, 5, 0.5, "2025-01-01T00:00:00+00:00")
+INFO = AdapterVersion(
+    1, "bundled/drafter", "bundled/a", "default", None, None, 0, 5, 5, 0.5, "2025-01-01T00:00:00+00:00"
+)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,18 @@ def trained(folder: Path) -> AdapterState:
 def make(folder: Path, storage: Path, **settings: Any) -> tuple[Distiller, Owner]:
     owner = Owner()
     values = {"training": "inline", "update_interval": 2, "steps_per_update": 3, "lora_rank": 4} | settings
-    return Distiller(folder, "bundled/drafter", "bundled/a", Settings(**values), storage, publish=owner.publish, store=FakeStore()), owner
+    return (
+        Distiller(
+            folder,
+            "bundled/drafter",
+            "bundled/a",
+            Settings(**values),
+            storage,
+            publish=owner.publish,
+            store=FakeStore(),
+        ),
+        owner,
+    )
 
 
 def learn(distiller: Distiller, seed: int = 0) -> None:
@@ -66,22 +79,30 @@ def merged(folder: Path, adapter: AdapterState) -> Any:
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, tensor in version_folders.merged_weights(version_folders.BaseWeights(folder), adapter).items():
+        for name, tensor in version_folders.merged_weights(
+            version_folders.BaseWeights(folder), adapter
+        ).items():
             parameters[name].copy_(tensor)
     return model
 
 
-# --- folders ---------------------------------------------------------------------------------------------------------------
+# --- folders
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_names_are_safe_and_do_not_collide() -> None:
     names = ["a/b", "a-b", "A/b", "../..", "", "x" * 500, "C:\\models\\ü", "a/b "]
     safe = [version_folders.safe_name(name) for name in names]
     assert len({one.lower() for one in safe}) == len(names)
-    assert all("/" not in one and "\\" not in one and not one.startswith(".") and len(one) < 100 and one.isascii() for one in safe)
+    assert all(
+        "/" not in one and "\\" not in one and not one.startswith(".") and len(one) < 100 and one.isascii()
+        for one in safe
+    )
 
 
-def test_a_version_comes_back_as_it_was_and_a_damaged_head_is_noticed(trained: AdapterState, tmp_path: Path) -> None:
+def test_a_version_comes_back_as_it_was_and_a_damaged_head_is_noticed(
+    trained: AdapterState, tmp_path: Path
+) -> None:
     head = {"out.weight": torch.randn(1, 4)}
     optimiser = OptimiserState(7, {"exp_avg.x": torch.randn(3)})
     stored = version_folders.write_version(tmp_path / "line", INFO, replace(trained, head=head), optimiser)
@@ -94,11 +115,15 @@ def test_a_version_comes_back_as_it_was_and_a_damaged_head_is_noticed(trained: A
     (Path(stored.path) / version_folders.HEAD).write_bytes(b"0" * 100)
     with pytest.raises(ValueError, match=r"head.safetensors does not match its checksum"):
         version_folders.load_version(Path(stored.path))
-    bare = version_folders.write_version(tmp_path / "line", replace(INFO, version=2), trained, OptimiserState(0, {}))
+    bare = version_folders.write_version(
+        tmp_path / "line", replace(INFO, version=2), trained, OptimiserState(0, {})
+    )
     assert version_folders.load_version(Path(str(bare.path))).adapter.head == {}
 
 
-def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_is_interrupted_between_files_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distiller, owner = make(folder, tmp_path)
     learn(distiller)
     assert distiller.status().version == 1
@@ -115,7 +140,9 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
     learn(distiller)
     status = distiller.status()
     assert status.state == "failed" and "No space left" in (status.error or "") and status.version == 1
-    assert version_folders.versions(distiller.line_folder) == [1] and [version for version, _ in owner.published] == [1]
+    assert version_folders.versions(distiller.line_folder) == [1] and [
+        version for version, _ in owner.published
+    ] == [1]
     monkeypatch.setattr(version_folders, "_write", whole)
     (distiller.line_folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
     (distiller.line_folder / ".new-active").write_text("2")
@@ -125,7 +152,10 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(folder: Path, 
     assert distiller.status().version == 2 and distiller.status().error is None
 
 
-@pytest.mark.parametrize("name", [version_folders.WEIGHTS, version_folders.CONFIG, version_folders.OPTIMISER, version_folders.MANIFEST])
+@pytest.mark.parametrize(
+    "name",
+    [version_folders.WEIGHTS, version_folders.CONFIG, version_folders.OPTIMISER, version_folders.MANIFEST],
+)
 def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: Path, name: str) -> None:
     first, _ = make(folder, tmp_path)
     for _ in range(2):
@@ -145,7 +175,8 @@ def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: 
         version_folders.load_version(file.parent)
 
 
-# --- weights ---------------------------------------------------------------------------------------------------------------
+# --- weights
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, tmp_path: Path) -> None:
@@ -153,7 +184,9 @@ def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, 
     fresh = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     before, mine = logits(fresh), logits(merged(folder, trained))
     assert (mine - before).abs().max() > 1e-3
-    torch.testing.assert_close(mine, logits(PeftModel.from_pretrained(fresh, str(stored.path)).eval()), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(
+        mine, logits(PeftModel.from_pretrained(fresh, str(stored.path)).eval()), atol=1e-5, rtol=1e-5
+    )
 
 
 def test_a_full_fine_tuning_is_its_weights_and_must_fit(folder: Path) -> None:
@@ -163,15 +196,22 @@ def test_a_full_fine_tuning_is_its_weights_and_must_fit(folder: Path) -> None:
     assert version_folders.changed_names(whole) == list(weights)
     result = version_folders.merged_weights(base, whole)
     assert all(torch.equal(result[name], tensor) for name, tensor in weights.items())
-    assert torch.equal(version_folders.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float())
+    assert torch.equal(
+        version_folders.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float()
+    )
     with pytest.raises(ValueError, match="belongs to another drafter"):
-        version_folders.merged_weights(base, AdapterState({"model.norm.weight": torch.randn(17)}, {"peft_type": "FULL"}))
+        version_folders.merged_weights(
+            base, AdapterState({"model.norm.weight": torch.randn(17)}, {"peft_type": "FULL"})
+        )
 
 
-# --- PEFT's format ---------------------------------------------------------------------------------------------------------
+# --- PEFT's format
+# ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: Path, trained: AdapterState, tmp_path: Path) -> None:
+def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(
+    folder: Path, trained: AdapterState, tmp_path: Path
+) -> None:
     stored = version_folders.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
     file = export_peft(Path(str(stored.path)), tmp_path / "out" / "adapter.zip")
     with zipfile.ZipFile(file) as packed:
@@ -179,7 +219,10 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: 
         card = packed.read("README.md").decode()
         packed.extractall(tmp_path / "unpacked")
     assert 'base_model: "bundled/drafter"' in card and "bundled/a" in card and "its line had seen: 5" in card
-    assert json.loads((tmp_path / "unpacked" / "adapter_config.json").read_text())["base_model_name_or_path"] == "bundled/drafter"
+    assert (
+        json.loads((tmp_path / "unpacked" / "adapter_config.json").read_text())["base_model_name_or_path"]
+        == "bundled/drafter"
+    )
     fresh = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     theirs = logits(PeftModel.from_pretrained(fresh, tmp_path / "unpacked").eval())
     torch.testing.assert_close(logits(merged(folder, trained)), theirs, atol=1e-5, rtol=1e-5)
@@ -187,7 +230,9 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: 
         back = import_peft(source, folder)
         torch.testing.assert_close(logits(merged(folder, back)), theirs, atol=1e-5, rtol=1e-5)
     whole = AdapterState({"model.norm.weight": torch.randn(16)}, {"peft_type": "FULL"})
-    full = version_folders.write_version(tmp_path / "line", replace(INFO, version=2), whole, OptimiserState(0, {}))
+    full = version_folders.write_version(
+        tmp_path / "line", replace(INFO, version=2), whole, OptimiserState(0, {})
+    )
     with pytest.raises(ValueError, match="full fine-tuning"):
         export_peft(Path(str(full.path)), tmp_path / "no.zip")
     assert not (tmp_path / "no.zip").exists()
@@ -196,7 +241,9 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(folder: 
 def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, tmp_path: Path) -> None:
     """Of another rank and scale, and on all linear layers, as PEFT saves it."""
     base = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    config = LoraConfig(r=2, lora_alpha=3, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False)
+    config = LoraConfig(
+        r=2, lora_alpha=3, target_modules="all-linear", task_type="CAUSAL_LM", init_lora_weights=False
+    )
     model = get_peft_model(base, config).eval()
     model.save_pretrained(tmp_path / "theirs")
     theirs = logits(model)
@@ -210,25 +257,46 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
     assert version_folders.read_note(distiller.line_folder, "active") == 2
-    assert [version_folders.info_of(distiller.line_folder, version).requests_seen for version in (1, 2)] == [2, 2]  # type: ignore[union-attr]
+    assert [version_folders.info_of(distiller.line_folder, version).requests_seen for version in (1, 2)] == [
+        2,
+        2,
+    ]  # type: ignore[union-attr]
     learn(distiller, 5)
     status = distiller.status()
     assert (status.version, status.step, status.error) == (3, 3, None)
-    for version, said in ((2, "which has not trained it"), (3, "OmniDemo trained it on the target's own answers")):
-        file = export_peft(version_folders.version_folder(distiller.line_folder, version), tmp_path / "out.zip")
+    for version, said in (
+        (2, "which has not trained it"),
+        (3, "OmniDemo trained it on the target's own answers"),
+    ):
+        file = export_peft(
+            version_folders.version_folder(distiller.line_folder, version), tmp_path / "out.zip"
+        )
         assert said in zipfile.ZipFile(file).read("README.md").decode()
     again, _ = make(folder, tmp_path / "storage")
     assert again.restore() == 3
     with pytest.raises(ValueError, match="belongs to another drafter"):
-        distiller.adopt(AdapterState({name.replace("q_proj", "x_proj"): t for name, t in noise(0).weights.items()}, noise(0).config))
+        distiller.adopt(
+            AdapterState(
+                {name.replace("q_proj", "x_proj"): t for name, t in noise(0).weights.items()}, noise(0).config
+            )
+        )
     assert distiller.status().version == 3
 
 
 @pytest.mark.parametrize("init", ["pissa", "olora", "gaussian", "orthogonal", "mica"])
-def test_an_adapter_that_peft_began_otherwise_is_computed_or_refused(folder: Path, tmp_path: Path, init: str) -> None:
-    """PEFT changes the base weights for some beginnings; an adapter that was saved as plain LoRA instead is one."""
+def test_an_adapter_that_peft_began_otherwise_is_computed_or_refused(
+    folder: Path, tmp_path: Path, init: str
+) -> None:
+    """PEFT changes the base weights for some beginnings; an adapter that was saved as plain LoRA instead is
+    one."""
     base = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    config = LoraConfig(r=2, lora_alpha=3, target_modules=["q_proj", "down_proj"], task_type="CAUSAL_LM", init_lora_weights=init)
+    config = LoraConfig(
+        r=2,
+        lora_alpha=3,
+        target_modules=["q_proj", "down_proj"],
+        task_type="CAUSAL_LM",
+        init_lora_weights=init,
+    )
     model = get_peft_model(base, config).eval()
     torch.manual_seed(2)
     with torch.no_grad():
@@ -251,9 +319,17 @@ def test_an_output_layer_that_is_the_embedding_takes_no_adapter(tmp_path: Path) 
     width, words = described["hidden_size"], described["vocab_size"]
     weights = {"lora_A": torch.randn(4, width), "lora_B": torch.randn(words, 4)}
     save_file(
-        {f"base_model.model.lm_head.{part}.weight": one for part, one in weights.items()}, str(tmp_path / "adapter_model.safetensors")
+        {f"base_model.model.lm_head.{part}.weight": one for part, one in weights.items()},
+        str(tmp_path / "adapter_model.safetensors"),
     )
-    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": 4, "lora_alpha": 8, "target_modules": ["lm_head"], "bias": "none"}
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": 4,
+        "lora_alpha": 8,
+        "target_modules": ["lm_head"],
+        "bias": "none",
+    }
     (tmp_path / "adapter_config.json").write_text(json.dumps(config | {"ensure_weight_tying": True}))
     with pytest.raises(ValueError, match="lm_head, and this drafter's output layer is its embedding"):
         import_peft(tmp_path, drafter)
@@ -276,12 +352,26 @@ REFUSED: list[tuple[str, Change]] = [
     ("no usable rank", lambda config, weights: config.update(r="4")),
     ("no usable rank", lambda config, weights: config.update(lora_alpha=float("inf"))),
     ("linear layer of rank 8", lambda config, weights: config.update(r=8)),
-    ("only LoRA on linear layers", lambda config, weights: weights.update({"base_model.model.lm_head.weight": torch.randn(4, 4)})),
+    (
+        "only LoRA on linear layers",
+        lambda config, weights: weights.update({"base_model.model.lm_head.weight": torch.randn(4, 4)}),
+    ),
     ("lacks one half", lambda config, weights: weights.pop(f"{version_folders.PREFIX}{LAYER}.lora_B.weight")),
     ("lacks one half", lambda config, weights: weights.clear()),
-    ("not finite", lambda config, weights: weights[f"{version_folders.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan"))),
-    ("another drafter", lambda config, weights: weights.update({f"{version_folders.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)})),
-    ("another drafter", lambda config, weights: weights.update({k.replace("0", "9"): weights.pop(k) for k in list(weights)})),
+    (
+        "not finite",
+        lambda config, weights: weights[f"{version_folders.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan")),
+    ),
+    (
+        "another drafter",
+        lambda config, weights: weights.update(
+            {f"{version_folders.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)}
+        ),
+    ),
+    (
+        "another drafter",
+        lambda config, weights: weights.update({k.replace("0", "9"): weights.pop(k) for k in list(weights)}),
+    ),
 ]
 
 
@@ -301,7 +391,10 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
 
 def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> None:
     adapter = noise(1)
-    whole = {version_folders.CONFIG: json.dumps(adapter.config).encode(), version_folders.WEIGHTS: save(dict(adapter.weights))}
+    whole = {
+        version_folders.CONFIG: json.dumps(adapter.config).encode(),
+        version_folders.WEIGHTS: save(dict(adapter.weights)),
+    }
 
     def packed(contents: dict[str, bytes], name: str = "a.zip") -> Path:
         with zipfile.ZipFile(tmp_path / name, "w", zipfile.ZIP_DEFLATED) as file:
@@ -309,7 +402,9 @@ def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> Non
                 file.writestr(path, data)
         return tmp_path / name
 
-    assert import_peft(packed({f"folder/{name}": data for name, data in whole.items()}), folder).config["r"] == 4
+    assert (
+        import_peft(packed({f"folder/{name}": data for name, data in whole.items()}), folder).config["r"] == 4
+    )
     refused = [
         ({**whole, "../evil.txt": b"x"}, "leaves its folder"),
         ({**whole, "/etc/evil": b"x"}, "leaves its folder"),
@@ -339,7 +434,8 @@ def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> Non
 
 
 def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Path, tmp_path: Path) -> None:
-    """What an adapter can be follows from drafter and rank; more is refused by the size that the zip tells, less by the header."""
+    """What an adapter can be follows from drafter and rank; more is refused by the size that the zip tells,
+    less by the header."""
     adapter = noise(1)
     config, sound = json.dumps(adapter.config).encode(), save(dict(adapter.weights))
     megabytes = 300
@@ -353,7 +449,10 @@ def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Pa
                     weights.write(bytes(1 << 20))
         return tmp_path / "bomb.zip"
 
-    for size, reason in ((megabytes, "of an adapter of rank 4 for this drafter"), (1, "not a safetensors file")):
+    for size, reason in (
+        (megabytes, "of an adapter of rank 4 for this drafter"),
+        (1, "not a safetensors file"),
+    ):
         source = packed(size)
         assert source.stat().st_size < 5 << 20
         tracemalloc.start()

@@ -40,9 +40,19 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
     made: list[Distiller] = []
 
     def build(
-        store: FakeStore | None = None, *, mode: Any = "inline", drafter: Path = folder, worker: Any = None, **settings: Any
+        store: FakeStore | None = None,
+        *,
+        mode: Any = "inline",
+        drafter: Path = folder,
+        worker: Any = None,
+        **settings: Any,
     ) -> tuple[Distiller, Owner]:
-        values: dict[str, Any] = {"update_interval": 2, "steps_per_update": 3, "lora_rank": 4, "adapters_kept": 3} | settings
+        values: dict[str, Any] = {
+            "update_interval": 2,
+            "steps_per_update": 3,
+            "lora_rank": 4,
+            "adapters_kept": 3,
+        } | settings
         chosen = Settings(training=mode, **values)
         owner = Owner()
         one = Distiller(
@@ -83,7 +93,8 @@ def rests_at(distiller: Distiller, version: int) -> None:
     until(lambda: distiller.status().version == version and distiller.status().state == "idle")
 
 
-# --- updates ---------------------------------------------------------------------------------------------------------------
+# --- updates
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
@@ -97,23 +108,47 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
         assert distiller.run_pending()
     status = distiller.status()
     assert (status.state, status.version, status.step, status.requests_seen) == ("idle", 5, 15, 11)
-    assert status.loss is not None and status.last_swap is not None and status.seconds > 0 and status.error is None
+    assert (
+        status.loss is not None
+        and status.last_swap is not None
+        and status.seconds > 0
+        and status.error is None
+    )
     assert (status.mode, status.domain, status.rolled_back) == ("inline", "default", 0)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
-    assert set(version_folders.versions(distiller.line_folder)) - {distiller.versions.trusted.version} <= {5, 4, 3}
+    assert set(version_folders.versions(distiller.line_folder)) - {distiller.versions.trusted.version} <= {
+        5,
+        4,
+        3,
+    }
     assert [call[3] for call in store.named("record_steps")] == [1, 2, 3, 4, 5]
     added = [call[0] for call in store.named("add_adapter")]
     assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
-    manifest = json.loads((version_folders.version_folder(distiller.line_folder, 5) / version_folders.MANIFEST).read_text())
-    assert manifest["base"] == "bundled/drafter" and manifest["sha256"] == added[-1].sha256 and manifest["requests_seen"] == 11
+    manifest = json.loads(
+        (version_folders.version_folder(distiller.line_folder, 5) / version_folders.MANIFEST).read_text()
+    )
+    assert (
+        manifest["base"] == "bundled/drafter"
+        and manifest["sha256"] == added[-1].sha256
+        and manifest["requests_seen"] == 11
+    )
 
     again, its_owner = make()
     assert again.restore() == 5
     restored, version = again.versions.current, again.status()
-    assert restored.optimiser is not None and (version.step, version.requests_seen, version.loss) == (15, 11, status.loss)
+    assert restored.optimiser is not None and (version.step, version.requests_seen, version.loss) == (
+        15,
+        11,
+        status.loss,
+    )
     known = distiller.versions.current.optimiser
-    assert known is not None and all(torch.equal(tensor, known.moments[name]) for name, tensor in restored.optimiser.moments.items())
-    assert all(torch.equal(tensor, owner.published[-1][1][name]) for name, tensor in its_owner.published[0][1].items())
+    assert known is not None and all(
+        torch.equal(tensor, known.moments[name]) for name, tensor in restored.optimiser.moments.items()
+    )
+    assert all(
+        torch.equal(tensor, owner.published[-1][1][name])
+        for name, tensor in its_owner.published[0][1].items()
+    )
     assert again.versions.trusted.version == distiller.versions.trusted.version
 
 
@@ -124,7 +159,11 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
         feed(distiller, seed=number)
         distiller.run_pending()
     distiller.activate(1)
-    assert distiller.status().version == 1 and owner.published[-1][0] == 1 and store.named("set_active")[-1][-1] == 1
+    assert (
+        distiller.status().version == 1
+        and owner.published[-1][0] == 1
+        and store.named("set_active")[-1][-1] == 1
+    )
     again, _ = make()
     assert again.restore() == 1  # the choice by hand outlives a restart
     feed(distiller, seed=9)
@@ -136,7 +175,11 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
     distiller.reset()
     base = version_folders.BaseWeights(folder)
     version, weights = owner.published[-1]
-    assert version == 0 and len(weights) == 14 and all(torch.equal(tensor, base[name].float()) for name, tensor in weights.items())
+    assert (
+        version == 0
+        and len(weights) == 14
+        and all(torch.equal(tensor, base[name].float()) for name, tensor in weights.items())
+    )
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
     assert version_folders.versions(distiller.line_folder) == []
@@ -153,8 +196,13 @@ def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folde
     assert any(not torch.equal(tensor, base[name].float()) for name, tensor in owner.published[0][1].items())
     again, its_owner = make(lora_rank=0)
     assert again.restore() == 1
-    assert all(torch.equal(tensor, owner.published[0][1][name]) for name, tensor in its_owner.published[0][1].items())
-    assert all(torch.equal(tensor, owner.heads[0][name]) for name, tensor in its_owner.heads[0].items()) and its_owner.heads[0]
+    assert all(
+        torch.equal(tensor, owner.published[0][1][name]) for name, tensor in its_owner.published[0][1].items()
+    )
+    assert (
+        all(torch.equal(tensor, owner.heads[0][name]) for name, tensor in its_owner.heads[0].items())
+        and its_owner.heads[0]
+    )
     again.activate(0)
     assert all(torch.equal(tensor, base[name].float()) for name, tensor in its_owner.published[-1][1].items())
     off, its_owner = make(head="off")
@@ -181,7 +229,9 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "train"])
-def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+def test_what_is_done_by_hand_during_an_update_stands(
+    make: Make, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     distiller, owner = make(update_interval=4)
     for number in range(2):
         feed(distiller, 4, seed=number)
@@ -195,7 +245,9 @@ def test_what_is_done_by_hand_during_an_update_stands(make: Make, monkeypatch: p
     monkeypatch.setattr(in_process_worker, verb, meanwhile)
     feed(distiller, 4, seed=9)
     distiller.run_pending()
-    assert distiller.status().version == 1 and owner.published[-1][0] == 1 and distiller.status().error is None
+    assert (
+        distiller.status().version == 1 and owner.published[-1][0] == 1 and distiller.status().error is None
+    )
 
 
 def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +271,8 @@ def test_two_threads_run_one_update(make: Make, monkeypatch: pytest.MonkeyPatch)
     go_on.set()
     thread.join()
     assert len(beside) == 3 and distiller.status().version == 1 and distiller.status().requests_seen == 5
-    assert store.named("add_adapter")[-1][0].requests_seen == 2  # what came meanwhile belongs to the next version
+    # what came meanwhile belongs to the next version
+    assert store.named("add_adapter")[-1][0].requests_seen == 2
     assert distiller.run_pending() and store.named("add_adapter")[-1][0].requests_seen == 5
 
 
@@ -255,26 +308,35 @@ def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
     assert not off.run_pending() and off.status().state == "off" and off.status().requests_seen == 0
 
 
-# --- judged versions -------------------------------------------------------------------------------------------------------
+# --- judged versions
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     store = FakeStore()
-    distiller, owner = make(store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2, cost_aware=False)
+    distiller, owner = make(
+        store, update_interval=4, steps_per_update=12, batch_size=4, learning_rate=1e-2, cost_aware=False
+    )
     for number in range(6):
         feed(distiller, 4, seed=4 * number)
         distiller.run_pending()
     trusted = distiller.versions.trusted.version
     assert trusted > 0 and distiller.status().rolled_back == 0  # what learns well is trusted
     effects = {call[3]: call[4] for call in store.named("set_effect")}
-    assert effects[trusted]["acceptance_after"] > effects[trusted]["acceptance_before"] and effects[trusted]["requests"] == 4
+    assert (
+        effects[trusted]["acceptance_after"] > effects[trusted]["acceptance_before"]
+        and effects[trusted]["requests"] == 4
+    )
     before = distiller.versions.current.version
 
     real = train_step.train
 
     def sabotaged(*values: Any) -> train_step.Trained:
         adapter, optimiser, steps = real(*values)
-        broken = {name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1)) for name, tensor in adapter.weights.items()}
+        broken = {
+            name: torch.randn(tensor.shape, generator=torch.Generator().manual_seed(1))
+            for name, tensor in adapter.weights.items()
+        }
         return replace(adapter, weights=broken), optimiser, steps
 
     monkeypatch.setattr(in_process_worker, "train", sabotaged)
@@ -295,9 +357,13 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     again, _ = make()
     assert again.restore() == trusted  # a version that was taken back stays so
 
-    learner = train_step.learner_for({}, distiller.folder, distiller.versions.current.adapter, plan(distiller))
+    learner = train_step.learner_for(
+        {}, distiller.folder, distiller.versions.current.adapter, plan(distiller)
+    )
     broken = version_folders.load_version(version_folders.version_folder(distiller.line_folder, bad)).adapter
-    now, worse = train_step.evaluate(learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)])
+    now, worse = train_step.evaluate(
+        learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)]
+    )
     assert now.mean() > worse.mean() + 0.1  # what is published guesses well again
     feed(distiller, 4, seed=120)
     distiller.run_pending()
@@ -320,7 +386,11 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     status = distiller.status()
-    assert status.rolled_back == 0 and distiller.versions.trusted.version == 1 and difference(distiller.evaluation.evidence)[0] < 0
+    assert (
+        status.rolled_back == 0
+        and distiller.versions.trusted.version == 1
+        and difference(distiller.evaluation.evidence)[0] < 0
+    )
     assert version_folders.versions(distiller.line_folder) == [8, 7, 6, 1]
 
 
@@ -353,10 +423,15 @@ def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: 
     for number in range(3):
         feed(distiller, 4, seed=number)
         distiller.run_pending()
-    assert distiller.status().version == 3 and distiller.status().error is None and not distiller.evaluation.evidence
+    assert (
+        distiller.status().version == 3
+        and distiller.status().error is None
+        and not distiller.evaluation.evidence
+    )
 
 
-# --- when ------------------------------------------------------------------------------------------------------------------
+# --- when
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) -> None:
@@ -381,7 +456,8 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     assert distiller.status().version == 1 and "ended unexpectedly" in (distiller.status().error or "")
     configure(distiller, steps_per_update=3)
     feed(distiller)
-    until(lambda: distiller.status().version == 2 and distiller.status().state == "idle")  # a swap comes before the end of its update
+    # a swap comes before the end of its update
+    until(lambda: distiller.status().version == 2 and distiller.status().state == "idle")
     assert distiller._worker.pid != pid
 
     distiller.pause()
@@ -394,7 +470,9 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     began = time.monotonic()
     distiller.close()
     assert time.monotonic() - began < 2
-    assert distiller._worker.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
+    assert (
+        distiller._worker.pid is None and distiller._thread is not None and not distiller._thread.is_alive()
+    )
 
 
 def test_a_chat_that_never_rests_does_not_starve_learning(make: Make) -> None:
@@ -414,15 +492,21 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     time.sleep(0.05)
     began, owner.in_flight = time.monotonic(), True
     until(lambda: bool(child.moves))
-    assert child.moves[0][1] and child.moves[0][0] - began < 0.1  # 10 ms between two looks; the rest is for a busy machine
+    # 10 ms between two looks; the rest is for a busy machine
+    assert child.moves[0][1] and child.moves[0][0] - began < 0.1
     until(lambda: distiller.status().state == "waiting")
     time.sleep(0.1)
     owner.in_flight = False
     until(lambda: len(child.moves) == 2)
     owner.in_flight = True
-    until(lambda: distiller.status().version == 1)  # though the chat goes on: what is left of its patience has ended
+    # though the chat goes on: what is left of its patience has ended
+    until(lambda: distiller.status().version == 1)
     assert [moved for _, moved in child.moves] == [True, False, True, False]
-    assert 0.4 < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True)) < 0.7
+    assert (
+        0.4
+        < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True))
+        < 0.7
+    )
     assert distiller.status().seconds < 0.9  # the time in which it stood still costs nothing
 
     beside, its_owner = make(mode="concurrent", worker=(other := FakeWorker(0.1)))
@@ -470,7 +554,8 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
     assert (time.perf_counter() - began) / 10_000 < 5e-6
 
 
-# --- cost-aware learning ---------------------------------------------------------------------------------------------------
+# --- cost-aware learning
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
@@ -489,14 +574,23 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     for _ in range(SURE_UPDATES + 3):
         request()
     status = distiller.status()
-    assert status.state == "idle" and status.gain is not None and status.gain > 0 and status.version == SURE_UPDATES + 3
+    assert (
+        status.state == "idle"
+        and status.gain is not None
+        and status.gain > 0
+        and status.version == SURE_UPDATES + 3
+    )
     child.gain = 0.0
     for _ in range(40):
         request()
         if distiller.status().state == "converged":
             break
     status = distiller.status()
-    assert status.state == "converged" and "Resting: more training would not pay now" in status.why and status.next_in == TRIAL_REQUESTS
+    assert (
+        status.state == "converged"
+        and "Resting: more training would not pay now" in status.why
+        and status.next_in == TRIAL_REQUESTS
+    )
     stopped = status.version
     request(count=TRIAL_REQUESTS - 1)
     assert distiller.status().version == stopped  # answers are collected, nothing is trained
@@ -516,13 +610,22 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     assert distiller.status().version == version + SURE_UPDATES + 4 and distiller.status().state == "idle"
 
 
-# --- settings --------------------------------------------------------------------------------------------------------------
+# --- settings
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_settings_change_while_it_runs(make: Make) -> None:
     assert set(ADAPTABLE) <= set(Settings.model_fields)
     distiller, _ = make(mode="off", worker=in_process_worker.InProcessWorker())
-    configure(distiller, lora_rank=2, training="inline", divergence="jsd", jsd_beta=0.3, buffer_positions="errors", buffer_order="newest")
+    configure(
+        distiller,
+        lora_rank=2,
+        training="inline",
+        divergence="jsd",
+        jsd_beta=0.3,
+        buffer_positions="errors",
+        buffer_order="newest",
+    )
     chosen = plan(distiller)
     assert (chosen.rank, chosen.divergence, chosen.jsd_beta, chosen.errors_only) == (2, "jsd", 0.3, True)
     assert distiller.buffer.order == "newest"
@@ -543,4 +646,6 @@ def test_settings_change_while_it_runs(make: Make) -> None:
     configure(distiller, lora_rank=8, training="concurrent")
     feed(distiller)
     until(lambda: distiller.status().version == 1)
-    assert distiller.versions.current.adapter is not None and distiller.versions.current.adapter.config["r"] == 8
+    assert (
+        distiller.versions.current.adapter is not None and distiller.versions.current.adapter.config["r"] == 8
+    )

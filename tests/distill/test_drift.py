@@ -33,8 +33,13 @@ def test_every_shift_of_a_sequence_is_found_once() -> None:
 @pytest.mark.parametrize("deviation", [0.03, 0.08, 0.15])
 def test_noise_learning_and_slow_drift_are_no_shifts(deviation: float) -> None:
     level = sum(len(shifts(noisy([0.6] * 200, deviation, seed))) for seed in range(30))
-    rising = sum(len(shifts(noisy([0.4 + 0.3 * min(1, n / 100) for n in range(200)], deviation, seed))) for seed in range(30))
-    falling = sum(len(shifts(noisy([0.6 - 0.1 * n / 200 for n in range(200)], deviation, seed))) for seed in range(30))
+    rising = sum(
+        len(shifts(noisy([0.4 + 0.3 * min(1, n / 100) for n in range(200)], deviation, seed)))
+        for seed in range(30)
+    )
+    falling = sum(
+        len(shifts(noisy([0.6 - 0.1 * n / 200 for n in range(200)], deviation, seed))) for seed in range(30)
+    )
     assert level <= 8 and rising <= 8 and falling <= 12  # in 6,000 requests each
 
 

@@ -13,8 +13,11 @@ from omnidemo.distill import losses
 from omnidemo.records import Trace
 
 
-def trace(drafter_ids: list[int], spans: list[tuple[int, int]], p: list[float], top: list[dict[int, float]]) -> Trace:
-    """`spans` are (start, length) of each answer position, `top` its target probabilities by drafter id (all equally many)."""
+def trace(
+    drafter_ids: list[int], spans: list[tuple[int, int]], p: list[float], top: list[dict[int, float]]
+) -> Trace:
+    """`spans` are (start, length) of each answer position, `top` its target probabilities by drafter id (all
+    equally many)."""
     return Trace(
         drafter_ids=np.array(drafter_ids),
         starts=np.array([start for start, _ in spans]),
@@ -34,15 +37,23 @@ def logits_of(*rows: list[float]) -> torch.Tensor:
 def test_labels_by_first_tokens_count_at_n_grams_too() -> None:
     # As below; the target goes on with 3 (0.5) or 0 (0.25), then with 1 (0.75, most of it the n-gram).
     one = trace([0, 3, 1, 2], [(1, 1), (2, 2)], [0.5, 0.7], [{3: 0.5}, {0: 0.1}])
-    whole = replace(one, first_ids=np.array([[3, 0], [1, -1]]), first_p=np.array([[0.5, 0.25], [0.75, 0.0]], dtype=np.float32))
+    whole = replace(
+        one,
+        first_ids=np.array([[3, 0], [1, -1]]),
+        first_p=np.array([[0.5, 0.25], [0.75, 0.0]], dtype=np.float32),
+    )
     logits = logits_of([0.1, 0.2, 0.3, 0.4], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35])
     found = losses.distillation(logits, losses.positions([whole]), 0.5, "acceptance")
-    shared = [0.4 + 0.1 + 0.25, 0.5 + 0.25]  # Σ min(p, q), the rest of each (0.25 and 0.5; 0.25 and 0.5) among it
+    # Σ min(p, q), the rest of each (0.25 and 0.5; 0.25 and 0.5) among it
+    shared = [0.4 + 0.1 + 0.25, 0.5 + 0.25]
     assert found.direct.item() == pytest.approx(-(math.log(shared[0]) + math.log(shared[1])) / 2, abs=1e-6)
     assert found.ngram.item() == pytest.approx(-math.log(0.25), abs=1e-6)  # of its second token alone
     assert found.total.item() == pytest.approx(found.direct.item() + 0.5 * found.ngram.item(), abs=1e-6)
     # Equation 2 has labels of its own.
-    second = [losses.distillation(logits, losses.positions([trace]), 0.5, ngram="kl").total.item() for trace in (whole, one)]
+    second = [
+        losses.distillation(logits, losses.positions([trace]), 0.5, ngram="kl").total.item()
+        for trace in (whole, one)
+    ]
     assert second[0] == second[1]
     # Among traces without such labels it is one of them.
     mixed = losses.positions([whole, one])
@@ -61,15 +72,29 @@ def test_forward_and_reverse_by_hand() -> None:
 
 
 def test_the_right_rows_predict_and_the_sum_is_by_hand() -> None:
-    # Position 0: direct, drafter id 3 at place 1, so row 0. Position 1: n-gram (1, 2) at places 2 and 3, so rows 1 and 2.
-    # Position 2 cannot be spelled, and position 3 has no row before it.
-    one = trace([0, 3, 1, 2], [(1, 1), (2, 2), (4, 0), (0, 1)], [0.9, 0.4, 0.1, 0.2], [{3: 0.5}, {0: 0.1}, {0: 0.1}, {0: 0.1}])
+    # Position 0: direct, drafter id 3 at place 1, so row 0. Position 1: n-gram (1, 2) at places 2 and 3, so
+    # rows 1 and 2. Position 2 cannot be spelled, and position 3 has no row before it.
+    one = trace(
+        [0, 3, 1, 2],
+        [(1, 1), (2, 2), (4, 0), (0, 1)],
+        [0.9, 0.4, 0.1, 0.2],
+        [{3: 0.5}, {0: 0.1}, {0: 0.1}, {0: 0.1}],
+    )
     at = losses.positions([one, one])
-    assert at.rows.tolist() == [[0, 0], [1, 0], [0, 1], [0, 2], [1, 1], [1, 2]] and at.ids.tolist() == [3, 3, 1, 2, 1, 2]
+    assert at.rows.tolist() == [[0, 0], [1, 0], [0, 1], [0, 2], [1, 1], [1, 2]] and at.ids.tolist() == [
+        3,
+        3,
+        1,
+        2,
+        1,
+        2,
+    ]
     assert at.owner.tolist() == [0, 1, 2, 2, 3, 3] and at.first.tolist() == [0, 1, 2, 4]
     assert at.direct == 2 and len(at) == 4 and at.ngram_p.tolist() == pytest.approx([0, 0, 0.4, 0.4])
     direct = logits_of([0.1, 0.2, 0.3, 0.4], [0.1, 0.2, 0.3, 0.4])
-    ngrams = logits_of([0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35])
+    ngrams = logits_of(
+        [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35], [0.2, 0.5, 0.2, 0.1], [0.2, 0.2, 0.25, 0.35]
+    )
     expected_direct = 0.5 * math.log(0.5 / 0.4) + 0.5 * math.log(0.5 / 0.6)
     expected_ngram = -math.log(0.5) - math.log(0.25)
     fixed = losses.distillation(torch.cat([direct, ngrams]), at, 0.5)
@@ -107,7 +132,9 @@ def test_top_k_of_the_whole_vocabulary_is_the_full_divergence(kind: losses.Diver
     p = (torch.randn(50, 40, generator=generator) * 2).softmax(-1)
     order = p.argsort(-1, descending=True)
     found = losses.direct_divergence(logits, order, p.gather(1, order), kind, beta)
-    full = [slow(*laws, kind, beta) for laws in zip(p.tolist(), logits.double().softmax(-1).tolist(), strict=True)]
+    full = [
+        slow(*laws, kind, beta) for laws in zip(p.tolist(), logits.double().softmax(-1).tolist(), strict=True)
+    ]
     torch.testing.assert_close(found, torch.tensor(full), atol=2e-5, rtol=1e-5)
 
 
@@ -120,7 +147,10 @@ def test_top_k_with_a_rest_bucket_equals_the_slow_form(kind: losses.Divergence) 
     found = losses.direct_divergence(logits, top.indices, top.values, kind, 0.3)
     q = logits.double().softmax(-1)
     for row in range(30):
-        bucketed = [[*law[row, top.indices[row]].tolist(), 1 - law[row, top.indices[row]].sum().item()] for law in (p.double(), q)]
+        bucketed = [
+            [*law[row, top.indices[row]].tolist(), 1 - law[row, top.indices[row]].sum().item()]
+            for law in (p.double(), q)
+        ]
         assert found[row].item() == pytest.approx(slow(*bucketed, kind, 0.3), abs=2e-5)
 
 
@@ -129,9 +159,19 @@ def test_jsd_and_tv_by_hand() -> None:
     ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
     assert losses.direct_divergence(logits, ids, p, "tv").item() == pytest.approx(0.25, abs=1e-6)
     mixture = (0.375, 0.1875, 0.4375)
-    towards_p = 0.25 * math.log(0.25 / mixture[0]) + 0.25 * math.log(0.25 / mixture[1]) + 0.5 * math.log(0.5 / mixture[2])
-    towards_q = 0.5 * math.log(0.5 / mixture[0]) + 0.125 * math.log(0.125 / mixture[1]) + 0.375 * math.log(0.375 / mixture[2])
-    assert losses.direct_divergence(logits, ids, p, "jsd").item() == pytest.approx((towards_p + towards_q) / 2, abs=1e-6)
+    towards_p = (
+        0.25 * math.log(0.25 / mixture[0])
+        + 0.25 * math.log(0.25 / mixture[1])
+        + 0.5 * math.log(0.5 / mixture[2])
+    )
+    towards_q = (
+        0.5 * math.log(0.5 / mixture[0])
+        + 0.125 * math.log(0.125 / mixture[1])
+        + 0.375 * math.log(0.375 / mixture[2])
+    )
+    assert losses.direct_divergence(logits, ids, p, "jsd").item() == pytest.approx(
+        (towards_p + towards_q) / 2, abs=1e-6
+    )
     nearly = losses.direct_divergence(logits, ids, p, "jsd", 1e-3).item() / 1e-3
     assert nearly == pytest.approx(losses.direct_divergence(logits, ids, p, "forward").item(), rel=1e-2)
 
@@ -139,8 +179,11 @@ def test_jsd_and_tv_by_hand() -> None:
 def test_acceptance_by_hand_and_where_nothing_is_accepted() -> None:
     logits = logits_of([0.5, 0.25, 0.125, 0.125])
     ids, p = torch.tensor([[0, 2]]), torch.tensor([[0.25, 0.25]])  # p: ¼ ¼ ½; q: ½ ⅛ ⅜
-    assert losses.direct_divergence(logits, ids, p, "acceptance").item() == pytest.approx(-math.log(0.25 + 0.125 + 0.375), abs=1e-6)
-    apart = torch.tensor([[-40.0, 0.0, 0.0, 0.0]], requires_grad=True)  # the target's only token is all but impossible for the drafter
+    assert losses.direct_divergence(logits, ids, p, "acceptance").item() == pytest.approx(
+        -math.log(0.25 + 0.125 + 0.375), abs=1e-6
+    )
+    # the target's only token is all but impossible for the drafter
+    apart = torch.tensor([[-40.0, 0.0, 0.0, 0.0]], requires_grad=True)
     slopes = {}
     for kind in ("acceptance", "tv"):
         loss = losses.direct_divergence(apart, torch.tensor([[0]]), torch.tensor([[1.0]]), kind)  # type: ignore[arg-type]
@@ -158,17 +201,23 @@ def test_nll_is_that_of_the_emitted_token() -> None:
     assert whole.total.item() == pytest.approx(-(math.log(0.4) + math.log(0.5)) / 2)
 
 
-# --- the approximate KL of equation 2 --------------------------------------------------------------------------------------
+# --- the approximate KL of equation 2
+# --------------------------------------------------------------------------------------
 
 
 def slow_ngram_kl(one: Trace, rows: dict[int, list[float]], position: int) -> float:
-    """Equation 2 spelled out: q' over the n-gram, its first sub-token, the other top tokens, and everything else."""
+    """Equation 2 spelled out: q' over the n-gram, its first sub-token, the other top tokens, and everything
+    else."""
     start, length = int(one.starts[position]), int(one.lengths[position])
     ids = [int(token) for token in one.drafter_ids[start : start + length]]
     product = math.prod(rows[start + offset - 1][token] for offset, token in enumerate(ids))
     q = list(rows[start - 1])
     q[ids[0]] -= product
-    p = {int(token): float(value) for token, value in zip(one.top_ids[position], one.top_p[position], strict=True) if token >= 0}
+    p = {
+        int(token): float(value)
+        for token, value in zip(one.top_ids[position], one.top_p[position], strict=True)
+        if token >= 0
+    }
     laws = [(product, float(one.p[position]))] + [(q[token], value) for token, value in p.items()]
     rest_p = 1 - sum(p.values()) - float(one.p[position])
     laws.append((1 - sum(mass for mass, _ in laws), rest_p if rest_p > 1e-6 else 0.0))
@@ -176,15 +225,24 @@ def slow_ngram_kl(one: Trace, rows: dict[int, list[float]], position: int) -> fl
 
 
 def test_ngram_kl_by_hand() -> None:
-    # q(1) = 0.5, q(2 | 1) = 0.4: the n-gram has 0.2, what is left of token 1 is 0.3, token 0 has 0.3, the rest 0.2.
+    # q(1) = 0.5, q(2 | 1) = 0.4: the n-gram has 0.2, what is left of token 1 is 0.3, token 0 has 0.3, the
+    # rest 0.2.
     one = trace([0, 1, 2], [(1, 2)], [0.4], [{1: 0.2, 0: 0.1}])
     logits = logits_of([0.3, 0.5, 0.1, 0.1], [0.3, 0.2, 0.4, 0.1])
     at = losses.positions([one])
-    expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.2) + 0.3 * math.log(0.3 / 0.1) + 0.2 * math.log(0.2 / 0.3)
+    expected = (
+        0.2 * math.log(0.2 / 0.4)
+        + 0.3 * math.log(0.3 / 0.2)
+        + 0.3 * math.log(0.3 / 0.1)
+        + 0.2 * math.log(0.2 / 0.3)
+    )
     assert losses.ngram_divergence(logits, at).item() == pytest.approx(expected, abs=1e-5)
     found = losses.distillation(logits, at, 0.5, ngram="kl")
-    assert found.ngram.item() == pytest.approx(expected, abs=1e-5) and found.total.item() == pytest.approx(0.5 * expected, abs=1e-5)
-    # Without a direct map of the first sub-token, what is left of it lies in the rest bucket: 0.3 + 0.2 against 0.5.
+    assert found.ngram.item() == pytest.approx(expected, abs=1e-5) and found.total.item() == pytest.approx(
+        0.5 * expected, abs=1e-5
+    )
+    # Without a direct map of the first sub-token, what is left of it lies in the rest bucket: 0.3 + 0.2
+    # against 0.5.
     unmapped = losses.positions([trace([0, 1, 2], [(1, 2)], [0.4], [{0: 0.1}])])
     expected = 0.2 * math.log(0.2 / 0.4) + 0.3 * math.log(0.3 / 0.1) + 0.5 * math.log(0.5 / 0.5)
     assert losses.ngram_divergence(logits, unmapped).item() == pytest.approx(expected, abs=1e-5)
@@ -194,7 +252,8 @@ def test_ngram_kl_by_hand() -> None:
 
 @pytest.mark.parametrize("width", [3, 12])
 def test_ngram_kl_equals_the_slow_form_and_of_the_whole_vocabulary_the_full_kl(width: int) -> None:
-    """Traces of 2- and 3-grams, first sub-tokens inside and outside the top; width 12: every token is in the top."""
+    """Traces of 2- and 3-grams, first sub-tokens inside and outside the top; width 12: every token is in the
+    top."""
     random = np.random.default_rng(width)
     for _ in range(20):
         ids = random.integers(0, 12, 8).tolist()
@@ -203,9 +262,14 @@ def test_ngram_kl_equals_the_slow_form_and_of_the_whole_vocabulary_the_full_kl(w
         one = trace(ids, [(1, 2), (3, 3), (6, 2)], [float(row[12]) for row in law], tops)
         at = losses.positions([one])
         logits = torch.from_numpy(random.normal(size=(7, 12)) * 2).float()
-        rows = {int(place): row.tolist() for place, row in zip(at.rows[:, 1], logits.double().softmax(-1), strict=True)}
+        rows = {
+            int(place): row.tolist()
+            for place, row in zip(at.rows[:, 1], logits.double().softmax(-1), strict=True)
+        }
         found = losses.ngram_divergence(logits, at).tolist()
-        assert found == pytest.approx([slow_ngram_kl(one, rows, position) for position in range(3)], abs=1e-4, rel=1e-4)
+        assert found == pytest.approx(
+            [slow_ngram_kl(one, rows, position) for position in range(3)], abs=1e-4, rel=1e-4
+        )
         if width == 12:
             assert min(found) > -1e-4  # a divergence of whole laws
 
@@ -240,8 +304,11 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_gradient_is_that_of_the_bucketed_law() -> None:
-    """Forward KL: dL/dlogit = q − p inside the top, and the rest bucket's mass is shared among the others by q."""
-    logits = torch.randn(1, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float32).requires_grad_()
+    """Forward KL: dL/dlogit = q − p inside the top, and the rest bucket's mass is shared among the others by
+    q."""
+    logits = torch.randn(
+        1, 6, generator=torch.Generator().manual_seed(3), dtype=torch.float32
+    ).requires_grad_()
     ids, p = torch.tensor([[1, 4]]), torch.tensor([[0.6, 0.1]])
     losses.direct_divergence(logits, ids, p).sum().backward()
     q = logits.detach().softmax(-1)[0]
@@ -283,7 +350,8 @@ def test_a_step_on_the_logits_lowers_every_loss(kind: losses.Divergence, ngram: 
     top = [{3: 0.5, 1: 0.2}, {1: 0.1, 0: 0.1}, {0: 0.6, 2: 0.1}]
     at = losses.positions([trace([0, 3, 1, 2, 0], [(1, 1), (2, 2), (4, 1)], [0.5, 0.6, 0.6], top)])
     generator = torch.Generator().manual_seed(7)
-    logits = torch.randn(4, 6, generator=generator).requires_grad_()  # two directly mapped positions, a 2-gram
+    # two directly mapped positions, a 2-gram
+    logits = torch.randn(4, 6, generator=generator).requires_grad_()
     before = losses.distillation(logits, at, 0.5, kind, ngram)
     before.total.backward()
     assert logits.grad is not None and logits.grad[:2].abs().sum() > 0 and logits.grad[2:].abs().sum() > 0
@@ -292,7 +360,12 @@ def test_a_step_on_the_logits_lowers_every_loss(kind: losses.Divergence, ngram: 
 
 
 def test_errors_only_keeps_what_was_not_accepted() -> None:
-    one = trace([0, 3, 1, 2, 3, 1], [(1, 1), (2, 2), (4, 1), (5, 1)], [0.9, 0.4, 0.1, 0.2], [{3: 0.5}, {0: 0.1}, {2: 0.1}, {1: 0.1}])
+    one = trace(
+        [0, 3, 1, 2, 3, 1],
+        [(1, 1), (2, 2), (4, 1), (5, 1)],
+        [0.9, 0.4, 0.1, 0.2],
+        [{3: 0.5}, {0: 0.1}, {2: 0.1}, {1: 0.1}],
+    )
     one.accepted[[0, 3]] = False
     at = losses.positions([one], errors_only=True)
     assert at.ids.tolist() == [3, 1] and len(at) == at.direct == 2
@@ -317,7 +390,12 @@ def test_newest_drops_the_oldest_part_consistently() -> None:
     top = [{0: 0.1}, {1: 0.2}, {2: 0.3}, {3: 0.4}]
     whole = trace([10, 11, 12, 13, 14, 15], [(1, 1), (2, 2), (4, 1), (5, 1)], [0.1, 0.2, 0.3, 0.4], top)
     assert losses.newest(whole, 6) is whole
-    cut = losses.newest(whole, 4)  # 12 13 14 15: the n-gram at 2 has lost the row that predicts its first token
-    assert cut.drafter_ids.tolist() == [12, 13, 14, 15] and cut.starts.tolist() == [2, 3] and cut.lengths.tolist() == [1, 1]
+    # 12 13 14 15: the n-gram at 2 has lost the row that predicts its first token
+    cut = losses.newest(whole, 4)
+    assert (
+        cut.drafter_ids.tolist() == [12, 13, 14, 15]
+        and cut.starts.tolist() == [2, 3]
+        and cut.lengths.tolist() == [1, 1]
+    )
     assert cut.top_ids.tolist() == [[2], [3]] and cut.p.tolist() == pytest.approx([0.3, 0.4])
     assert [int(cut.drafter_ids[start]) for start in cut.starts] == [14, 15]

@@ -1,4 +1,5 @@
-"""Agreement by hand, versions replayed on recorded answers, and that neither depends on a draft policy or delays an answer."""
+"""Agreement by hand, versions replayed on recorded answers, and that neither depends on a draft policy or
+delays an answer."""
 
 from __future__ import annotations
 
@@ -20,9 +21,11 @@ from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
 
-# --- agreement ---------------------------------------------------------------------------------------------------------------
+# --- agreement
+# ------------------------------------------------------------------------------------------------------------
 
-# Three drafter tokens. Position 0 is directly mapped, 1 an n-gram of two, 2 has no spelling, 3 is directly mapped.
+# Three drafter tokens. Position 0 is directly mapped, 1 an n-gram of two, 2 has no spelling, 3 is directly
+# mapped.
 Q = torch.tensor([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.1, 0.8], [0.25, 0.25, 0.5]])
 
 
@@ -51,16 +54,21 @@ def test_agreement_is_the_overlap_at_temperature_1_whatever_the_request_asked_fo
     by_hand = [
         min(0.6, 0.3) + min(0.3, 0.5),  # row 0
         min(0.4, 0.25) + min(0.5, 0.5),  # row 3
-        min(0.3, 0.2) + min(0.1, 0.2) + min(0.5, product),  # row 1; the n-gram's first piece, 1, is not among the kept tokens
+        # row 1; the n-gram's first piece, 1, is not among the kept tokens
+        min(0.3, 0.2) + min(0.1, 0.2) + min(0.5, product),
     ]
     assert overlap.tolist() == pytest.approx(by_hand)
-    # Row 0 finds 0 most probable, the target 1; rows 1 and 2 find the n-gram's pieces, which the target finds most probable; row 3 finds
-    # 2, as the target does.
+    # Row 0 finds 0 most probable, the target 1; rows 1 and 2 find the n-gram's pieces, which the target finds
+    # most probable; row 3 finds 2, as the target does.
     assert same.tolist() == [0.0, 1.0, 1.0]
 
 
 def test_the_first_choice_is_not_the_same_where_an_unknown_token_may_be_the_targets() -> None:
-    trace = replace(a_trace(1.0), top_p=np.array([[0.3, 0.1], [0.3, 0.1], [0, 0], [0.1, 0.3]], np.float32), p=np.full(4, 0.2, np.float32))
+    trace = replace(
+        a_trace(1.0),
+        top_p=np.array([[0.3, 0.1], [0.3, 0.1], [0, 0], [0.1, 0.3]], np.float32),
+        p=np.full(4, 0.2, np.float32),
+    )
     assert trace_agreement.agreement(*logits(trace))[1].tolist() == [0.0, 0.0, 0.0]
 
 
@@ -73,7 +81,10 @@ def test_positions_that_cannot_be_spelled_count_zero(tmp_path: Path) -> None:
     twice.lengths[len(trace.p) :] = 0
     (half,) = train_step.agree(learner, None, [twice])
     assert half.positions == 2 * whole.positions == 2 * len(trace.p) and whole.overlap > 0
-    assert (half.overlap, half.same_first) == (pytest.approx(whole.overlap / 2), pytest.approx(whole.same_first / 2))
+    assert (half.overlap, half.same_first) == (
+        pytest.approx(whole.overlap / 2),
+        pytest.approx(whole.same_first / 2),
+    )
 
 
 @pytest.mark.parametrize("window", [4, 6, 9, 64])
@@ -82,11 +93,18 @@ def test_a_long_answer_is_read_in_parts_with_every_position_once(window: int) ->
     found = list(losses.parts(trace, window))
     assert all(len(part.drafter_ids) <= window for part in found)
     assert sum(len(part.p) for part in found) == len(trace.p)
-    spelled = [tuple(part.drafter_ids[s : s + n]) for part in found[::-1] for s, n in zip(part.starts, part.lengths, strict=True)]
-    assert spelled == [tuple(trace.drafter_ids[s : s + n]) for s, n in zip(trace.starts, trace.lengths, strict=True)]
+    spelled = [
+        tuple(part.drafter_ids[s : s + n])
+        for part in found[::-1]
+        for s, n in zip(part.starts, part.lengths, strict=True)
+    ]
+    assert spelled == [
+        tuple(trace.drafter_ids[s : s + n]) for s, n in zip(trace.starts, trace.lengths, strict=True)
+    ]
 
 
-# --- a pair that learns ----------------------------------------------------------------------------------------------------------
+# --- a pair that learns
+# ----------------------------------------------------------------------------------------------------------
 
 
 class World:
@@ -94,7 +112,13 @@ class World:
 
     def __init__(self, models: tuple[str, str], storage: Path) -> None:
         self.settings = Settings(
-            storage=storage, training="inline", update_interval=2, steps_per_update=2, lora_rank=4, cost_aware=False, top_k_traces=16
+            storage=storage,
+            training="inline",
+            update_interval=2,
+            steps_per_update=2,
+            lora_rank=4,
+            cost_aware=False,
+            top_k_traces=16,
         )
         self.store = open_store(self.settings)
         self.pair = build_pair(*models, self.settings)
@@ -133,7 +157,9 @@ def learned(world: World, versions: int = 1) -> None:
         until(lambda: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)
 
 
-def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_an_answer_comes_later(world: World) -> None:
+def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_an_answer_comes_later(
+    world: World,
+) -> None:
     answer = world.ask("duck")
     assert world.pair.agreement(Generation((), "", (), {}, "end", "x", 1)) is None
     until(lambda: world.pair.agreement(answer) is not None, 120)
@@ -142,17 +168,21 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     learned(world)
     fresh, first = world.rows()
     assert [(row["domain"], row["version"]) for row in (fresh, first)] == [("", 0), ("default", 1)]
-    assert fresh["tokens"] == first["tokens"] == 24 and all(row["passes"] <= 24 and row["agreement"] for row in (fresh, first))  # type: ignore[operator]
+    assert fresh["tokens"] == first["tokens"] == 24 and all(
+        row["passes"] <= 24 and row["agreement"] for row in (fresh, first)
+    )  # type: ignore[operator]
     both = learning_curve.before_after(world.store, *world.names, "default", "code")
     assert both is not None and both.after_version == 1
     for before, after in zip(both.before, both.after, strict=True):
-        assert before.text == after.text and before.prompt == after.prompt  # the target's answer, whoever guesses
+        # the target's answer, whoever guesses
+        assert before.text == after.text and before.prompt == after.prompt
         assert all(not one.seconds for one in (*before.rounds, *after.rounds))
     drawn = learning_curve.curve(world.store, *world.names, "default", "code")
     assert drawn["fresh"]["steps"] == pytest.approx(fresh["tokens"] / fresh["passes"])  # type: ignore[operator]
     assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2
     assert {"x": 2, "kind": "swap", "label": "v1"} in drawn["marks"] and drawn["topics"] == ["code"]
-    assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []  # nothing of another topic
+    # nothing of another topic
+    assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []
 
 
 def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:
@@ -161,12 +191,28 @@ def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:
         line = "default" if version else ""
         store.record_probe(Probe("t", "d", line, version, "code", "key", 4 * version, 1, 20, 20 - version))
         if version:
-            store.add_adapter(AdapterVersion(version, "d", "t", "default", None, None, None, 4 * version, 1, None, "2026-11-21T01:00:00Z"))
+            store.add_adapter(
+                AdapterVersion(
+                    version,
+                    "d",
+                    "t",
+                    "default",
+                    None,
+                    None,
+                    None,
+                    4 * version,
+                    1,
+                    None,
+                    "2026-11-21T01:00:00Z",
+                )
+            )
     found = []
     for active in (2, 1, 0):
         store.set_active("t", "d", "default", active)
         store.flush()
-        found.append([mark["label"] for mark in learning_curve.curve(store, "t", "d", "default", "code")["marks"]])
+        found.append(
+            [mark["label"] for mark in learning_curve.curve(store, "t", "d", "default", "code")["marks"]]
+        )
     store.close()
     assert found == [["v2"], ["v1"], []]
 
@@ -177,8 +223,18 @@ def test_the_curve_of_nothing_in_particular_is_of_the_newest_topic_that_is_measu
     for topic in ("code", "howto"):
         store.record_probe(Probe("t", "d", "", 0, topic, "key", 0, 1, 20, 10))
     answer = Generation((1,), "", (), {}, "end", "x", 1)
-    for line, topic in (("default", ""), ("default", "howto"), ("maths", "code"), ("default", "sums"), ("default", "code")):
-        store.record_request(RequestRecord("s", "t", "d", line, "x", "", answer, {}, "2026-11-21T01:00:00Z", "chat", topic=topic or None))
+    for line, topic in (
+        ("default", ""),
+        ("default", "howto"),
+        ("maths", "code"),
+        ("default", "sums"),
+        ("default", "code"),
+    ):
+        store.record_request(
+            RequestRecord(
+                "s", "t", "d", line, "x", "", answer, {}, "2026-11-21T01:00:00Z", "chat", topic=topic or None
+            )
+        )
         store.flush()
         found.append(learning_curve.curve(store, "t", "d", "default", "")["topic"])
     store.close()
@@ -196,7 +252,10 @@ def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
         world = World(models, tmp_path / str(policy["draft_policy"]))
         try:
             answers = [world.ask(f"duck {place}", temperature=temperature, **policy) for place in range(2)]
-            until(lambda world=world: not world.measurer.pending("code") and not world.measurer._busy.is_set(), 120)  # type: ignore[misc]
+            until(
+                lambda world=world: not world.measurer.pending("code") and not world.measurer._busy.is_set(),
+                120,
+            )  # type: ignore[misc]
             until(lambda world=world, answers=answers: all(world.pair.agreement(one) for one in answers), 60)  # type: ignore[misc]
             rows = [(row["version"], row["tokens"], row["passes"]) for row in world.rows()]
             agreed = [world.pair.agreement(one) for one in answers]
@@ -208,7 +267,8 @@ def test_neither_curve_nor_agreement_depends_on_the_draft_policy(
 
 
 def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While somebody is answered no pass is made for a recording, and one that has begun ends after the pass that it is in."""
+    """While somebody is answered no pass is made for a recording, and one that has begun ends after the pass
+    that it is in."""
     ids = world.pair.prompt_ids("the duck")
     passes: list[bool] = []
 
@@ -233,7 +293,9 @@ def test_recording_gives_way_to_whoever_asks(world: World, monkeypatch: pytest.M
     until(working.is_set, 10)
 
 
-def test_a_replay_stands_still_while_somebody_is_answered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_stands_still_while_somebody_is_answered(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     worker = FakeWorker()
     monkeypatch.setattr(world.measurer, "_worker", lambda: worker)
     with world.measurer._working():
@@ -274,7 +336,9 @@ def test_before_and_after_show_the_version_that_a_roll_back_brought_back(world: 
     assert shown is not None and shown.after_version == 1
 
 
-def test_a_replay_of_the_fresh_drafter_that_fails_is_made_with_the_next_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_of_the_fresh_drafter_that_fails_is_made_with_the_next_version(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failed = threading.Event()
 
     def fail(self: measurer.Measurer, domain: str, version: int) -> None:
@@ -300,8 +364,16 @@ def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World
 def test_probe_prompts_are_played_and_pressed_by_nobody() -> None:
     for topic in sample_prompts.TOPICS:
         asked = set(sample_prompts.probes(topic))
-        known = {prompt for other in sample_prompts.TOPICS for kind in ("test", "train") for prompt in sample_prompts.prompts(other, kind)}
-        known |= {example["prompt"] for example in [*sample_prompts.examples("bundled/large"), *sample_prompts.examples("public")]}
+        known = {
+            prompt
+            for other in sample_prompts.TOPICS
+            for kind in ("test", "train")
+            for prompt in sample_prompts.prompts(other, kind)
+        }
+        known |= {
+            example["prompt"]
+            for example in [*sample_prompts.examples("bundled/large"), *sample_prompts.examples("public")]
+        }
         assert 6 <= len(asked) <= 8 and not asked & known
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import EVIDENCE_DECAY, MOST_HALVINGS, SPAN, UNSEEN, Evaluation, Measured, difference, effect, verdict_on
+from omnidemo.distill.evaluation import (
+    EVIDENCE_DECAY,
+    MOST_HALVINGS,
+    SPAN,
+    UNSEEN,
+    Evaluation,
+    Measured,
+    difference,
+    effect,
+    verdict_on,
+)
 from omnidemo.distill.payback import (
     HORIZON,
     POOR_UPDATES,
@@ -29,44 +39,77 @@ def test_evidence_is_the_paired_mean_and_its_standard_error() -> None:
     evidence.append(Measured(tried[120:], trusted[120:], 3))
     differences, weights = tried - trusted, np.repeat([EVIDENCE_DECAY, 1.0], [120, 80])
     mean = np.average(differences, weights=weights)
-    variance = np.average((differences - mean) ** 2, weights=weights) / (1 - (weights**2).sum() / weights.sum() ** 2)
-    assert difference(evidence) == pytest.approx((mean, np.sqrt(variance * (weights**2).sum()) / weights.sum()))
+    variance = np.average((differences - mean) ** 2, weights=weights) / (
+        1 - (weights**2).sum() / weights.sum() ** 2
+    )
+    assert difference(evidence) == pytest.approx(
+        (mean, np.sqrt(variance * (weights**2).sum()) / weights.sum())
+    )
     once = difference([Measured(tried, trusted, 4)])
     assert once == pytest.approx((differences.mean(), differences.std(ddof=1) / np.sqrt(200)))
 
 
 def test_a_version_that_goes_wrong_is_not_hidden_by_the_good_of_those_before_it() -> None:
     draw = np.random.default_rng(0)
-    good = [Measured(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4) for _ in range(30)]
+    good = [
+        Measured(0.5 + draw.choice([-0.5, 0.5], 150, p=[0.5, 0.5]), np.full(150, 0.495), 4) for _ in range(30)
+    ]
     assert verdict_on(good, 0.005) != "worse"
     assert verdict_on([*good, Measured(np.full(300, 0.2), np.full(300, 0.495), 4)], -0.295) == "worse"
 
 
-@pytest.mark.parametrize(("shift", "wanted"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")])
+@pytest.mark.parametrize(
+    ("shift", "wanted"), [(0.3, "better"), (0.0, "open"), (-0.3, "open"), (-0.4, "worse")]
+)
 def test_a_version_is_trusted_soon_and_taken_back_only_when_it_is_sure(shift: float, wanted: str) -> None:
     evidence = [Measured(shift + np.array([-1.0, 1.0] * 50), np.zeros(100), 5)]  # standard error 0.1005
     assert verdict_on(evidence, shift) == wanted
-    assert verdict_on(evidence, -np.sign(shift)) == "open"  # the published version alone says the opposite of the evidence on all
-    assert verdict_on([Measured(np.ones(50), np.ones(50), 9)], 0.0) == verdict_on([Measured(np.ones(1), np.zeros(1), 9)], 1.0) == "open"
+    # the published version alone says the opposite of the evidence on all
+    assert verdict_on(evidence, -np.sign(shift)) == "open"
+    assert (
+        verdict_on([Measured(np.ones(50), np.ones(50), 9)], 0.0)
+        == verdict_on([Measured(np.ones(1), np.zeros(1), 9)], 1.0)
+        == "open"
+    )
 
 
 def test_what_is_not_finite_is_left_out() -> None:
     evaluation = Evaluation(None)
-    assert evaluation.conclude([np.full(9, np.nan), np.ones(9)], 9, 1, 0) == ("open", {}) and not evaluation.evidence
-    found, measured = evaluation.conclude([np.array([1.0, np.nan, 1.0]), np.array([0.0, 0.0, np.inf])], 9, 1, 0)
-    assert measured == {"acceptance_before": 0.0, "acceptance_after": 1.0, "requests": 9.0} and found == "open"
+    assert (
+        evaluation.conclude([np.full(9, np.nan), np.ones(9)], 9, 1, 0) == ("open", {})
+        and not evaluation.evidence
+    )
+    found, measured = evaluation.conclude(
+        [np.array([1.0, np.nan, 1.0]), np.array([0.0, 0.0, np.inf])], 9, 1, 0
+    )
+    assert (
+        measured == {"acceptance_before": 0.0, "acceptance_after": 1.0, "requests": 9.0} and found == "open"
+    )
 
 
 def test_effect_is_the_mean_of_both() -> None:
     assert effect([]) == {}
-    found = effect([Measured(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1), Measured(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2)])
+    found = effect(
+        [
+            Measured(np.array([1.0, 0.0]), np.array([0.0, 0.0]), 1),
+            Measured(np.array([1.0, 1.0]), np.array([1.0, 0.0]), 2),
+        ]
+    )
     assert found == {"acceptance_before": 0.25, "acceptance_after": 0.75, "requests": 3.0}
 
 
 def test_speed_follows_leviathans_formula() -> None:
-    assert efficiency(0.5, 4) == pytest.approx(1.9375) and efficiency(0.0, 4) == 1 and efficiency(1.0, 4) == pytest.approx(5, rel=0.01)
-    assert speed_gain(0.5, 0.1, 4) == pytest.approx(efficiency(0.6, 4) / 1.9375 - 1) and speed_gain(0.5, -0.1, 4) < 0
-    before, after = 100 / efficiency(0.5, 4) * 0.02, 100 / efficiency(0.6, 4) * 0.02  # seconds of an answer of 100 tokens
+    assert (
+        efficiency(0.5, 4) == pytest.approx(1.9375)
+        and efficiency(0.0, 4) == 1
+        and efficiency(1.0, 4) == pytest.approx(5, rel=0.01)
+    )
+    assert (
+        speed_gain(0.5, 0.1, 4) == pytest.approx(efficiency(0.6, 4) / 1.9375 - 1)
+        and speed_gain(0.5, -0.1, 4) < 0
+    )
+    # seconds of an answer of 100 tokens
+    before, after = 100 / efficiency(0.5, 4) * 0.02, 100 / efficiency(0.6, 4) * 0.02
     assert seconds_saved(0.5, 0.1, 4, 100, 0.02) == pytest.approx(HORIZON * (before - after))
 
 
@@ -106,7 +149,11 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
     for version in range(1, 9):
         assert evaluation.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
         evaluation.note_rollback(version, 0, None)
-    assert evaluation.slower == 0.5**MOST_HALVINGS and evaluation.skip == 2**MOST_HALVINGS and evaluation.rolled_back == 8
+    assert (
+        evaluation.slower == 0.5**MOST_HALVINGS
+        and evaluation.skip == 2**MOST_HALVINGS
+        and evaluation.rolled_back == 8
+    )
     assert "Version 8 guessed worse than the base drafter" in evaluation.remark
     skipped = 0
     while not evaluation.wanted(False, ChatCost(), 1.0, None):
@@ -119,7 +166,10 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
 
 def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:
     evaluation = Evaluation(None)
-    assert evaluation.conclude(judged(0.3), 1, 1, 0)[0] == evaluation.conclude(judged(0.3), 2, 2, 0)[0] == "open"  # too few answers
+    # too few answers
+    assert (
+        evaluation.conclude(judged(0.3), 1, 1, 0)[0] == evaluation.conclude(judged(0.3), 2, 2, 0)[0] == "open"
+    )
     assert evaluation.conclude(judged(-0.05), 1, 3, 0)[0] == "open"  # all together better, this one worse
     evaluation = Evaluation(None)
     evaluation.conclude(judged(-0.3), 3, 1, 0)
@@ -133,11 +183,20 @@ def test_a_new_topic_starts_afresh() -> None:
     evaluation.payback.converged = True
     for seed in range(30):
         evaluation.answer(make_trace(seed, accepted=0.8))
-    assert evaluation.shifts == 0 and evaluation.slower == 0.5 and evaluation.requests == evaluation.waiting == 30
+    assert (
+        evaluation.shifts == 0
+        and evaluation.slower == 0.5
+        and evaluation.requests == evaluation.waiting == 30
+    )
     assert len(evaluation.take()) == UNSEEN and evaluation.waiting == 0
     for seed in range(12):
         evaluation.answer(make_trace(seed, accepted=0.2))
-    assert evaluation.shifts == 1 and evaluation.slower == 1.0 and not evaluation.skip and not evaluation.payback.converged
+    assert (
+        evaluation.shifts == 1
+        and evaluation.slower == 1.0
+        and not evaluation.skip
+        and not evaluation.payback.converged
+    )
 
 
 def test_gains_are_measured_over_several_updates() -> None:

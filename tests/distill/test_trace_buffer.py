@@ -1,4 +1,5 @@
-"""The replay buffer: bounded, four orders, seeded, and batches for the acceptance head that the drafter has not learnt from."""
+"""The replay buffer: bounded, four orders, seeded, and batches for the acceptance head that the drafter has
+not learnt from."""
 
 from __future__ import annotations
 
@@ -46,12 +47,15 @@ def test_every_order_is_seeded_takes_once_and_repeats_nothing_in_a_batch(order: 
     traces = [make_trace(index / 30) for index in range(30)]
     one, two = filled(order, traces, 4), filled(order, traces, 4)
     batches = one.take(6, 8)
-    assert [numbers(traces, batch) for batch in batches] == [numbers(traces, batch) for batch in two.take(6, 8)]
+    assert [numbers(traces, batch) for batch in batches] == [
+        numbers(traces, batch) for batch in two.take(6, 8)
+    ]
     assert len(batches) == 6 and all(len({id(trace) for trace in batch}) == 8 for batch in batches)
     assert one.fresh == 0 and one.take(6, 8) == []
     few = filled(order, traces[:3], 3)
     assert all(len(batch) == 3 for batch in few.take(2, 8))
-    for batch in filled(order, traces, 5).take(20, 8):  # five fresh ones, of which a batch may have room for four
+    # five fresh ones, of which a batch may have room for four
+    for batch in filled(order, traces, 5).take(20, 8):
         assert len({id(trace) for trace in batch}) == 8
 
 
@@ -63,10 +67,15 @@ def test_mixed_is_half_fresh() -> None:
 
 def test_newest_stays_among_the_newest_and_uses_them_evenly() -> None:
     traces = [make_trace() for _ in range(40)]
-    counts = Counter(index for batch in filled("newest", traces, 4).take(8, 8) for index in numbers(traces, batch))
+    counts = Counter(
+        index for batch in filled("newest", traces, 4).take(8, 8) for index in numbers(traces, batch)
+    )
     assert set(counts) == set(range(24, 40)) and set(counts.values()) == {4}
-    many = Counter(index for batch in filled("newest", traces, 25).take(25, 8) for index in numbers(traces, batch))
-    assert set(many) == set(range(15, 40)) and set(many.values()) == {8}  # all that is fresh, where that is more
+    many = Counter(
+        index for batch in filled("newest", traces, 25).take(25, 8) for index in numbers(traces, batch)
+    )
+    # all that is fresh, where that is more
+    assert set(many) == set(range(15, 40)) and set(many.values()) == {8}
 
 
 def test_informative_prefers_what_was_guessed_worst() -> None:
@@ -78,7 +87,9 @@ def test_informative_prefers_what_was_guessed_worst() -> None:
 
 def test_uniform_takes_all_alike() -> None:
     traces = [make_trace(index % 2) for index in range(20)]
-    counts = Counter(index for batch in filled("uniform", traces, 1).take(500, 5) for index in numbers(traces, batch))
+    counts = Counter(
+        index for batch in filled("uniform", traces, 1).take(500, 5) for index in numbers(traces, batch)
+    )
     assert len(counts) == 20 and min(counts.values()) > 85 and max(counts.values()) < 170  # 125 expected
 
 
@@ -103,7 +114,9 @@ def test_drawing_does_not_change_what_is_taken() -> None:
     traces = [make_trace() for _ in range(20)]
     quiet, asked = filled("mixed", traces, 4), filled("mixed", traces, 4)
     asked.draw(2, 2)
-    assert [numbers(traces, batch) for batch in quiet.take(3, 6)] == [numbers(traces, batch) for batch in asked.take(3, 6)]
+    assert [numbers(traces, batch) for batch in quiet.take(3, 6)] == [
+        numbers(traces, batch) for batch in asked.take(3, 6)
+    ]
 
 
 def test_bytes_are_bounded() -> None:
@@ -134,4 +147,6 @@ def test_what_was_copied_says_nothing_of_the_drafter() -> None:
     assert trace.acceptance == 0.5
     assert replace(trace, copied=np.array([True, False, False, False])).acceptance == pytest.approx(1 / 3)
     assert replace(trace, copied=np.array([True, True, False, False])).acceptance == 0.0
-    assert replace(trace, copied=np.ones(4, dtype=bool)).acceptance == 0.0, "nothing was the drafter's to guess"
+    assert replace(trace, copied=np.ones(4, dtype=bool)).acceptance == 0.0, (
+        "nothing was the drafter's to guess"
+    )

@@ -1,4 +1,5 @@
-"""One update, pure: every loss, full fine-tuning, schedules, the acceptance head, judging; and the shared child process."""
+"""One update, pure: every loss, full fine-tuning, schedules, the acceptance head, judging; and the shared
+child process."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ from tests.support.learning import VOCAB, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
 PLAN = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, ngram_weight=0.5)
-SMALL = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+SMALL = {
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +66,8 @@ def children() -> Iterator[list[ProcessWorker]]:
 
 @pytest.fixture
 def child(children: list[ProcessWorker]) -> ProcessWorker:
-    """The one of the test before, where it left one: to load torch takes seconds. It runs, or it was killed and begins anew."""
+    """The one of the test before, where it left one: to load torch takes seconds. It runs, or it was killed
+    and begins anew."""
     if not children or children[-1]._closed:
         children.append(ProcessWorker(nice=1))
     one = children[-1]
@@ -68,15 +76,20 @@ def child(children: list[ProcessWorker]) -> ProcessWorker:
 
 
 def same(one: Any, other: Any) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+    return one.keys() == other.keys() and all(
+        torch.equal(tensor, other[name]) for name, tensor in one.items()
+    )
 
 
-# --- the drafter -----------------------------------------------------------------------------------------------------------
+# --- the drafter
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "acceptance", "nll"])
 @pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
-def test_every_loss_falls_on_its_own_batch(learner: train_step.Learner, divergence: Any, ngram_loss: Any) -> None:
+def test_every_loss_falls_on_its_own_batch(
+    learner: train_step.Learner, divergence: Any, ngram_loss: Any
+) -> None:
     batch = [make_trace(seed) for seed in range(4)]
     plan = replace(PLAN, divergence=divergence, ngram_loss=ngram_loss, head="off")
     _, _, steps = train_step.train(learner, None, None, [batch] * 30, plan)
@@ -111,13 +124,20 @@ def test_errors_only_learns_from_nothing_else(learner: train_step.Learner) -> No
     before, _, steps = train_step.train(learner, None, None, [[right]], plan)
     assert (steps[0].loss, steps[0].grad_norm) == (0.0, 0.0) and same(before.weights, learner.initial.weights)
     kept = ~trace.accepted
-    cut = {name: getattr(trace, name)[kept] for name in ("starts", "lengths", "accepted", "p", "top_ids", "top_p")}
+    cut = {
+        name: getattr(trace, name)[kept]
+        for name in ("starts", "lengths", "accepted", "p", "top_ids", "top_p")
+    }
     only, _, _ = train_step.train(learner, None, None, [[trace]], plan)
-    there, _, _ = train_step.train(learner, None, None, [[replace(trace, **cut)]], replace(plan, errors_only=False))
+    there, _, _ = train_step.train(
+        learner, None, None, [[replace(trace, **cut)]], replace(plan, errors_only=False)
+    )
     assert same(only.weights, there.weights)
 
 
-def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_step.Learner, folder: Path) -> None:
+def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(
+    whole: train_step.Learner, folder: Path
+) -> None:
     names = {name for name, _ in LlamaForCausalLM.from_pretrained(folder).named_parameters()}
     assert whole.initial.config == {"peft_type": "FULL"} and whole.initial.weights.keys() == names
     assert "lm_head.weight" not in names  # tied to the embedding, which stands for both
@@ -125,7 +145,9 @@ def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_ste
     batch = [make_trace(seed) for seed in range(4)]
     adapter, optimiser, steps = train_step.train(whole, None, None, [batch] * 30, plan)
     assert steps[-1].loss < 0.7 * steps[0].loss
-    assert all(not torch.equal(tensor, whole.initial.weights[name]) for name, tensor in adapter.weights.items())
+    assert all(
+        not torch.equal(tensor, whole.initial.weights[name]) for name, tensor in adapter.weights.items()
+    )
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     model.load_state_dict(dict(adapter.weights), strict=False)
     whole.load(adapter.weights)
@@ -140,8 +162,13 @@ def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: train_ste
     assert optimiser.step == 30 and f"exp_avg.{next(iter(names))}" in optimiser.moments
 
 
-def test_a_state_of_another_rank_or_drafter_is_refused(learner: train_step.Learner, whole: train_step.Learner) -> None:
-    for state in (whole.initial, AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config)):
+def test_a_state_of_another_rank_or_drafter_is_refused(
+    learner: train_step.Learner, whole: train_step.Learner
+) -> None:
+    for state in (
+        whole.initial,
+        AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config),
+    ):
         with pytest.raises(ValueError, match="does not fit this drafter"):
             train_step.evaluate(learner, [state], [make_trace(0)])
 
@@ -150,7 +177,9 @@ def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learne
     some = {name: weight + 0.01 for name, weight in learner.initial.weights.items() if "q_proj" in name}
     partial = AdapterState(some, learner.initial.config)
     traces = [make_trace(seed) for seed in range(4)]
-    alone, filled = train_step.evaluate(learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces)
+    alone, filled = train_step.evaluate(
+        learner, [partial, AdapterState({**learner.initial.weights, **some}, partial.config)], traces
+    )
     assert np.array_equal(alone, filled)
     trained, _, steps = train_step.train(learner, partial, None, [traces], PLAN)
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
@@ -159,7 +188,8 @@ def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learne
 def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: train_step.Learner) -> None:
     known: dict[tuple[str, int], train_step.Learner] = {}
     first = train_step.learner_for(known, folder, None, PLAN)
-    assert train_step.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first  # an adapter keeps its rank
+    # an adapter keeps its rank
+    assert train_step.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first
     full = train_step.learner_for(known, folder, whole.initial, PLAN)
     assert full.initial.config == train_step.FULL and list(known) == [(str(folder), 0)]
 
@@ -167,7 +197,9 @@ def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: trai
 def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp_path: Path) -> None:
     """Also of a model that scales its logits behind the output layer."""
     torch.manual_seed(1)
-    scaled = CohereForCausalLM(CohereConfig(vocab_size=VOCAB, max_position_embeddings=64, logit_scale=0.3, pad_token_id=0, **SMALL))
+    scaled = CohereForCausalLM(
+        CohereConfig(vocab_size=VOCAB, max_position_embeddings=64, logit_scale=0.3, pad_token_id=0, **SMALL)
+    )
     scaled.save_pretrained(tmp_path)
     other = train_step.Learner(tmp_path, 2)
     assert learner._head_is_linear and not other._head_is_linear
@@ -178,10 +210,13 @@ def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp
             assert states.shape == (3, 16)
             full = one.base(ids).logits[rows[:, 0], rows[:, 1]]
             torch.testing.assert_close(logits, full, atol=1e-5, rtol=1e-5)
-            torch.testing.assert_close(one.base.get_output_embeddings()(states) * factor, full, atol=1e-5, rtol=1e-5)
+            torch.testing.assert_close(
+                one.base.get_output_embeddings()(states) * factor, full, atol=1e-5, rtol=1e-5
+            )
 
 
-# --- the head --------------------------------------------------------------------------------------------------------------
+# --- the head
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
@@ -190,7 +225,9 @@ def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Lear
     fresh = [[make_trace(seed, temperature=0.7 * (seed % 2)) for seed in range(20, 24)]]
     plain, plain_state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
     assert not plain.head and all(math.isnan(step.loss_head) for step in steps)
-    adapter, state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head=mode, errors_only=False), fresh)
+    adapter, state, steps = train_step.train(
+        learner, None, None, batches, replace(PLAN, head=mode, errors_only=False), fresh
+    )
     assert same(adapter.weights, plain.weights)
     assert same({k: v for k, v in state.moments.items() if not k.startswith("head.")}, plain_state.moments)
     assert heads.fits(adapter.head, 16) and not same(adapter.head, heads.fresh(16))
@@ -200,12 +237,15 @@ def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Lear
     assert state.moments["head.step"] == (5 if mode == "joint" else PLAN.head_steps)
     # Off again: what there is stays, bit for bit.
     later, after, _ = train_step.train(learner, adapter, state, batches, replace(PLAN, head="off"), fresh)
-    assert same(later.head, adapter.head) and torch.equal(after.moments["head.step"], state.moments["head.step"])
+    assert same(later.head, adapter.head) and torch.equal(
+        after.moments["head.step"], state.moments["head.step"]
+    )
 
 
 def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
     seen = [[make_trace(seed)] for seed in range(4)]
-    plan = replace(PLAN, head_steps=4, memory=1.0)  # the published weights stay as they are: only the head moves
+    # the published weights stay as they are: only the head moves
+    plan = replace(PLAN, head_steps=4, memory=1.0)
     whole, state, _ = train_step.train(learner, None, None, [], replace(plan, head_steps=8), seen)
     half, half_state, _ = train_step.train(learner, None, None, [], plan, seen)
     kept = {name: tensor.clone() for name, tensor in half.head.items()}
@@ -217,28 +257,36 @@ def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
 
 
 def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -> None:
-    """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the label tells."""
+    """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the
+    label tells."""
     seen = [[make_trace(seed) for seed in range(8)]]
     plan = replace(PLAN, head_rate=3e-3, head_steps=60)
-    first = train_step.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][-1].loss_head
+    first = train_step.train(learner, None, None, [[make_trace(0)]], replace(plan, head_steps=1), seen)[2][
+        -1
+    ].loss_head
     adapter, _, steps = train_step.train(learner, None, None, [[make_trace(0)]], plan, seen)
     assert steps[-1].loss_head < first  # the mean of all its steps
     learner.load(learner.initial.weights)
     with torch.no_grad():
         states, logits, at = train_step._forward(learner, seen[0], 64)
         found = HeadTrainer({}, {}, 1e-3, 1.0, 0).slots(logits, at, 0)
-        p = heads.slot_log_probability(heads.logit(adapter.head, states[found.rows], found.log_q), found.slot, len(found.labels)).exp()
+        p = heads.slot_log_probability(
+            heads.logit(adapter.head, states[found.rows], found.log_q), found.slot, len(found.labels)
+        ).exp()
     assert p.mean().item() == pytest.approx(found.labels.mean().item(), abs=0.08)
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
-def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+def test_trouble_with_the_head_costs_no_update(
+    learner: train_step.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any
+) -> None:
     batches = [[make_trace(0)]] * 2
     plan = replace(PLAN, head=mode)
     plain, _, _ = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
     elsewhere = AdapterState(learner.initial.weights, learner.initial.config, heads.fresh(99))
     moved, state, steps = train_step.train(learner, elsewhere, None, batches, plan, batches)
-    assert same(moved.weights, plain.weights) and heads.fits(moved.head, 16)  # a head of another drafter: a new one
+    # a head of another drafter: a new one
+    assert same(moved.weights, plain.weights) and heads.fits(moved.head, 16)
     bad = make_trace(1, temperature=0.5)
     everything = np.tile(np.arange(VOCAB), (len(bad.starts), 1))
     bad = replace(bad, top_ids=everything, top_p=np.full(everything.shape, np.nan, np.float32))
@@ -250,10 +298,15 @@ def test_trouble_with_the_head_costs_no_update(learner: train_step.Learner, monk
 
     monkeypatch.setattr(HeadTrainer, "slots", broken)
     again, _, steps = train_step.train(learner, None, None, batches, plan, batches)
-    assert same(again.weights, plain.weights) and not again.head and all(math.isnan(step.loss_head) for step in steps)
+    assert (
+        same(again.weights, plain.weights)
+        and not again.head
+        and all(math.isnan(step.loss_head) for step in steps)
+    )
 
 
-# --- judging ---------------------------------------------------------------------------------------------------------------
+# --- judging
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
@@ -274,10 +327,15 @@ def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
         expected.append([right for _, _, right in values])
     assert base.tolist() == expected[0] and better.tolist() == expected[1]
     assert better.mean() > base.mean() + 0.2
-    assert train_step.evaluate(learner, [None], [])[0].shape == (0,) and train_step.evaluate(learner, [], traces) == []
+    assert (
+        train_step.evaluate(learner, [None], [])[0].shape == (0,)
+        and train_step.evaluate(learner, [], traces) == []
+    )
 
 
-def test_judge_above_temperature_zero_is_a_probability_that_training_raises(learner: train_step.Learner) -> None:
+def test_judge_above_temperature_zero_is_a_probability_that_training_raises(
+    learner: train_step.Learner,
+) -> None:
     traces = [make_trace(seed, temperature=1.0) for seed in range(4)]
     adapter, _, _ = train_step.train(learner, None, None, [traces] * 60, PLAN)
     base, better = train_step.evaluate(learner, [None, adapter], traces)
@@ -287,10 +345,13 @@ def test_judge_above_temperature_zero_is_a_probability_that_training_raises(lear
     assert len(cut[0]) == len(cut[1]) < 180  # the drafter reads 64
 
 
-# --- the child process -----------------------------------------------------------------------------------------------------
+# --- the child process
+# -----------------------------------------------------------------------------------------------------
 
 
-def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path, learner: train_step.Learner) -> None:
+def test_the_child_trains_and_judges_as_here(
+    child: ProcessWorker, folder: Path, learner: train_step.Learner
+) -> None:
     batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
     here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
     there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
@@ -302,32 +363,45 @@ def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path,
     for one, other in zip(judged, train_step.evaluate(learner, [None, here], fresh[0]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
     full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
-    assert full.config == train_step.FULL and child.evaluate(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
+    assert (
+        full.config == train_step.FULL
+        and child.evaluate(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
+    )
     with pytest.raises(WorkerError, match="does not fit"):
         child.evaluate(folder, [full, there], fresh[0], PLAN)
 
 
 def test_the_child_lowers_its_priority_before_it_loads_torch(child: ProcessWorker, folder: Path) -> None:
     code = (
-        "import sys; import omnidemo.distill.worker_process; print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
+        "import sys; import omnidemo.distill.worker_process; print([name for name in ('torch', 'numpy',"
+        " 'gradio') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
     assert done.stdout.strip() == "[]", done.stderr
     child.evaluate(folder, [None], [make_trace(0)], PLAN)
     assert child.pid is not None
     if hasattr(os, "getpriority"):
-        assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + child.nice)
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(
+            19, os.getpriority(os.PRIO_PROCESS, 0) + child.nice
+        )
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere the end of standard input alone says that the parent is gone"
+)
 def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
-    """A stopped one would never read the end of its input, and Linux tells only of parents that die after it was asked to."""
+    """A stopped one would never read the end of its input, and Linux tells only of parents that die after it
+    was asked to."""
     environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
     code = "import os; from omnidemo.processes import end_with_parent; end_with_parent({}); print('lives')"
     for parent, said in (("os.getppid()", "lives\n"), ("os.getppid() + 1", "")):
         command = [sys.executable, "-c", code.format(parent)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=60, check=False
+        )
         assert done.stdout == said and (done.returncode == 0) is bool(said), done.stderr
 
 
@@ -342,7 +416,9 @@ def test_threads_share_the_child(child: ProcessWorker, folder: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert {count: state.step for count, (state, _) in results.items()} == {count: count for count in range(1, 6)}
+    assert {count: state.step for count, (state, _) in results.items()} == {
+        count: count for count in range(1, 6)
+    }
     assert len({pid for _, pid in results.values()}) == 1  # it outlives the thread that asked first
     assert child.pid is not None
 
@@ -409,7 +485,8 @@ def _cpu_seconds(pid: int | None) -> int:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="the system cannot stop a process")
 def test_a_process_that_hangs_is_noticed_killed_and_started_again(child: ProcessWorker, folder: Path) -> None:
-    """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A pause of ours is none."""
+    """Somebody else stops it: before a request that does not fit into its pipe, and in the middle of one. A
+    pause of ours is none."""
     child.train(folder, None, None, [[make_trace(0)]], PLAN)
     assert child.silent == 0.0
     first = child.pid
@@ -444,8 +521,16 @@ def test_a_process_that_hangs_is_noticed_killed_and_started_again(child: Process
 
 
 def test_a_process_that_hangs_as_it_starts_is_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    child, start, commands = ProcessWorker(patience=0.5), subprocess.Popen, [[sys.executable, "-c", "import time; time.sleep(60)"]]
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **options: start(commands.pop() if commands else command, **options))
+    child, start, commands = (
+        ProcessWorker(patience=0.5),
+        subprocess.Popen,
+        [[sys.executable, "-c", "import time; time.sleep(60)"]],
+    )
+    monkeypatch.setattr(
+        subprocess,
+        "Popen",
+        lambda command, **options: start(commands.pop() if commands else command, **options),
+    )
     try:
         with pytest.raises(WorkerError, match="no sign of life"):
             child.train(folder, None, None, [[make_trace(0)]], PLAN)
@@ -490,13 +575,26 @@ child, paused = ProcessWorker(nice=0), ProcessWorker(nice=0)
 child.train(*request)
 paused.pause()
 threading.Thread(target=paused.train, args=request, daemon=True).start()
-while paused.pid is None or Path(f"/proc/{{paused.pid}}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+def state(pid):
+    return Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()[0]
+
+while paused.pid is None or state(paused.pid) != "T":
     time.sleep(0.01)
 print(child.pid, paused.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2]), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False, timeout=120)
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2]),
+        "OMP_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr
     deadline = time.monotonic() + 10
     for which, pid in zip(("the child", "the paused child"), done.stdout.split()[-2:], strict=True):
@@ -515,7 +613,10 @@ def _alive(pid: int) -> bool:
 def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
     here = InProcessWorker()
     batches = [[make_trace(seed)] for seed in range(3)]
-    mine, theirs = here.train(folder, None, None, batches, PLAN), train_step.train(learner, None, None, batches, PLAN)
+    mine, theirs = (
+        here.train(folder, None, None, batches, PLAN),
+        train_step.train(learner, None, None, batches, PLAN),
+    )
     assert all(torch.equal(mine[0].weights[name], weight) for name, weight in theirs[0].weights.items())
     (judged,) = here.evaluate(folder, [mine[0]], batches[0], PLAN)
     assert np.array_equal(judged, train_step.evaluate(learner, [theirs[0]], batches[0])[0])

@@ -29,7 +29,14 @@ NAMES = ("maths", "code", "stories")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    options = {"training": "inline", "update_interval": 2, "steps_per_update": 1, "batch_size": 2, "lora_rank": 2, "head": "off"}
+    options = {
+        "training": "inline",
+        "update_interval": 2,
+        "steps_per_update": 1,
+        "batch_size": 2,
+        "lora_rank": 2,
+        "head": "off",
+    }
     return Settings(storage=tmp_path / "storage", lines_in_memory=3, **options)  # type: ignore[arg-type]
 
 
@@ -65,7 +72,8 @@ def open_lines(lines: TrainerPool) -> list[str]:
 
 
 def weights(pair: Pair, domain: str) -> dict[str, torch.Tensor]:
-    pair.generate("duck", domain=domain, max_new_tokens=1, learn=False)  # published weights are swapped in before a round
+    # published weights are swapped in before a round
+    pair.generate("duck", domain=domain, max_new_tokens=1, learn=False)
     return {name: tensor.clone() for name, tensor in pair.drafting_weights(domain).items()}
 
 
@@ -88,7 +96,11 @@ def test_a_line_that_waited_on_disk_comes_back_as_it_was(pair: Pair, lines: Trai
     ) and "on disk" in plain_lookahead.why
     with lines.using("maths") as line:
         back = line.status()
-        assert (back.version, back.step, back.requests_seen) == (before.version, before.step, before.requests_seen)
+        assert (back.version, back.step, back.requests_seen) == (
+            before.version,
+            before.step,
+            before.requests_seen,
+        )
         assert same(weights(pair, "maths"), learned)
         assert pair.generate("duck", domain="maths", max_new_tokens=2, learn=False).adapter_version == 2
 
@@ -100,7 +112,9 @@ def test_lines_do_not_touch_one_another(pair: Pair, lines: TrainerPool) -> None:
     assert same(weights(pair, "default"), base) and not same(weights(pair, "maths"), base)
 
 
-def test_the_number_in_memory_is_bounded_and_the_default_line_goes_last(pair: Pair, lines: TrainerPool) -> None:
+def test_the_number_in_memory_is_bounded_and_the_default_line_goes_last(
+    pair: Pair, lines: TrainerPool
+) -> None:
     for turn in range(8):
         ask(pair, lines, NAMES[turn % 3])
         assert len(open_lines(lines)) <= 3
@@ -181,7 +195,9 @@ def test_a_paused_line_is_still_paused_when_it_comes_back(pair: Pair, lines: Tra
     assert lines.status("maths").version == 1
 
 
-def test_new_settings_hold_for_open_lines_and_for_those_to_come(pair: Pair, lines: TrainerPool, settings: Settings) -> None:
+def test_new_settings_hold_for_open_lines_and_for_those_to_come(
+    pair: Pair, lines: TrainerPool, settings: Settings
+) -> None:
     ask(pair, lines, "maths", 2)
     lines.configure(settings.model_copy(update={"learning_rate": 1e-3, "lora_rank": 4}))
     assert lines.get("maths").settings.learning_rate == lines.get("code").settings.learning_rate == 1e-3
@@ -212,7 +228,9 @@ def test_an_adapter_goes_out_and_comes_back_in(pair: Pair, lines: TrainerPool, t
     assert lines.status("maths").version == 1
 
 
-def test_a_damaged_manifest_hides_nothing_else(pair: Pair, lines: TrainerPool, settings: Settings, store: Store) -> None:
+def test_a_damaged_manifest_hides_nothing_else(
+    pair: Pair, lines: TrainerPool, settings: Settings, store: Store
+) -> None:
     ask(pair, lines, "maths", 4)
     ask(pair, lines, "code", 2)
     lines.close()
@@ -249,12 +267,25 @@ def test_threads_use_more_lines_than_fit(pair: Pair, lines: TrainerPool) -> None
     assert all(lines.status(name).version > 0 for name in NAMES)
 
 
-def test_what_a_line_cannot_take_does_not_reach_the_answer(pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_line_cannot_take_does_not_reach_the_answer(
+    pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Distiller, "observe", lambda self, trace: 1 / 0)
     assert len(pair.generate("the duck", max_new_tokens=8).token_ids) == 8
     monkeypatch.undo()
     empty = np.zeros(0, np.int64)
-    lines.observe(Trace(empty, empty, empty, empty.astype(bool), empty.astype(float), empty, empty.astype(float), domain="\x00"))
+    lines.observe(
+        Trace(
+            empty,
+            empty,
+            empty,
+            empty.astype(bool),
+            empty.astype(float),
+            empty,
+            empty.astype(float),
+            domain="\x00",
+        )
+    )
 
 
 def test_a_line_that_cannot_be_restored_starts_from_the_base_drafter(
@@ -278,7 +309,9 @@ def test_noting_a_round_costs_next_to_nothing(pair: Pair, lines: TrainerPool) ->
     assert sorted(times)[1000] < 20e-6
 
 
-def test_all_answers_pay_for_what_one_line_learns(pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_answers_pay_for_what_one_line_learns(
+    pair: Pair, lines: TrainerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A round of another topic counts as one that met a training step."""
     real = train_step.train
 
@@ -301,10 +334,15 @@ def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Stor
     names = (pair.target.name, pair.drafter.name, "maths")
     (noted,) = store.adapters(*names)
     assert (noted.domain, noted.requests_seen, store.active_version(*names)) == ("maths", 2, 1)
-    assert json.loads((lines.get("maths").line_folder / "v000001" / "manifest.json").read_text())["domain"] == "maths"
+    assert (
+        json.loads((lines.get("maths").line_folder / "v000001" / "manifest.json").read_text())["domain"]
+        == "maths"
+    )
 
 
-def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: TrainerPool, pair: Pair, store: Store, tmp_path: Path) -> None:
+def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(
+    lines: TrainerPool, pair: Pair, store: Store, tmp_path: Path
+) -> None:
     pair.generate("the small duck swims", max_new_tokens=40, temperature=1.0, seed=1)
     for domain in (*NAMES[:2], "default"):
         for number in range(2):
@@ -319,8 +357,15 @@ def test_a_database_that_was_deleted_gets_ngrams_and_adapters_again(lines: Train
     store.counts()
     for _ in range(200):  # the deleted file answers until the new one is there
         kept = {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()}
-        if (tmp_path / "omnidemo.db").exists() and store.flush() and kept == known and len(store.load_ngrams(*names)) == grams:
+        if (
+            (tmp_path / "omnidemo.db").exists()
+            and store.flush()
+            and kept == known
+            and len(store.load_ngrams(*names)) == grams
+        ):
             break
         time.sleep(0.05)
-    assert {domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()} == known
+    assert {
+        domain: [one.version for one in store.adapters(*names, domain)] for domain in lines.names()
+    } == known
     assert store.active_version(*names) == active and len(store.load_ngrams(*names)) == grams

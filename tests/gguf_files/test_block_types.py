@@ -17,11 +17,14 @@ from tests.support.gguf_files import gguf, tiny_model, write_gguf
 def test_values_are_those_of_the_package(number: int) -> None:
     kind, theirs = BLOCK_TYPES[number], gguf.GGMLQuantizationType(number)
     assert (theirs.name, gguf.constants.GGML_QUANT_SIZES[theirs]) == (kind.name, (kind.numbers, kind.size))
-    blocks = np.random.default_rng(number).integers(0, 256, (3000, kind.size)).astype(np.uint8)  # scales that are no numbers, too
+    # scales that are no numbers, too
+    blocks = np.random.default_rng(number).integers(0, 256, (3000, kind.size)).astype(np.uint8)
     assert kind.read is not None
     with np.errstate(all="ignore"):
         ours = kind.read(blocks)
-        values = gguf.quants.dequantize(blocks.view({"F32": np.float32, "F16": np.float16}.get(kind.name, np.uint8)), theirs)
+        values = gguf.quants.dequantize(
+            blocks.view({"F32": np.float32, "F16": np.float16}.get(kind.name, np.uint8)), theirs
+        )
     wanted = np.asarray(values, np.float32).reshape(ours.shape)
     same = (ours.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(ours) & np.isnan(wanted))
     assert ours.dtype == np.float32 and ours.shape == (3000, kind.numbers)
@@ -29,11 +32,29 @@ def test_values_are_those_of_the_package(number: int) -> None:
 
 
 def test_all_types_of_the_package_are_known_by_name() -> None:
-    theirs = {kind.value: (kind.name, gguf.constants.GGML_QUANT_SIZES[kind]) for kind in gguf.GGMLQuantizationType}
-    assert {number: (kind.name, (kind.numbers, kind.size)) for number, kind in BLOCK_TYPES.items() if number in theirs} == {
-        number: what for number, what in theirs.items() if number in BLOCK_TYPES
+    theirs = {
+        kind.value: (kind.name, gguf.constants.GGML_QUANT_SIZES[kind]) for kind in gguf.GGMLQuantizationType
     }
-    assert {"Q4_0", "Q4_1", "Q4_K", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q8_0", "Q2_K", "Q3_K", "F16", "BF16", "F32"} == set(READABLE)
+    assert {
+        number: (kind.name, (kind.numbers, kind.size))
+        for number, kind in BLOCK_TYPES.items()
+        if number in theirs
+    } == {number: what for number, what in theirs.items() if number in BLOCK_TYPES}
+    assert {
+        "Q4_0",
+        "Q4_1",
+        "Q4_K",
+        "Q5_0",
+        "Q5_1",
+        "Q5_K",
+        "Q6_K",
+        "Q8_0",
+        "Q2_K",
+        "Q3_K",
+        "F16",
+        "BF16",
+        "F32",
+    } == set(READABLE)
 
 
 @pytest.mark.parametrize("kind", READABLE)
@@ -46,4 +67,6 @@ def test_a_files_weights_are_read_whole(tmp_path: Path, kind: str) -> None:
     assert header.type_name == kind
     for tensor in theirs.tensors:
         wanted = np.asarray(gguf.quants.dequantize(tensor.data, tensor.tensor_type), np.float32)
-        assert np.array_equal(weights.float32(tensor.name).numpy(), wanted.reshape(header.tensors[tensor.name].shape))
+        assert np.array_equal(
+            weights.float32(tensor.name).numpy(), wanted.reshape(header.tensors[tensor.name].shape)
+        )

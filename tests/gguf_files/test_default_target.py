@@ -1,4 +1,5 @@
-"""The default target as a visitor gets it: SmolLM2-135M-Instruct from its GGUF file. Skipped where the file is not installed."""
+"""The default target as a visitor gets it: SmolLM2-135M-Instruct from its GGUF file. Skipped where the file
+is not installed."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from omnidemo.serving.pair_loading import build_pair
 FILE = sources.catalogued()
 pytestmark = [
     pytest.mark.default_target,
-    pytest.mark.skipif(FILE is None, reason="the default target's file is not here; requirements-models.txt has it"),
+    pytest.mark.skipif(
+        FILE is None, reason="the default target's file is not here; requirements-models.txt has it"
+    ),
 ]
 NAME = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"
 PROMPT = "Write a Python function that adds the numbers 12 and 345."
@@ -44,10 +47,20 @@ def test_auto_means_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_it_is(pair: Pair) -> None:
     target = pair.target
-    assert (target.name, target.context, target.chat, target.learns, target.parameters) == (NAME, 8192, True, False, 134_515_008)
+    assert (target.name, target.context, target.chat, target.learns, target.parameters) == (
+        NAME,
+        8192,
+        True,
+        False,
+        134_515_008,
+    )
     manner = target.manner
     assert (manner.temperature, manner.top_p, manner.repetition_penalty) == (0.2, 0.9, 1.15)
-    assert [target.vocabulary.writes(one) for one in target.vocabulary.encode_text("a  1") or ()] == [b"a", b"  ", b"1"]  # type: ignore[misc]
+    assert [target.vocabulary.writes(one) for one in target.vocabulary.encode_text("a  1") or ()] == [
+        b"a",
+        b"  ",
+        b"1",
+    ]  # type: ignore[misc]
 
 
 def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(pair: Pair) -> None:
@@ -58,17 +71,31 @@ def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(pair: Pai
     ends = list(pair.target.vocabulary.roles["end"])
     with torch.inference_mode():
         written = model.generate(
-            torch.tensor([ids]), max_new_tokens=ANSWER, do_sample=False, eos_token_id=ends, pad_token_id=ends[0]
+            torch.tensor([ids]),
+            max_new_tokens=ANSWER,
+            do_sample=False,
+            eos_token_id=ends,
+            pad_token_id=ends[0],
         )[0, len(ids) :].tolist()
-    greedy = {"temperature": 0.0, "top_p": 1.0, "repetition_penalty": 1.0, "max_new_tokens": ANSWER, "learn": False}
-    served = [name for name, method in METHODS.items() if method.lossless and method.refusal(pair.map) is None]
+    greedy = {
+        "temperature": 0.0,
+        "top_p": 1.0,
+        "repetition_penalty": 1.0,
+        "max_new_tokens": ANSWER,
+        "learn": False,
+    }
+    served = [
+        name for name, method in METHODS.items() if method.lossless and method.refusal(pair.map) is None
+    ]
     assert len(served) >= 4
     for name in served:
         assert list(pair.generate(PROMPT, method=name, **greedy).token_ids) == written, name
 
 
 def test_a_seed_repeats_it_in_its_own_manner(pair: Pair) -> None:
-    first, again = (pair.generate(PROMPT, max_new_tokens=ANSWER, seed=3, learn=False, reuse=False) for _ in range(2))
+    first, again = (
+        pair.generate(PROMPT, max_new_tokens=ANSWER, seed=3, learn=False, reuse=False) for _ in range(2)
+    )
     assert first.token_ids == again.token_ids and first.text
 
 

@@ -1,4 +1,5 @@
-"""The tokenizer of a GGUF file: ids worked out by hand from tokens, merges and scores, or taken from llama.cpp."""
+"""The tokenizer of a GGUF file: ids worked out by hand from tokens, merges and scores, or taken from
+llama.cpp."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ TEMPLATE = "{{ bos_token }}{% for m in messages %}{{ m['role'] }}: {{ m['content
 def byte_level(pre: str | None = "gpt-2", **more: Any) -> dict[str, Any]:
     """The key-values of a byte-level vocabulary."""
     keys = {
-        "model": "gpt2", "pre": pre, "tokens": TOKENS, "merges": MERGES, "token_type": [1] * len(PLAIN) + [3, 3, 3, 4, 5],
+        "model": "gpt2", "pre": pre, "tokens": TOKENS, "merges": MERGES,
+        "token_type": [1] * len(PLAIN) + [3, 3, 3, 4, 5],
         "bos_token_id": BEGIN, "eos_token_id": END, "padding_token_id": PAD,
     } | more  # fmt: skip
     return {f"tokenizer.ggml.{key}": value for key, value in keys.items() if value is not None}
@@ -46,9 +48,11 @@ TWO_SPACES, TAG, OLD = range(267, 270)
 def sentence_piece(**more: Any) -> dict[str, Any]:
     """The key-values of a SentencePiece vocabulary: bc is joined first, then ab, abc and ▁a."""
     keys: dict[str, Any] = {
-        "model": "llama", "tokens": ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *PIECES, "  ", "<tag>", "ca"],
+        "model": "llama", "tokens": ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)),
+            *PIECES, "  ", "<tag>", "ca"],
         "scores": np.float32([*[0] * 259, -9, -9, -9, -9, -2, -1, -3, -4, -1000, -1000, 0]),
-        "token_type": np.int32([2, 3, 3, *[6] * 256, *[1] * len(PIECES), 4, 4, 5]), "bos_token_id": 1, "eos_token_id": 2,
+        "token_type": np.int32([2, 3, 3, *[6] * 256, *[1] * len(PIECES), 4, 4, 5]), "bos_token_id": 1,
+        "eos_token_id": 2,
     } | more  # fmt: skip
     return {f"tokenizer.ggml.{key}": value for key, value in keys.items() if value is not None}
 
@@ -63,10 +67,12 @@ def letters(text: str) -> list[int]:
 
 CUTS: dict[str, dict[str, list[int]]] = {
     "gpt-2": {"a  12": [97, 32, 32, TWELVE], "12345": [TWELVE, THIRTY_FOUR, 53], "it's": letters("it's")},
-    "default": {"a  12": [97, 32, 32, TWELVE], "12345": [TWELVE, 51, 52, 53], "$=": [36, 61], "it's": letters("it's")},
+    "default": {"a  12": [97, 32, 32, TWELVE], "12345": [TWELVE, 51, 52, 53], "$=": [36, 61],
+        "it's": letters("it's")},
     "smollm": {"a  12": [97, SPACES, 49, 50], "12345": letters("12345"), " he": [32, HE]},
     "starcoder": {"a  12": [97, SPACES, 49, 50]},
-    "llama-bpe": {"a  12": [97, 32, 32, TWELVE], "12345": [TWELVE, 51, 52, 53], "xyz": [WHOLE], " xyz": letters(" xyz")},
+    "llama-bpe": {"a  12": [97, 32, 32, TWELVE], "12345": [TWELVE, 51, 52, 53], "xyz": [WHOLE],
+        " xyz": letters(" xyz")},
     "dbrx": {"12345": [TWELVE, 51, 52, 53], "xyz": letters("xyz")},
     "qwen2": {"a  12": letters("a  12"), "it's": letters("it's"), "\n  \n": [10, SPACES, 10]},
     "qwen35": {"a  12": letters("a  12"), "e\u0301's": letters("e\u0301's")},
@@ -88,7 +94,10 @@ def test_each_pre_tokenizer_cuts_as_its_models_do(name: str, text: str) -> None:
 def test_every_known_pre_tokenizer_keeps_all_bytes(name: str) -> None:
     text = "A1 \n\n\t\u00a0é ½1234 'll 'S 東京 한국어 हिन्दी e\u0301 🎉🏽 <>^~|`$ ... x\r\n   y  "
     tokenizer, ends = read_tokenizer(byte_level(name))
-    assert read_vocabulary(tokenizer, ends).text_bytes(tokenizer.encode(text, add_special_tokens=False)) == text.encode()
+    assert (
+        read_vocabulary(tokenizer, ends).text_bytes(tokenizer.encode(text, add_special_tokens=False))
+        == text.encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +118,9 @@ def test_every_known_pre_tokenizer_keeps_all_bytes(name: str) -> None:
         (False, "<0x41>", [3 + byte if chr(byte) not in "abc" else A for byte in b"<0x41>"]),
     ],
 )
-def test_sentencepiece_joins_by_scores_and_falls_back_to_bytes(prefix: bool, text: str, expected: list[int]) -> None:
+def test_sentencepiece_joins_by_scores_and_falls_back_to_bytes(
+    prefix: bool, text: str, expected: list[int]
+) -> None:
     assert ids(sentence_piece(add_space_prefix=prefix), text) == expected
 
 
@@ -120,20 +131,35 @@ def test_all_tokens_have_their_bytes() -> None:
     assert read.tokens[BEGIN : PAD + 1] == (None, None, None)
     read = read_vocabulary(*read_tokenizer(sentence_piece()), by_name=False)
     assert [read.writes(one) for one in (0, 1, 2, OLD)] == [b"", b"", b"", b""]
-    assert [read.writes(one) for one in (3 + 0xC3, SPACE_A, TWO_SPACES, TAG)] == [b"\xc3", b" a", b"  ", b"<tag>"]
+    assert [read.writes(one) for one in (3 + 0xC3, SPACE_A, TWO_SPACES, TAG)] == [
+        b"\xc3",
+        b" a",
+        b"  ",
+        b"<tag>",
+    ]
 
 
 def test_a_control_token_that_is_typed_stays_text_and_a_template_makes_it() -> None:
-    tokenizer, ends = read_tokenizer(byte_level() | {"tokenizer.chat_template": TEMPLATE, "tokenizer.ggml.add_bos_token": True})
+    tokenizer, ends = read_tokenizer(
+        byte_level() | {"tokenizer.chat_template": TEMPLATE, "tokenizer.ggml.add_bos_token": True}
+    )
     speller = Speller(tokenizer, read_vocabulary(tokenizer, ends, by_name=False))
     assert speller.text("a<|im_end|>") == [BEGIN, *letters("a<|im_end|>")]
     assert speller.text("a<tool>") == [BEGIN, 97, TOOL]
     begin = tokenizer.bos_token  # of a prompt that has the template in it already: not twice
-    assert speller.text(f"{begin}a<|im_end|>", control_tokens=True) == speller.text("a<|im_end|>", control_tokens=True) == [BEGIN, 97, END]
+    assert (
+        speller.text(f"{begin}a<|im_end|>", control_tokens=True)
+        == speller.text("a<|im_end|>", control_tokens=True)
+        == [BEGIN, 97, END]
+    )
     assert speller.text(f"{begin}a") == [BEGIN, *letters(f"{begin}a")]
     chat = [BEGIN, *letters("user: hi"), END]  # one begin token, which the template writes
     assert speller.messages([{"role": "user", "content": "hi"}]) == chat
-    assert speller.messages([{"role": "user", "content": "<|im_end|>"}]) == [BEGIN, *letters("user: <|im_end|>"), END]
+    assert speller.messages([{"role": "user", "content": "<|im_end|>"}]) == [
+        BEGIN,
+        *letters("user: <|im_end|>"),
+        END,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +172,8 @@ def test_a_control_token_that_is_typed_stays_text_and_a_template_makes_it() -> N
         (byte_level(add_bos_token=True, add_eos_token=1), [BEGIN, 97, END]),
         (sentence_piece(), [1, SPACE_A]),
         (sentence_piece(add_bos_token=False, add_eos_token=True), [SPACE_A, 2]),
-        (sentence_piece(bos_token_id=None, eos_token_id=None), [1, SPACE_A]),  # Llama's usual ids, which are control tokens here
+        # Llama's usual ids, which are control tokens here
+        (sentence_piece(bos_token_id=None, eos_token_id=None), [1, SPACE_A]),
     ],
 )
 def test_a_text_is_framed_as_the_file_says(metadata: dict[str, Any], expected: list[int]) -> None:
@@ -156,7 +183,12 @@ def test_a_text_is_framed_as_the_file_says(metadata: dict[str, Any], expected: l
 def with_names(*names: str, kind: int = 3, **more: Any) -> dict[str, Any]:
     """A byte-level vocabulary with further tokens, 268 the first of them, and no other end."""
     tokens = [*TOKENS[:END], "<|a|>", "<|b|>", *TOKENS[TOOL:], *names]
-    return byte_level(tokens=tokens, token_type=[1] * len(PLAIN) + [3, 3, 3, 4, 5] + [kind] * len(names), eos_token_id=None, **more)
+    return byte_level(
+        tokens=tokens,
+        token_type=[1] * len(PLAIN) + [3, 3, 3, 4, 5] + [kind] * len(names),
+        eos_token_id=None,
+        **more,
+    )
 
 
 @pytest.mark.parametrize(
@@ -187,11 +219,18 @@ def test_what_ends_an_answer(metadata: dict[str, Any], expected: list[int]) -> N
 
 
 def test_phi_3_swallows_the_line_end_behind_its_control_tokens() -> None:
-    assert ids(byte_level() | {"general.name": "Phi-3 Mini"}, "<|im_end|>\na<|endoftext|>\n") == [END, 97, PAD, 10]
+    assert ids(byte_level() | {"general.name": "Phi-3 Mini"}, "<|im_end|>\na<|endoftext|>\n") == [
+        END,
+        97,
+        PAD,
+        10,
+    ]
     assert ids(byte_level(), "<|im_end|>\na") == [END, 10, 97]
 
 
-def test_without_a_pre_tokenizer_the_log_says_that_answers_may_be_worse(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_pre_tokenizer_the_log_says_that_answers_may_be_worse(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.WARNING):
         assert ids(byte_level(None), "12345") == ids(byte_level("default"), "12345")
     assert "does not say how its tokenizer cuts words" in caplog.text
@@ -202,11 +241,14 @@ def test_a_template_is_taken_over_and_its_lack_too() -> None:
     assert read_tokenizer(byte_level())[0].chat_template is None
 
 
-def test_a_tokenizer_beside_the_file_is_taken_if_its_tokens_agree(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tokenizer_beside_the_file_is_taken_if_its_tokens_agree(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     own = read_tokenizer(byte_level("llama-bpe"))[0].backend_tokenizer
     path = tmp_path / "tokenizer.json"
     own.save(str(path))
-    tokenizer, ends = read_tokenizer(byte_level("made-up"), tmp_path)  # the file itself names one that nobody knows
+    # the file itself names one that nobody knows
+    tokenizer, ends = read_tokenizer(byte_level("made-up"), tmp_path)
     assert tokenizer.encode("12345", add_special_tokens=False) == CUTS["llama-bpe"]["12345"]
     assert (tokenizer.eos_token_id, ends) == (END, [END, PAD])
     described = json.loads(own.to_str())
@@ -232,7 +274,10 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "half a character": (byte_level(tokens=["\ud800"]), "no list of texts"),
     "a token twice": (byte_level(tokens=[*TOKENS[:-1], "he"]), "'he' twice"),
     "empty tokens": (byte_level(tokens=[""] * len(TOKENS)), "'Ġ Ġ', which is not of its tokens"),
-    "an endless token": (byte_level(tokens=[*TOKENS[:-1], "x" * 100_000]), "tokens of up to 100,000 characters"),
+    "an endless token": (
+        byte_level(tokens=[*TOKENS[:-1], "x" * 100_000]),
+        "tokens of up to 100,000 characters",
+    ),
     "no merges": (byte_level(merges=None), "has no merges"),
     "a merge of one": (byte_level(merges=["he"]), "'he', which is not of its tokens"),
     "a merge of strangers": (byte_level(merges=["q r"]), "'q r', which is not of its tokens"),
@@ -252,7 +297,10 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a template that is a number": (byte_level() | {"tokenizer.chat_template": 3}, "no text"),
     "a template with NUL": (byte_level() | {"tokenizer.chat_template": "a\0"}, "no text"),
     "a template with half a character": (byte_level() | {"tokenizer.chat_template": "\udc80"}, "no text"),
-    "a template of a megabyte": (byte_level() | {"tokenizer.chat_template": "x" * (2**20 + 1)}, "1,048,577 characters"),
+    "a template of a megabyte": (
+        byte_level() | {"tokenizer.chat_template": "x" * (2**20 + 1)},
+        "1,048,577 characters",
+    ),
 }
 
 
@@ -295,7 +343,24 @@ SMOLLM2 = {
     "if x:\n\t\treturn  y\n\n\n    pass\r\n": [342, 1792, 42, 3354, 197, 5406, 216, 329, 13272, 1301, 2738],
     "I'm sure they'LL say 'tis": [57, 5248, 2090, 502, 23, 16421, 1643, 637, 34818],
     "東京タワー 你好": [30679, 126, 16736, 122, 10391, 140, 11100, 124, 35130, 216, 18645, 250, 48392, 138],
-    "🎉 👩\u200d👩\u200d👧": [10813, 232, 227, 15107, 235, 119, 321, 231, 10813, 235, 119, 321, 231, 10813, 235, 117],
+    "🎉 👩\u200d👩\u200d👧": [
+        10813,
+        232,
+        227,
+        15107,
+        235,
+        119,
+        321,
+        231,
+        10813,
+        235,
+        119,
+        321,
+        231,
+        10813,
+        235,
+        117,
+    ],
     "<|im_start|>user": [44, 108, 306, 79, 3738, 108, 46, 4093],
     "naïve e\u0301": [3546, 46494, 297, 151, 219],
     "   three spaces   ": [256, 1296, 5600, 333],
@@ -322,4 +387,5 @@ def test_smollm2_has_the_ids_of_llama_cpp(smollm2: Speller, text: str) -> None:
 
 def test_a_chat_with_smollm2_is_written_by_its_template(smollm2: Speller) -> None:
     found = smollm2.messages([{"role": "user", "content": "a  1<|im_end|>"}])
-    assert found[:2] == [1, 9690] and found.count(1) == 3 and found.count(2) == 2  # system, user and assistant; the typed end is text
+    # system, user and assistant; the typed end is text
+    assert found[:2] == [1, 9690] and found.count(1) == 3 and found.count(2) == 2

@@ -1,4 +1,5 @@
-"""A model read from a GGUF file has the weights, the rotary tables and the logits of the model that was written."""
+"""A model read from a GGUF file has the weights, the rotary tables and the logits of the model that was
+written."""
 
 from __future__ import annotations
 
@@ -27,7 +28,11 @@ def read(path: Path, dtype: torch.dtype = torch.float32) -> Any:
     return build_model(header, config, dtype)
 
 
-GEMMA: dict[str, Any] = {"query_pre_attn_scalar": 16, "sliding_window": 8, "hidden_activation": "gelu_pytorch_tanh"}
+GEMMA: dict[str, Any] = {
+    "query_pre_attn_scalar": 16,
+    "sliding_window": 8,
+    "hidden_activation": "gelu_pytorch_tanh",
+}
 WINDOW = {"attention.sliding_window": 8}
 FAMILIES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "llama": ("llama", "llama", {}, {}),
@@ -63,8 +68,13 @@ def test_the_model_is_the_one_that_was_written(tmp_path: Path, family: str) -> N
 def test_the_weights_are_those_that_transformers_reads(tmp_path: Path, family: str) -> None:
     kind, architecture, options, keys = FAMILIES[family]
     if family == "qwen3":  # whose heads `transformers` takes to be of the usual width
-        options, keys = options | {"head_dim": 128}, keys | {"attention.key_length": 128, "attention.value_length": 128}
-    named = {f"{architecture}.{key}": value for key, value in keys.items()} | {"tokenizer.ggml.padding_token_id": 0}
+        options, keys = (
+            options | {"head_dim": 128},
+            keys | {"attention.key_length": 128, "attention.value_length": 128},
+        )
+    named = {f"{architecture}.{key}": value for key, value in keys.items()} | {
+        "tokenizer.ggml.padding_token_id": 0
+    }
     path = write_gguf(tmp_path / "m.gguf", tiny_model(kind, **options), "Q8_0", architecture, named)
     theirs: Any = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=path.name, dtype=torch.float32)
     ours, wanted = read(path).state_dict(), theirs.state_dict()
@@ -83,12 +93,20 @@ def test_only_the_output_bias_may_be_missing_and_is_zero(tmp_path: Path) -> None
 
 
 def test_rotary_factors_and_scalings_are_read(tmp_path: Path) -> None:
-    llama3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    llama3 = {
+        "rope_type": "llama3",
+        "rope_theta": 10000.0,
+        "factor": 8.0,
+        "low_freq_factor": 1.0,
+        "high_freq_factor": 4.0,
+    }
     model = tiny_model(rope_parameters=llama3 | {"original_max_position_embeddings": 32})
     plain = tiny_model().model.rotary_emb.inv_freq
     factors = (plain / model.model.rotary_emb.inv_freq).numpy()
     found = read(write_gguf(tmp_path / "a.gguf", model, more={"rope_freqs.weight": factors}))
-    torch.testing.assert_close(found.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq, atol=0, rtol=1e-6)
+    torch.testing.assert_close(
+        found.model.rotary_emb.inv_freq, model.model.rotary_emb.inv_freq, atol=0, rtol=1e-6
+    )
     with torch.inference_mode():
         torch.testing.assert_close(found(IDS).logits, model(IDS).logits, atol=1e-4, rtol=0)
 
@@ -96,13 +114,19 @@ def test_rotary_factors_and_scalings_are_read(tmp_path: Path) -> None:
         ("linear", {"factor": 4.0}, {}),
         ("yarn", {"factor": 4.0, "original_context_length": 32}, {"original_max_position_embeddings": 32}),
     ):
-        scaled = tiny_model(rope_parameters={"rope_type": kind, "rope_theta": 10000.0, "factor": 4.0} | wanted)
-        named = {"llama.rope.scaling.type": kind} | {f"llama.rope.scaling.{key}": value for key, value in keys.items()}
+        scaled = tiny_model(
+            rope_parameters={"rope_type": kind, "rope_theta": 10000.0, "factor": 4.0} | wanted
+        )
+        named = {"llama.rope.scaling.type": kind} | {
+            f"llama.rope.scaling.{key}": value for key, value in keys.items()
+        }
         again = read(write_gguf(tmp_path / f"{kind}.gguf", scaled, metadata=named))
         with torch.inference_mode():
             torch.testing.assert_close(again(IDS).logits, scaled(IDS).logits, atol=1e-4, rtol=0)
 
-    short = read_header(write_gguf(tmp_path / "b.gguf", model, more={"rope_freqs.weight": np.ones(3, np.float32)}))
+    short = read_header(
+        write_gguf(tmp_path / "b.gguf", model, more={"rope_freqs.weight": np.ones(3, np.float32)})
+    )
     with pytest.raises(ModelError, match="3 rotary factors for heads of 16"):
         check_shapes(short, plan_of(short), build_config(plan_of(short)))
 
@@ -110,4 +134,7 @@ def test_rotary_factors_and_scalings_are_read(tmp_path: Path) -> None:
 def test_other_dtypes_round(tmp_path: Path) -> None:
     path = write_gguf(tmp_path / "m.gguf", tiny_model(), "Q4_1")
     exact, rounded = read(path).state_dict(), read(path, torch.bfloat16).state_dict()
-    assert all(values.dtype == torch.bfloat16 and torch.equal(values, exact[name].bfloat16()) for name, values in rounded.items())
+    assert all(
+        values.dtype == torch.bfloat16 and torch.equal(values, exact[name].bfloat16())
+        for name, values in rounded.items()
+    )

@@ -25,8 +25,11 @@ def text(value: bytes) -> bytes:
     return struct.pack("<Q", len(value)) + value
 
 
-def header(keys: bytes = b"", tensors: bytes = b"", counts: tuple[int, int] | None = None, version: int = 3) -> bytes:
-    """The bytes of a file with these key-values and tensors; `counts` of (tensors, keys) where they are not 0 and 0."""
+def header(
+    keys: bytes = b"", tensors: bytes = b"", counts: tuple[int, int] | None = None, version: int = 3
+) -> bytes:
+    """The bytes of a file with these key-values and tensors; `counts` of (tensors, keys) where they are not 0
+    and 0."""
     return b"GGUF" + struct.pack("<IQQ", version, *(counts or (0, 0))) + keys + tensors
 
 
@@ -44,22 +47,43 @@ LIES: dict[str, tuple[bytes, str]] = {
     "2⁶³ keys": (header(counts=(0, 2**63)), "keys"),
     "a key of 2⁶⁰ bytes": (header(struct.pack("<Q", 2**60), counts=(0, 1)), "a key of"),
     "a key that is no text": (header(text(b"\xff\xfe") + struct.pack("<II", 4, 1), counts=(0, 1)), "no text"),
-    "a text of 2⁴⁰ bytes": (header(text(b"k") + struct.pack("<IQ", 8, 2**40), counts=(0, 1)), "has a text 'k' of"),
+    "a text of 2⁴⁰ bytes": (
+        header(text(b"k") + struct.pack("<IQ", 8, 2**40), counts=(0, 1)),
+        "has a text 'k' of",
+    ),
     "a list of 400,000 texts in 150 bytes": (
         header(text(b"k") + struct.pack("<IIQ", 9, 8, 400_000) + bytes(150), counts=(0, 1)),
         "400000 texts",
     ),
-    "a list of 2⁶² numbers": (header(text(b"k") + struct.pack("<IIQ", 9, 4, 2**62), counts=(0, 1)), "numbers for 'k'"),
-    "lists within lists": (header(text(b"k") + struct.pack("<IIQ", 9, 9, 2**40), counts=(0, 1)), "lists within lists"),
+    "a list of 2⁶² numbers": (
+        header(text(b"k") + struct.pack("<IIQ", 9, 4, 2**62), counts=(0, 1)),
+        "numbers for 'k'",
+    ),
+    "lists within lists": (
+        header(text(b"k") + struct.pack("<IIQ", 9, 9, 2**40), counts=(0, 1)),
+        "lists within lists",
+    ),
     "an unknown kind": (header(text(b"k") + struct.pack("<I", 77), counts=(0, 1)), "unknown kind 77"),
     "a key twice": (header((text(b"k") + struct.pack("<II", 4, 1)) * 2, counts=(0, 2)), "twice"),
-    "an alignment of 0": (header(text(b"general.alignment") + struct.pack("<II", 4, 0), tensor(), counts=(1, 1)) + bytes(64), "aligned"),
+    "an alignment of 0": (
+        header(text(b"general.alignment") + struct.pack("<II", 4, 0), tensor(), counts=(1, 1)) + bytes(64),
+        "aligned",
+    ),
     "nine dimensions": (header(tensors=tensor(shape=(1,) * 9), counts=(1, 0)), "9 dimensions"),
     "a shape beyond the file": (header(tensors=tensor(shape=(2**40, 2**20)), counts=(1, 0)), "the shape"),
     "a shape of nothing": (header(tensors=tensor(shape=(0, 4)), counts=(1, 0)), "the shape"),
-    "a row that is no whole block": (header(tensors=tensor(shape=(33, 2), kind=2), counts=(1, 0)) + bytes(4096), "in Q4_0"),
-    "weights outside the file": (header(tensors=tensor(offset=2**40), counts=(1, 0)) + bytes(4096), "cut short or damaged"),
-    "weights cut short": (header(tensors=tensor(shape=(512,)), counts=(1, 0)) + bytes(512), "cut short or damaged"),
+    "a row that is no whole block": (
+        header(tensors=tensor(shape=(33, 2), kind=2), counts=(1, 0)) + bytes(4096),
+        "in Q4_0",
+    ),
+    "weights outside the file": (
+        header(tensors=tensor(offset=2**40), counts=(1, 0)) + bytes(4096),
+        "cut short or damaged",
+    ),
+    "weights cut short": (
+        header(tensors=tensor(shape=(512,)), counts=(1, 0)) + bytes(512),
+        "cut short or damaged",
+    ),
     "a tensor twice": (header(tensors=tensor() * 2, counts=(2, 0)) + bytes(512), "a tensor twice"),
     "an unknown type": (header(tensors=tensor(kind=250), counts=(1, 0)) + bytes(512), "type 250"),
     "no weights": (header() + bytes(64), "holds no weights"),
@@ -111,7 +135,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "more layers than tensors": ({"llama.block_count": 500}, "names 500 layers"),
     "another width": ({"llama.feed_forward_length": 2**20}, "where its model needs"),
     "experts": ({"llama.expert_count": 8}, "mixture of experts"),
-    "positions that depend on the length": ({"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 4.0}, "longrope"),
+    "positions that depend on the length": (
+        {"llama.rope.scaling.type": "longrope", "llama.rope.scaling.factor": 4.0},
+        "longrope",
+    ),
     "something that is not known": ({"llama.attention.clamp_kqv": 8.0}, "llama.attention.clamp_kqv"),
     "partly turned heads": ({"llama.rope.dimension_count": 8}, "turns a part"),
     "the eyes of a model": ({"general.type": "mmproj"}, "eyes of a model"),
@@ -124,7 +151,9 @@ def test_what_cannot_be_computed_is_refused_by_what_the_header_says(tmp_path: Pa
     keys, said = WRONG[wrong]
     path = write_gguf(tmp_path / "m.gguf", tiny_model(), metadata=keys)
     if "general.architecture" in keys:
-        path.write_bytes(path.read_bytes().replace(b"llama", keys["general.architecture"].encode().ljust(5, b"x")[:5]))
+        path.write_bytes(
+            path.read_bytes().replace(b"llama", keys["general.architecture"].encode().ljust(5, b"x")[:5])
+        )
     found = read_header(path)
     with pytest.raises(ModelError, match=re.escape(said)):
         plan = plan_of(found)
@@ -136,7 +165,11 @@ def test_a_weight_that_is_missing_or_too_many_is_named(tmp_path: Path) -> None:
     plan = plan_of(missing)
     with pytest.raises(ModelError, match=r"lacks model\.layers\.1\.mlp\.up_proj"):
         check_shapes(missing, plan, build_config(plan))
-    more = read_header(write_gguf(tmp_path / "b.gguf", tiny_model(), more={"blk.0.attn_sinks.weight": np.ones(4, np.float32)}))
+    more = read_header(
+        write_gguf(
+            tmp_path / "b.gguf", tiny_model(), more={"blk.0.attn_sinks.weight": np.ones(4, np.float32)}
+        )
+    )
     with pytest.raises(ModelError, match="attn_sinks"):
         plan_of(more)
 
@@ -144,7 +177,9 @@ def test_a_weight_that_is_missing_or_too_many_is_named(tmp_path: Path) -> None:
 def test_types_that_are_not_read_are_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "m.gguf"
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_tensor("token_embd.weight", np.zeros((8, 17), np.uint8), raw_dtype=gguf.GGMLQuantizationType.MXFP4)
+    writer.add_tensor(
+        "token_embd.weight", np.zeros((8, 17), np.uint8), raw_dtype=gguf.GGMLQuantizationType.MXFP4
+    )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

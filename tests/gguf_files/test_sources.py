@@ -1,4 +1,5 @@
-"""From names as people write them to files: paths, the Hub's cache, Ollama, LM Studio, known names; and what is listed."""
+"""From names as people write them to files: paths, the Hub's cache, Ollama, LM Studio, known names; and what
+is listed."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(identity, "packages", lambda: [])
     monkeypatch.setattr(sources, "_known", {})
     roots = places.ollama_roots
-    monkeypatch.setattr(places, "ollama_roots", lambda: [root for root in roots() if root.is_relative_to(tmp_path)])
+    monkeypatch.setattr(
+        places, "ollama_roots", lambda: [root for root in roots() if root.is_relative_to(tmp_path)]
+    )
     return home
 
 
@@ -74,18 +77,35 @@ def in_ollama(file: Path, root: Path, *parts: str, layers: Any = None) -> Path:
     return manifest
 
 
-def test_a_path_in_every_form(file: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_in_every_form(
+    file: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = known_name(read_header(file))
     put(file, home, "models", "tiny.gguf")
     monkeypatch.chdir(home)
-    for name in ("models/tiny.gguf", "./models/tiny.gguf", "~/models/tiny.gguf", f"{home}/models/tiny.gguf", "models", "../home/models"):
+    for name in (
+        "models/tiny.gguf",
+        "./models/tiny.gguf",
+        "~/models/tiny.gguf",
+        f"{home}/models/tiny.gguf",
+        "models",
+        "../home/models",
+    ):
         found = sources.find(name)
         assert sources.is_gguf(name) and found.name == known and found.source == "folder", name
     moved = put(file, tmp_path, "elsewhere", "Another Name.GGUF")
     assert sources.find(str(moved)).name == known, "a moved file keeps its name"
-    assert (found.architecture, found.type_name, found.tokens, found.chat) == ("llama", "F32", tiny_model().config.vocab_size, True)
+    assert (found.architecture, found.type_name, found.tokens, found.chat) == (
+        "llama",
+        "F32",
+        tiny_model().config.vocab_size,
+        True,
+    )
     assert [one.name for one in sources.installed()] == [known], "what was named is listed, too"
-    assert found.parameters == sum(weight.numel() for weight in tiny_model().parameters()) and found.bytes == file.stat().st_size
+    assert (
+        found.parameters == sum(weight.numel() for weight in tiny_model().parameters())
+        and found.bytes == file.stat().st_size
+    )
 
 
 def test_a_folder_has_to_hold_one_model(file: Path, home: Path) -> None:
@@ -110,7 +130,11 @@ def test_split_files_are_one_model(home: Path, tmp_path: Path) -> None:
         writer.add_uint16("split.count", 2)
         writer.add_int32("split.tensors.count", len(reader.tensors))
         for field in reader.fields.values() if number == 0 else ():
-            plain = field.types[0] in (gguf.GGUFValueType.STRING, gguf.GGUFValueType.UINT32, gguf.GGUFValueType.FLOAT32)
+            plain = field.types[0] in (
+                gguf.GGUFValueType.STRING,
+                gguf.GGUFValueType.UINT32,
+                gguf.GGUFValueType.FLOAT32,
+            )
             if plain and not field.name.startswith(("GGUF", "general.arch")):
                 writer.add_key_value(field.name, field.contents(), field.types[0])
         for tensor in reader.tensors[number::2]:
@@ -156,7 +180,17 @@ def test_ollama(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert sources.find("ollama/tiny").spec == "ollama/tiny:latest"
 
 
-@pytest.mark.parametrize("name", ["ollama/../../etc:x", "ollama/tiny:../x", "ollama/a/b/c/d:e", "ollama/", "ollama/.hid:x", "ollama/a b:c"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ollama/../../etc:x",
+        "ollama/tiny:../x",
+        "ollama/a/b/c/d:e",
+        "ollama/",
+        "ollama/.hid:x",
+        "ollama/a b:c",
+    ],
+)
 def test_names_that_are_none_of_ollama(name: str, home: Path) -> None:
     refusal(name, "is no model of Ollama; write it as")
 
@@ -168,7 +202,9 @@ HOSTILE: dict[str, Any] = {
     "deep": "[" * 50_000,
     "layers of another kind": json.dumps({"layers": [1, None]}),
     "no digest": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER}]}),
-    "a path": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": "sha256:../../../../etc/passwd"}]}),
+    "a path": json.dumps(
+        {"layers": [{"mediaType": places.MODEL_LAYER, "digest": "sha256:../../../../etc/passwd"}]}
+    ),
     "another hash": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": "md5:" + "a" * 64}]}),
     "a number": json.dumps({"layers": [{"mediaType": places.MODEL_LAYER, "digest": 7}]}),
     "huge": " " * (places.MOST_BYTES + 1),
@@ -177,7 +213,9 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_manifest_is_one_sentence(kind: str, file: Path, home: Path) -> None:
-    in_ollama(file, home / ".ollama" / "models", places.OLLAMA_HOST, "library", "tiny", "latest").write_text(HOSTILE[kind])
+    in_ollama(file, home / ".ollama" / "models", places.OLLAMA_HOST, "library", "tiny", "latest").write_text(
+        HOSTILE[kind]
+    )
     refusal("ollama/tiny", "names no weights that can be read here; run `ollama pull tiny:latest`")
     (one,) = sources.installed()
     assert one.reason and not one.name
@@ -204,7 +242,13 @@ def test_lm_studio(file: Path, home: Path, tmp_path: Path) -> None:
     put(file, tmp_path, "moved", "models", "a", "b", "c.gguf")
     (home / ".lmstudio-home-pointer").write_text(f"{tmp_path / 'moved'}\n")
     assert sources.find("lmstudio/a/b/c.gguf").path == tmp_path / "moved/models/a/b/c.gguf"
-    for wrong in ("lmstudio/a/../../etc/x.gguf", "lmstudio/x.gguf", "lmstudio/a/b/c.bin", "lmstudio/a//c.gguf", "lmstudio/a/b/..\\c.gguf"):
+    for wrong in (
+        "lmstudio/a/../../etc/x.gguf",
+        "lmstudio/x.gguf",
+        "lmstudio/a/b/c.bin",
+        "lmstudio/a//c.gguf",
+        "lmstudio/a/b/..\\c.gguf",
+    ):
         refusal(wrong, "is no file of LM Studio; write it as")
 
 
@@ -230,7 +274,9 @@ def test_the_hubs_cache(file: Path, home: Path, tmp_path: Path) -> None:
 
 def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     known = known_name(read_header(file))
-    refusal(known, f"no file on this machine is known as {known}", "omnidemo models", "OMNIDEMO_MODEL_FOLDERS")
+    refusal(
+        known, f"no file on this machine is known as {known}", "omnidemo models", "OMNIDEMO_MODEL_FOLDERS"
+    )
     put(file, home, "own", "tiny.gguf")
     settings = Settings(model_folders=f"{home / 'nowhere'}, ~/own")
     assert sources.find(known, names.folders(settings)).path == home / "own/tiny.gguf"
@@ -241,9 +287,13 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
     given = names.known_settings(Settings(target=str(home / "own/tiny.gguf"), drafter="bundled/drafter"))
     assert (given.target, given.drafter) == (known, "bundled/drafter")
     monkeypatch.setattr(sources, "_known", {})  # as another process, which has these settings
-    assert names.resolve(known, given) == names.Resolved(known, str(home / "own/tiny.gguf"), str(home / "own/tiny.gguf"))
+    assert names.resolve(known, given) == names.Resolved(
+        known, str(home / "own/tiny.gguf"), str(home / "own/tiny.gguf")
+    )
     odd = put(file, home, "a,b:c", "tiny.gguf")
-    assert names.folders(names.known_settings(Settings(target=str(odd)))) == [str(odd)], "whatever stands in its path"
+    assert names.folders(names.known_settings(Settings(target=str(odd)))) == [str(odd)], (
+        "whatever stands in its path"
+    )
     broken = Settings(target=str(home / "nothing.gguf"))
     assert names.known_settings(broken).target == broken.target, "what is wrong is said where it is loaded"
 
@@ -285,12 +335,25 @@ def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_pat
     assert found["words.gguf"].reason.startswith("words.gguf cuts words by the pre-tokenizer 'of-tomorrow'")
     there = list_models(Settings(device="cpu", model_folders=str(folder)))
     cards = {card.title: card for card in there if card.availability != "unusable" or "cut" in card.title}
-    assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith("Cut.gguf is cut short")
+    assert cards["cut.gguf"].availability == "unusable" and cards["cut.gguf"].note.startswith(
+        "Cut.gguf is cut short"
+    )
     card = cards["Tiny Test"]
-    assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == ("folder", "F32", file.stat().st_size)
-    assert card.availability == "cached" and card.parameters and card.memory_bytes and card.memory_bytes > 4 * card.parameters
+    assert isinstance(card, ModelCard) and (card.source, card.type, card.bytes) == (
+        "folder",
+        "F32",
+        file.stat().st_size,
+    )
+    assert (
+        card.availability == "cached"
+        and card.parameters
+        and card.memory_bytes
+        and card.memory_bytes > 4 * card.parameters
+    )
     hidden = list_models(Settings(device="cpu", model_folders=str(folder)), scan=False)
-    assert not [one for one in hidden if one.source == "folder"], "a public app searches no folder for visitors"
+    assert not [one for one in hidden if one.source == "folder"], (
+        "a public app searches no folder for visitors"
+    )
 
 
 def test_unreadable_files_and_folders(file: Path, home: Path, tmp_path: Path) -> None:
@@ -312,7 +375,9 @@ def test_a_walk_ends(home: Path, tmp_path: Path, file: Path) -> None:
     names_found = [path.name for path in places.Walk().models(tmp_path, tmp_path)]
     assert len(names_found) == places.DEPTH
     moments = iter(range(100))
-    assert not list(places.Walk(lambda: float(next(moments) * places.SECONDS)).models(tmp_path, tmp_path)), "time is over"
+    assert not list(places.Walk(lambda: float(next(moments) * places.SECONDS)).models(tmp_path, tmp_path)), (
+        "time is over"
+    )
 
 
 def test_a_changed_file_is_read_again(file: Path, home: Path, tmp_path: Path) -> None:
@@ -320,6 +385,10 @@ def test_a_changed_file_is_read_again(file: Path, home: Path, tmp_path: Path) ->
     before = sources.find(str(path)).name
     write_gguf(path, tiny_model(), metadata={"general.name": "Another\n\x1b[31m one"})
     after = sources.find(str(path))
-    assert after.name != before and re.fullmatch(r"gguf/[A-Za-z0-9.-]+-F32-[0-9a-f]{8}", after.name) and after.title.isprintable()
+    assert (
+        after.name != before
+        and re.fullmatch(r"gguf/[A-Za-z0-9.-]+-F32-[0-9a-f]{8}", after.name)
+        and after.title.isprintable()
+    )
     with pytest.raises(ModelError, match="no file on this machine is known as"):
         sources.find(before)

@@ -1,4 +1,5 @@
-"""Compiling: once for each state of the sources, in a process that ends with ours, again where the machine code is damaged."""
+"""Compiling: once for each state of the sources, in a process that ends with ours, again where the machine
+code is damaged."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ def test_what_waits_for_compiled_code_is_done_once() -> None:
     assert calls == ["ready", "at once"]
 
 
-def test_machine_code_is_kept_per_state_of_the_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_machine_code_is_kept_per_state_of_the_sources(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "code"))
     copy = tmp_path / "backends"
     shutil.copytree(Path(compile_kernels.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
@@ -56,11 +59,14 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_machine_code_that_is_whole_is_loaded_at_once(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     features = compile_kernels._features()
-    assert compile_kernels._complete(anew, features) and not compile_kernels._complete(anew, "of another processor")
+    assert compile_kernels._complete(anew, features) and not compile_kernels._complete(
+        anew, "of another processor"
+    )
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
     assert compile_kernels.wait()
     source = compile_kernels._sources()[0]
-    monkeypatch.setattr(compile_kernels, "_sources", lambda: [source, source])  # as if their dates had changed
+    # as if their dates had changed
+    monkeypatch.setattr(compile_kernels, "_sources", lambda: [source, source])
     assert not compile_kernels._complete(anew, features)
 
 
@@ -96,7 +102,10 @@ def test_a_compiler_that_fails_is_told_once_and_done_without(
 
 
 def test_the_compiling_process_ends_with_its_parent(tmp_path: Path) -> None:
-    code = "import time\nfrom omnidemo.backends import compile_kernels\ncompile_kernels.prepare()\ntime.sleep(600)"
+    code = (
+        "import time\nfrom omnidemo.backends import"
+        " compile_kernels\ncompile_kernels.prepare()\ntime.sleep(600)"
+    )
     with start(code, NUMBA_CACHE_DIR=str(tmp_path)) as parent:
         compiles: list[int] = []
         until = time.monotonic() + 60
@@ -135,7 +144,9 @@ def _running(pid: int) -> bool:
     return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
-def test_damaged_machine_code_is_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_machine_code_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """By its sums where they tell, else once more after a process that failed on it."""
     code = tmp_path / "compiled" / "one.nbc"
     code.parent.mkdir()
@@ -152,7 +163,9 @@ def test_damaged_machine_code_is_compiled_again(tmp_path: Path, monkeypatch: pyt
     assert not (tmp_path / compile_kernels.SUMS).exists()
 
 
-def test_a_process_that_fails_on_machine_code_is_followed_by_one_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_fails_on_machine_code_is_followed_by_one_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = tmp_path / "machine-code"
     kept.mkdir()
     (kept / "index.nbi").write_bytes(b"damaged")

@@ -29,7 +29,8 @@ METHODS: dict[str, Method] = {
 
 
 class Modelled(World):
-    """A world of random Llamas in the hands of the fast runners; its law is what `transformers`' own modules say of the target."""
+    """A world of random Llamas in the hands of the fast runners; its law is what `transformers`' own modules
+    say of the target."""
 
     def __init__(self, world: World, compact: bool, threads: int) -> None:
         super().__init__(world.target, world.drafter, world.prompt, world.seed)
@@ -58,7 +59,8 @@ class Modelled(World):
 
 
 class Widened:
-    """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never likely."""
+    """A cache whose logits are given as float64, as the branches' masses are summed; the padded row is never
+    likely."""
 
     def __init__(self, cache: Any) -> None:
         self.cache, self.max_positions = cache, cache.max_positions
@@ -80,9 +82,15 @@ class Widened:
         return self.cache.trim(length)
 
 
-@pytest.mark.parametrize(("compact", "threads"), [(False, 1), (False, 3), (True, 3)], ids=["four bytes", "shared", "two bytes, shared"])
+@pytest.mark.parametrize(
+    ("compact", "threads"),
+    [(False, 1), (False, 3), (True, 3)],
+    ids=["four bytes", "shared", "two bytes, shared"],
+)
 @pytest.mark.parametrize("name", METHODS)
-def test_the_fast_runners_keep_the_law(name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_runners_keep_the_law(
+    name: str, compact: bool, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
     assert world.runners[0][0].passes.two_bytes == compact

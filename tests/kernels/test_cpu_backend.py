@@ -1,4 +1,5 @@
-"""Rounds of target and drafter that are made in one call: the same as round by round, whatever comes in between."""
+"""Rounds of target and drafter that are made in one call: the same as round by round, whatever comes in
+between."""
 
 from __future__ import annotations
 
@@ -41,10 +42,15 @@ from tests.support.runners import close
 from tests.support.worlds import NESTED, World, copy_nothing, distance, law_of, p_value, use_streams
 
 METHODS = ("ngram-exact", "token-intersection", "union")
-BUNDLED = ("Tell me a short story about a fox.", "Tom has 3 apples and buys 4 more. How many has he?", "How do I clean a window?")
+BUNDLED = (
+    "Tell me a short story about a fox.",
+    "Tom has 3 apples and buys 4 more. How many has he?",
+    "How do I clean a window?",
+)
 
 HEATS = (0.0, 0.6, 1.0)
-MANNER: dict[str, Any] = {"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.15}  # of a model that was taught to chat
+# of a model that was taught to chat
+MANNER: dict[str, Any] = {"temperature": 0.2, "top_p": 0.9, "repetition_penalty": 1.15}
 OPTIONS: list[dict[str, Any]] = [
     {},
     MANNER,
@@ -66,7 +72,9 @@ def nothing_copied(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     root = tmp_path_factory.mktemp("tandem")
-    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+    return load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +114,9 @@ def kinds(made: list[list[MadeRound]]) -> Counter[str]:
     for turn in (turn for turns in made for turn in turns):
         found["rounds"] += 1
         found["host"] += turn.result is None
-        found["merged"] += turn.result is not None and any(len(slot.draft_ids) > 1 for slot in turn.result.slots)
+        found["merged"] += turn.result is not None and any(
+            len(slot.draft_ids) > 1 for slot in turn.result.slots
+        )
         found["corrected"] += turn.result is not None and turn.result.rejected
         found["bonus"] += turn.result is not None and not turn.result.rejected
         found["nothing"] += turn.proposal == []
@@ -115,7 +125,19 @@ def kinds(made: list[list[MadeRound]]) -> Counter[str]:
 
 def facts(rounds: Any) -> list[Any]:
     """What has to be the same."""
-    kept = [(r.draft_length, r.drafted, r.proposed, r.accepted, r.judged, r.ngram_hits, r.inserts, r.finish_reason) for r in rounds]
+    kept = [
+        (
+            r.draft_length,
+            r.drafted,
+            r.proposed,
+            r.accepted,
+            r.judged,
+            r.ngram_hits,
+            r.inserts,
+            r.finish_reason,
+        )
+        for r in rounds
+    ]
     texts = [[(t.id, t.text, t.source, t.pieces) for t in (*r.tokens, *r.discarded)] for r in rounds]
     return [kept, texts]
 
@@ -123,7 +145,9 @@ def facts(rounds: Any) -> list[Any]:
 def shares(rounds: Any) -> list[float]:
     """What has to be nearly the same."""
     tokens = [token for r in rounds for token in (*r.tokens, *r.discarded)]
-    return [-1.0 if share is None else share for token in tokens for share in (token.p, token.q, token.accept)]
+    return [
+        -1.0 if share is None else share for token in tokens for share in (token.p, token.q, token.accept)
+    ]
 
 
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +162,9 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("number", range(len(OPTIONS)), ids=[" ".join(options) or "plain" for options in OPTIONS])
+@pytest.mark.parametrize(
+    "number", range(len(OPTIONS)), ids=[" ".join(options) or "plain" for options in OPTIONS]
+)
 def test_answers_are_those_of_round_by_round(
     bundled: Pair, method: str, number: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,28 +204,46 @@ def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[l
     assert max(map(len, made)) == compiled_rounds.MOST
 
 
-@pytest.mark.parametrize("options", [{}, {"top_p": 0.98, "repetition_penalty": 1.2}], ids=["plain", "filtered"])
+@pytest.mark.parametrize(
+    "options", [{}, {"top_p": 0.98, "repetition_penalty": 1.2}], ids=["plain", "filtered"]
+)
 def test_what_takes_too_many_numbers_is_the_hosts(
     tmp_path: Path, options: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Models that nearly agree: hardly anything is rejected, and then there is little to put in its place."""
     use_streams(monkeypatch)
-    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", ends=False))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "byte-level", ends=False),
+    )
     weights = pair.drafter.runner.weights()
-    pair.drafter.runner.overwrite({name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name})
+    pair.drafter.runner.overwrite(
+        {name: weight * 1.03 for name, weight in weights.items() if "lm_head" in name}
+    )
     answers = []
     for _ in both(monkeypatch):
-        given = {"method": "token-intersection", "max_new_tokens": 90, "temperature": 1.0, "reuse": False} | options
+        given = {
+            "method": "token-intersection",
+            "max_new_tokens": 90,
+            "temperature": 1.0,
+            "reuse": False,
+        } | options
         answers.append([pair.generate(PROMPT, seed=seed, **given) for seed in range(12)])
     assert kinds(made)["host"] > 0
     for one, other in zip(*answers, strict=True):
         assert facts(one.rounds) == facts(other.rounds)
 
 
-@pytest.mark.parametrize("sampling", [{"temperature": 0.0}, {"temperature": 1.0}, MANNER], ids=["greedy", "t1", "manner"])
+@pytest.mark.parametrize(
+    "sampling", [{"temperature": 0.0}, {"temperature": 1.0}, MANNER], ids=["greedy", "t1", "manner"]
+)
 @pytest.mark.parametrize("seed", range(4))
 def test_models_that_agree_on_little(
-    tiny: Pair, seed: int, sampling: dict[str, Any], made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    tiny: Pair,
+    seed: int,
+    sampling: dict[str, Any],
+    made: list[list[MadeRound]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answers = []
     for _ in both(monkeypatch):
@@ -212,7 +256,10 @@ def test_models_that_agree_on_little(
 
 
 def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
-    state = DecodingState(TargetContext(pair.target.runner.new_cache()), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
+    state = DecodingState(
+        TargetContext(pair.target.runner.new_cache()),
+        DrafterContext(pair.drafter.runner.new_cache(), pair.map),
+    )
     state.start(pair.prompt_ids(prompt))
     return state
 
@@ -231,11 +278,17 @@ class Unsteady(FixedPolicy):
 
 
 @pytest.mark.parametrize(
-    "sampling", [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.4, 30, 0.9, 0.0, 1.2)], ids=["greedy", "t1", "all"]
+    "sampling",
+    [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.4, 30, 0.9, 0.0, 1.2)],
+    ids=["greedy", "t1", "all"],
 )
 @pytest.mark.parametrize("trouble", ["budget", "trie", "weights", "everything"])
 def test_rounds_that_were_made_in_vain_leave_no_trace(
-    bundled: Pair, trouble: str, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    bundled: Pair,
+    trouble: str,
+    sampling: SamplingParams,
+    made: list[list[MadeRound]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Ids, and what both caches hold, are as though each round had been made when it came."""
     found = []
@@ -247,7 +300,9 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
         method = make_method("ngram-exact", bundled.map)
-        for done in decode(state, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)):
+        for done in decode(
+            state, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)
+        ):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(4000) + 1
@@ -261,25 +316,41 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         with torch.inference_mode():
             drafter = state.drafter
             assert drafter is not None and drafter.spells(state.target.ids)
-            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            assert close(
+                as_tensor(drafter.logits()),
+                FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0],
+                1e-3,
+            )
             wanted = FusedCache(bundled.target.runner).forward(state.target.ids, 1).logits
             assert close(as_tensor(state.target.verify([]).logits), wanted, 1e-3)
     assert kinds(made)["several"] > 3
 
 
-def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_passes_overwrite_what_was_made(
+    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A context that reads by itself in between knows that nothing is left of later rounds."""
     fill(bundled)
     taken: list[MadeRound | None] = []
     original = CpuBackend._next
-    monkeypatch.setattr(CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1])
+    monkeypatch.setattr(
+        CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1]
+    )
     for touch in ("drafter", "target"):
         state = conversation(bundled)
         drafter = state.drafter
         assert drafter is not None
         method = make_method("ngram-exact", bundled.map)
         for _ in decode(
-            state, method, bundled.map, bundled.ngrams, SamplingParams(0.0), Sampler(1), Limits(60), FixedPolicy(4), backend=fast(state)
+            state,
+            method,
+            bundled.map,
+            bundled.ngrams,
+            SamplingParams(0.0),
+            Sampler(1),
+            Limits(60),
+            FixedPolicy(4),
+            backend=fast(state),
         ):
             if touch == "drafter":
                 drafter.logits()
@@ -289,7 +360,11 @@ def test_other_passes_overwrite_what_was_made(bundled: Pair, made: list[list[Mad
         assert kinds(made)["several"] > 5 and len(taken) > 10 and not any(taken)
         made.clear()
         with torch.inference_mode():
-            assert close(as_tensor(drafter.logits()), FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0], 1e-3)
+            assert close(
+                as_tensor(drafter.logits()),
+                FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0],
+                1e-3,
+            )
 
 
 def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
@@ -302,7 +377,8 @@ def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRoun
         assert all(seconds >= 0.0 for one in times for seconds in one.values())
         assert 0.5 * done.metrics["seconds"] < sum(one["total"] for one in times) <= lasted
         settled = [one for one in times[1:-1] if one["verify"] > 0]
-        assert max(one["verify"] for one in settled) < 0.5 * sum(one["verify"] for one in settled)  # none has those of all
+        # none has those of all
+        assert max(one["verify"] for one in settled) < 0.5 * sum(one["verify"] for one in settled)
     assert kinds(made)["several"] > 2
 
 
@@ -334,7 +410,15 @@ def test_every_token_that_the_drafter_reads_is_told(
             for seed, prompt in enumerate(BUNDLED):
                 state = conversation(bundled, prompt)
                 for _ in decode(
-                    state, method, bundled.map, bundled.ngrams, sampling, Sampler(seed), Limits(90), FixedPolicy(4), backend=fast(state)
+                    state,
+                    method,
+                    bundled.map,
+                    bundled.ngrams,
+                    sampling,
+                    Sampler(seed),
+                    Limits(90),
+                    FixedPolicy(4),
+                    backend=fast(state),
                 ):
                     pass
     turns = [turn for turns in made for turn in turns]
@@ -368,17 +452,28 @@ def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: l
 
 
 @pytest.mark.parametrize("window", [64, 80])
-def test_a_window_that_ends(tmp_path: Path, window: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_ends(
+    tmp_path: Path, window: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the target's, and of the drafter's, which slides."""
     for sizes in ((window, 256), (256, window)):
-        pair = load_pair(*(save(tmp_path / f"{sizes}-{side}", "byte-level", window=sizes[side], ends=False) for side in (0, 1)))
+        pair = load_pair(
+            *(
+                save(tmp_path / f"{sizes}-{side}", "byte-level", window=sizes[side], ends=False)
+                for side in (0, 1)
+            )
+        )
         answers = []
         for _ in both(monkeypatch):
             given = {"method": "speculative", "max_new_tokens": 120, "reuse": False, "seed": 1}
-            answers.append([pair.generate(PROMPT, **given, temperature=temperature) for temperature in (0.0, 1.0)])
+            answers.append(
+                [pair.generate(PROMPT, **given, temperature=temperature) for temperature in (0.0, 1.0)]
+            )
         assert kinds(made)["several"] > 0
         for one, other in zip(*answers, strict=True):
-            assert facts(one.rounds) == facts(other.rounds) and one.finish_reason == ("context" if sizes[0] == window else "length")
+            assert facts(one.rounds) == facts(other.rounds) and one.finish_reason == (
+                "context" if sizes[0] == window else "length"
+            )
         made.clear()
 
 
@@ -388,7 +483,9 @@ def test_methods_without_a_rule_are_the_hosts(bundled: Pair, made: list[list[Mad
     assert not made
 
 
-def test_at_temperature_0_a_filter_changes_nothing_and_costs_nothing(bundled: Pair, made: list[list[MadeRound]]) -> None:
+def test_at_temperature_0_a_filter_changes_nothing_and_costs_nothing(
+    bundled: Pair, made: list[list[MadeRound]]
+) -> None:
     wanted = bundled.generate(BUNDLED[0], max_new_tokens=12, reuse=False).token_ids
     for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}):
         made.clear()
@@ -396,13 +493,17 @@ def test_at_temperature_0_a_filter_changes_nothing_and_costs_nothing(bundled: Pa
         assert made, "no round was compiled"
 
 
-def test_large_targets_go_round_by_round(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_targets_go_round_by_round(
+    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiled_passes, "STRIDE", 1)
     bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)
     assert made and all(len(turns) == 1 for turns in made)
 
 
-def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_compiled_code_nothing_is_made(
+    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     expected = bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids
     made.clear()
     monkeypatch.setattr(compile_kernels, "_ready", None)
@@ -413,11 +514,20 @@ def test_without_compiled_code_nothing_is_made(bundled: Pair, made: list[list[Ma
 def test_a_drafter_whose_logits_are_no_numbers(tmp_path: Path) -> None:
     """The answer is the target's all the same."""
     assert compile_kernels.wait()
-    pair = load_pair(save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    )
     expected = pair.generate(PROMPT, method="autoregressive", max_new_tokens=12, reuse=False).token_ids
-    named = {name: weight * float("nan") for name, weight in pair.drafter.runner.weights().items() if "lm_head" in name}
+    named = {
+        name: weight * float("nan")
+        for name, weight in pair.drafter.runner.weights().items()
+        if "lm_head" in name
+    }
     pair.drafter.runner.overwrite(named)
-    assert pair.generate(PROMPT, method="token-intersection", max_new_tokens=12, reuse=False).token_ids == expected
+    assert (
+        pair.generate(PROMPT, method="token-intersection", max_new_tokens=12, reuse=False).token_ids
+        == expected
+    )
 
 
 def test_spellings_are_told_to_compiled_code(bundled: Pair) -> None:
@@ -434,7 +544,10 @@ def test_rules_say_how_long_they_draft() -> None:
         for index in range(4 * every * STRETCH):
             if stretch(index, every) == 0:
                 after = until_stretch(index, every)
-                assert all(stretch(index + more, every) == 0 for more in range(1, after + 1)) and stretch(index + after + 1, every) > 0
+                assert (
+                    all(stretch(index + more, every) == 0 for more in range(1, after + 1))
+                    and stretch(index + after + 1, every) > 0
+                )
     assert until_stretch(5, 0) > 8
     known = CostModel()
     for rule in (FixedPolicy(4, probe_every=3), ConfidencePolicy(8, known, 0.4, probe_every=3)):
@@ -451,7 +564,8 @@ def test_rules_say_how_long_they_draft() -> None:
         1.0,
         1.0,
     )
-    assert known.speedup is not None and known.speedup < CLEAR  # since a moment ago, so that the next plain rounds should have been made
+    # since a moment ago, so that the next plain rounds should have been made
+    assert known.speedup is not None and known.speedup < CLEAR
     known._plain.extend([PlainBlock(1.0)] * 4)
     cost = CostPolicy(8, known)
     told = [cost.draft_lookahead() for _ in range(3) if cost.budget(0, list)]
@@ -465,7 +579,10 @@ class Compiled(World):
 
     @cached_property
     def runners(self) -> list[FusedLlama]:
-        return [FusedLlama(random_model("llama", rows, seed=rows)) for rows in (len(self.target) + 1, len(self.drafter) + 2)]
+        return [
+            FusedLlama(random_model("llama", rows, seed=rows))
+            for rows in (len(self.target) + 1, len(self.drafter) + 2)
+        ]
 
     def conversation(self, prompt: Any, limit: int = 1000) -> DecodingState:
         target, drafter = (FusedCache(runner) for runner in self.runners)
@@ -490,12 +607,21 @@ WARPS = [SamplingParams(0.8), SamplingParams(0.8, 4, 0.9, 0.05), SamplingParams(
 @pytest.mark.parametrize("sampling", WARPS, ids=["temperature", "filters", "penalty"])
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_emitted_follows_the_targets_law(
-    method: str, seeded: bool, sampling: SamplingParams, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    method: str,
+    seeded: bool,
+    sampling: SamplingParams,
+    made: list[list[MadeRound]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """χ² of four ids of 4,000 answers, the last two by themselves, for those come from later rounds; fixed seed, p > 0.001."""
+    """χ² of four ids of 4,000 answers, the last two by themselves, for those come from later rounds; fixed
+    seed, p > 0.001."""
     plan = engine._plan
-    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], 1, *given[5:]))  # several rounds from the first one on
-    monkeypatch.setattr("tests.support.worlds.decode", lambda state, *given, **more: decode(state, *given, **more, backend=fast(state)))
+    # several rounds from the first one on
+    monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], 1, *given[5:]))
+    monkeypatch.setattr(
+        "tests.support.worlds.decode",
+        lambda state, *given, **more: decode(state, *given, **more, backend=fast(state)),
+    )
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     sampler, cache, runs, ids = Sampler(3), world.cache(), 4_000, 4
     rule = make_method(method, world.map)

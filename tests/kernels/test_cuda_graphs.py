@@ -1,4 +1,5 @@
-"""Passes of fixed shape read as the general ones do, whatever lies in the buffer; recordings are kept, found again and given up."""
+"""Passes of fixed shape read as the general ones do, whatever lies in the buffer; recordings are kept, found
+again and given up."""
 
 from __future__ import annotations
 
@@ -53,17 +54,23 @@ def test_a_fixed_pass_is_the_general_one(shape: str, count: int) -> None:
             if start:
                 runner.forward(torch.tensor(before), 0, filled[:, :, :, :start], 0)
             wanted_buffer = filled.clone()
-            wanted, read = runner.forward(torch.tensor(ids), start, wanted_buffer[:, :, :, : start + count], rows)
+            wanted, read = runner.forward(
+                torch.tensor(ids), start, wanted_buffer[:, :, :, : start + count], rows
+            )
             inputs = torch.tensor([start, *ids] + [0] * (ROWS - count))
             logits, states = fixed_pass(runner, filled, inputs, torch.arange(count), rows)
             assert logits.shape == (rows, VOCABULARY) and (rows == 0 or close(logits, wanted))
             assert states.shape == read.shape and torch.allclose(states, read, atol=1e-5)
             assert close(filled[:, :, :, : start + count], wanted_buffer[:, :, :, : start + count])
-            assert torch.equal(filled[:, :, :, start + count :], torch.zeros_like(filled[:, :, :, start + count :]))
+            assert torch.equal(
+                filled[:, :, :, start + count :], torch.zeros_like(filled[:, :, :, start + count :])
+            )
 
 
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
-def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_sequence_of_passes_and_rollbacks(
+    shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow: 32, 64, 128, 256
     model = make(shape).to(dtype)
     runner, notes = recorded(model)
@@ -77,7 +84,11 @@ def test_any_sequence_of_passes_and_rollbacks(shape: str, dtype: torch.dtype, bo
         new = some_ids(count, seed=step)
         ids += new
         left, right = cache.forward(new, rows).logits, plain.forward(new, rows).logits
-        assert left.dtype == torch.float32 and left.shape == right.shape and cache.length == plain.length == len(ids)
+        assert (
+            left.dtype == torch.float32
+            and left.shape == right.shape
+            and cache.length == plain.length == len(ids)
+        )
         if rows:
             assert close(left, right, bound)
             assert step % 10 or close(left, reference(model, ids)[-rows:], bound)  # which has no cache at all
@@ -101,7 +112,8 @@ def test_greedy_answers_are_those_of_transformers(shape: str, monkeypatch: pytes
             answer.append(int(cache.forward(answer[-1:], 1).logits[0].argmax()))
         answers.append(answer)
     assert answers[0] == answers[1] == answers[2] and len(set(answers[0])) > 3
-    assert notes.made == 4 + 2  # capacities 32 to 256; the second cache finds 64 and 128, which the first one has left
+    # capacities 32 to 256; the second cache finds 64 and 128, which the first one has left
+    assert notes.made == 4 + 2
 
 
 def test_what_lies_behind_the_end_does_not_matter(shape: str) -> None:
@@ -127,7 +139,10 @@ def test_the_next_conversation_finds_the_recordings(shape: str, monkeypatch: pyt
     def converse(seed: int, length: int) -> None:
         ids = some_ids(length, seed)
         cache = runner.new_cache()
-        rows = [cache.forward(ids[:20], 1).logits[0], *(cache.forward([one], 1).logits[0] for one in ids[20:])]
+        rows = [
+            cache.forward(ids[:20], 1).logits[0],
+            *(cache.forward([one], 1).logits[0] for one in ids[20:]),
+        ]
         assert close(torch.stack(rows), reference(model, ids)[19:])
 
     converse(1, 70)
@@ -160,7 +175,10 @@ def test_the_next_conversation_takes_the_memory_of_the_last_one() -> None:
         kept.buffer.fill_(torch.nan)  # what lies there is never looked at
     second, third = runner.new_cache(), runner.new_cache()
     assert second._kv is kept and third._kv is not kept
-    assert close(torch.cat([second.forward(ids[:30], 30).logits, second.forward(ids[30:], 10).logits]), reference(model, ids))
+    assert close(
+        torch.cat([second.forward(ids[:30], 30).logits, second.forward(ids[30:], 10).logits]),
+        reference(model, ids),
+    )
 
 
 def test_new_weights_are_seen(shape: str) -> None:
@@ -180,8 +198,14 @@ def test_new_weights_are_seen(shape: str) -> None:
     cache.trim(0)
     made = notes.made
     after = cache.forward(ids, 5).logits
-    assert close(after, reference(other, ids)[-5:]) and not close(after, before, 1e-2) and notes.made == made == 1
-    assert addresses == [layer.before.scaled.data_ptr() for layer in runner.layers] + [runner.norm.scaled.data_ptr()]
+    assert (
+        close(after, reference(other, ids)[-5:])
+        and not close(after, before, 1e-2)
+        and notes.made == made == 1
+    )
+    assert addresses == [layer.before.scaled.data_ptr() for layer in runner.layers] + [
+        runner.norm.scaled.data_ptr()
+    ]
 
 
 def test_a_first_answer_does_not_wait_for_a_recording() -> None:
@@ -212,8 +236,8 @@ def test_a_recording_that_fails_is_given_up_with_one_warning(caplog: pytest.LogC
             rows += cache.forward(ids[start : start + 2], 2).logits
     assert close(torch.stack(rows), wanted[10:])
     assert [record.getMessage() for record in caplog.records] == [
-        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
-        "cost per token."
+        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes"
+        " on without, at a higher cost per token."
     ]
     cache.forward([1], 1)
     assert notes.repeated == 9
@@ -242,11 +266,17 @@ def test_without_recordings_nothing_is_kept() -> None:
 
 @pytest.mark.parametrize("ends", [True, False])
 def test_greedy_answers_of_a_pair(tmp_path: Path, ends: bool) -> None:
-    pair = load_pair(save(tmp_path / "target", "byte-level", ends=ends), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=ends),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     methods = fitting(pair.map)
 
     def answers() -> list[tuple[int, ...]]:
-        return [pair.generate(PROMPT, method=method, temperature=0.0, max_new_tokens=40).token_ids for method in methods]
+        return [
+            pair.generate(PROMPT, method=method, temperature=0.0, max_new_tokens=40).token_ids
+            for method in methods
+        ]
 
     before = answers()
     notes = []
@@ -308,10 +338,25 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def around(pool: str | None) -> list[str]:
         begin = f"begin {pool} thread_local collecting=False"
-        return ["side waits for here", "on side", "runs", begin, "runs", "end", "off side", "here waits for side"]
+        return [
+            "side waits for here",
+            "on side",
+            "runs",
+            begin,
+            "runs",
+            "end",
+            "off side",
+            "here waits for side",
+        ]
 
     repeat = record(function)
-    assert said == around(None) and repeat() is outputs and said[-1] == "replay" and said.count("runs") == 2 and gc.isenabled()
+    assert (
+        said == around(None)
+        and repeat() is outputs
+        and said[-1] == "replay"
+        and said.count("runs") == 2
+        and gc.isenabled()
+    )
     assert record.first is not None
     said.clear()
     record(function)
@@ -329,12 +374,15 @@ def test_what_a_recording_asks_of_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said[-3:] == ["end", "off side", "here waits for side"] and gc.isenabled()
 
 
-# Where there is a CUDA device ---------------------------------------------------------------------------------------------------
+# Where there is a CUDA device
+# ---------------------------------------------------------------------------------------------------
 
 
 @CUDA
 @pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-4), (torch.bfloat16, 0.05)])
-def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_graphs_on_a_device(
+    shape: str, dtype: torch.dtype, bound: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fused_cache, "START", 32)
     runner = FusedLlama(make(shape).to("cuda", dtype))
     plain = general(make(shape).to("cuda", dtype)).new_cache()
@@ -346,7 +394,9 @@ def test_graphs_on_a_device(shape: str, dtype: torch.dtype, bound: float, monkey
         start = 0
         kept: list[tuple[torch.Tensor, torch.Tensor]] = []
         for count in [20, *(1, 1, 5, 1, 2, 5, 16) * 3]:
-            left, right = (one.forward(ids[start : start + count], min(count, 5)).logits for one in (cache, plain))
+            left, right = (
+                one.forward(ids[start : start + count], min(count, 5)).logits for one in (cache, plain)
+            )
             assert close(left, right, bound)
             kept.append((left, left.clone()))
             back = min(count - 1, 2)

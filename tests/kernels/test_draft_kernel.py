@@ -27,7 +27,19 @@ from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.methods import NgramExact, make_method
 from omnidemo.vocab.ngram_cache import NgramCache
 from tests.support.models import save
-from tests.support.rollout_sides import MAP, TOKENS, WARPS, Asking, Side, answers_agree, left_over, random_trie, rounds, same, sharp_model
+from tests.support.rollout_sides import (
+    MAP,
+    TOKENS,
+    WARPS,
+    Asking,
+    Side,
+    answers_agree,
+    left_over,
+    random_trie,
+    rounds,
+    same,
+    sharp_model,
+)
 from tests.support.runners import close
 
 # The recorded step of a GPU knows no penalty, so these are not among the others.
@@ -46,7 +58,9 @@ def runner() -> FusedLlama:
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
 @pytest.mark.parametrize("overrun", [0, 2])
 @pytest.mark.parametrize("budget", [1, 2, 3, 4, 6])
-def test_compiled_draws_are_the_hosts_walk(runner: FusedLlama, sampling: SamplingParams, overrun: int, budget: int) -> None:
+def test_compiled_draws_are_the_hosts_walk(
+    runner: FusedLlama, sampling: SamplingParams, overrun: int, budget: int
+) -> None:
     rollouts = own = 0
     for seed in range(3):
         ahead, plain = Side(runner, True), Side(runner, False)
@@ -66,7 +80,9 @@ def test_other_methods(runner: FusedLlama, name: str, sampling: SamplingParams) 
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS.values(), ids=SAMPLINGS)
-@pytest.mark.parametrize(("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)])
+@pytest.mark.parametrize(
+    ("threshold", "guess"), [(0.0, 0.0), (0.15, 0.15), (0.15, 0.0), (0.0, 0.15), (0.0, 1.0)]
+)
 @pytest.mark.parametrize("name", ["ngram-exact", "string-exact-match"])
 def test_a_wrong_guess_of_the_rule_changes_nothing(
     runner: FusedLlama, name: str, threshold: float, guess: float, sampling: SamplingParams
@@ -76,7 +92,9 @@ def test_a_wrong_guess_of_the_rule_changes_nothing(
     method, ngrams, foreseen = make_method(name, MAP), random_trie(2), 0
     for _ in range(12):
         start = len(both[0].drafter.ids)
-        drafts = [side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(both, rules, strict=True)]
+        drafts = [
+            side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(both, rules, strict=True)
+        ]
         same(*drafts)
         ended = any(slot.target_id == 42 for slot in drafts[0].slots)  # which only the host sees
         foreseen += 0 if ended else left_over(both[0].newest)
@@ -86,7 +104,8 @@ def test_a_wrong_guess_of_the_rule_changes_nothing(
     for one, other in zip(rules[0].states, rules[1].states, strict=True):
         assert torch.allclose(torch.as_tensor(one), torch.as_tensor(other), atol=1e-4)
     if threshold == guess and name == "ngram-exact":
-        assert foreseen == 0 and both[0].cache.rollouts == 12  # nothing was drawn in vain, and once was enough
+        # nothing was drawn in vain, and once was enough
+        assert foreseen == 0 and both[0].cache.rollouts == 12
     elif guess == 1.0:
         assert both[0].cache.rollouts > 12
 
@@ -98,7 +117,9 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
             side.drafter.logits()
             for one in range(count):
                 side.drafter.push(one % 6)
-            rollout = roll_out(side.drafter, RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3))
+            rollout = roll_out(
+                side.drafter, RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(0.0), 3)
+            )
             assert rollout is not None and len(rollout.ids) == 3 and len(rollout.read) == 2
             ids = [0, 1, 2, *(one % 6 for one in range(count)), *rollout.read]
             wanted = FusedCache(runner).forward(ids, 3).logits
@@ -106,10 +127,14 @@ def test_the_given_ids_are_read_too(runner: FusedLlama) -> None:
             assert [int(row.add(MAP.draftable_logit_mask).argmax()) for row in wanted] == rollout.ids
             for token in rollout.ids[:2]:
                 side.drafter.push(token)
-            assert close(as_tensor(side.drafter.logits()), wanted[-1], 1e-4) and side.cache.length == 5 + count
+            assert (
+                close(as_tensor(side.drafter.logits()), wanted[-1], 1e-4) and side.cache.length == 5 + count
+            )
 
 
-def test_a_window_that_ends_and_a_room_that_grows(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_window_that_ends_and_a_room_that_grows(
+    runner: FusedLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(fused_cache, "START", 8)
     ahead, plain = Side(runner, True), Side(runner, False)
     rounds(ahead, plain, NgramExact(), random_trie(2), SamplingParams(1.0), 4, 1, count=20)
@@ -136,7 +161,8 @@ def test_without_compiled_code_the_host_draws(runner: FusedLlama, monkeypatch: p
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 1.7])
 def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
-    """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of what is not barred."""
+    """Of 20,000 draws by uniform numbers, as many of each token as the law says; the law is the softmax of
+    what is not barred."""
     sampling, chance = SamplingParams(temperature), random.Random(5)
     with torch.inference_mode():
         cache = FusedCache(runner)
@@ -146,9 +172,14 @@ def test_draws_follow_the_law(runner: FusedLlama, temperature: float) -> None:
         counts = torch.zeros(TOKENS)
         for _ in range(20_000):
             rollout = cache.roll_out(
-                RolloutRequest(rule, sampling, 1, np.array([chance.random() for _ in range(2)])), [], row, torch.zeros(32)
+                RolloutRequest(rule, sampling, 1, np.array([chance.random() for _ in range(2)])),
+                [],
+                row,
+                torch.zeros(32),
             )
-            assert rollout is not None and rollout.probabilities == [float(rollout.distributions[0][rollout.ids[0]])]
+            assert rollout is not None and rollout.probabilities == [
+                float(rollout.distributions[0][rollout.ids[0]])
+            ]
             counts[rollout.ids[0]] += 1
         assert torch.allclose(as_tensor(rollout.distributions[0]), law, atol=1e-6) and float(
             rollout.distributions[0].sum()
@@ -166,10 +197,17 @@ def test_rules_foresee_themselves() -> None:
     for _ in range(300):
         known = CostModel()
         for _ in range(chance.randrange(60)):
-            known.learn([(chance.random() ** 0.3,) for _ in range(4)], [float(chance.random() < 0.7) for _ in range(4)])
+            known.learn(
+                [(chance.random() ** 0.3,) for _ in range(4)],
+                [float(chance.random() < 0.7) for _ in range(4)],
+            )
         if chance.random() < 0.8:
             known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
-        for rule in (CostPolicy(9, known), ConfidencePolicy(9, known, chance.random()), HeadPolicy(9, known, chance.random(), None)):
+        for rule in (
+            CostPolicy(9, known),
+            ConfidencePolicy(9, known, chance.random()),
+            HeadPolicy(9, known, chance.random(), None),
+        ):
             rule.budget(0, lambda: ([], 0.0))
             for _ in range(5):
                 stop, probs = rule.stop_rule(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
@@ -205,7 +243,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.mark.parametrize("cache_size", [20_000, 30])
 @pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
-def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_those_without(
+    folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair = load_pair(*folders)
     pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
     answers_agree(pair, policy, [(0.0, 1.0), (0.7, 1.0), (1.0, 1.0)], monkeypatch)
@@ -217,7 +257,10 @@ def test_a_drafter_context_whose_window_slides(runner: FusedLlama) -> None:
     cache.max_positions = 16
     drafter = DrafterContext(cache, MAP)
     drafter.start([0, 1, 2], 0)
-    order, drawn = RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, Sampler(1).peek(40)), 0
+    order, drawn = (
+        RolloutRequest(token_by_token(MAP.draftable_logit_mask), SamplingParams(1.0), 3, Sampler(1).peek(40)),
+        0,
+    )
     with torch.inference_mode():
         for turn in range(40):
             rollout = roll_out(drafter, order)

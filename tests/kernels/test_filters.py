@@ -18,7 +18,11 @@ from omnidemo.decoding import row_ops
 from omnidemo.decoding.sampling import SamplingParams, Seen
 
 TOP_K, TOP_P, MIN_P, PENALTY = (0, 1, 3, 40, 9_999), (1.0, 0.9, 0.3, 1e-6), (0.0, 0.05, 1.0), (1.0, 1.3, 0.8)
-ALL = [SamplingParams(heat, *rest) for heat in (0.2, 1.0, 1.7) for rest in itertools.product(TOP_K, TOP_P, MIN_P, PENALTY)]
+ALL = [
+    SamplingParams(heat, *rest)
+    for heat in (0.2, 1.0, 1.7)
+    for rest in itertools.product(TOP_K, TOP_P, MIN_P, PENALTY)
+]
 
 
 def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> Any:
@@ -26,7 +30,9 @@ def filtered(row: Any, sampling: SamplingParams, seen: Seen | None = None) -> An
     kernels: Any = compile_kernels.kernels()
     assert kernels is not None
     probs = np.array(row, np.float32)
-    return probs if kernels.distribution(probs, Sampling(*sampling.numbers), text_of(seen, OWN).seen) else None
+    return (
+        probs if kernels.distribution(probs, Sampling(*sampling.numbers), text_of(seen, OWN).seen) else None
+    )
 
 
 def wanted(row: Any, sampling: SamplingParams, ids: list[int]) -> Any:
@@ -78,7 +84,8 @@ LOGITS = st.integers(-2560, 2560).map(lambda number: number / 64) | st.just(floa
 @example([0.0], SamplingParams(1.0, 1, 0.1, 1.0, 2.0), [0])
 @example([-5.0, float("-inf")], SamplingParams(1.0, 2, 0.5), [])
 def test_any_row(row: list[float], sampling: SamplingParams, ids: list[int]) -> None:
-    """Whatever is kept differs by what lies at a border alone: a token whose being there is decided by rounding."""
+    """Whatever is kept differs by what lies at a border alone: a token whose being there is decided by
+    rounding."""
     logits = np.array(row, np.float32)
     ids = [token for token in ids if token < len(row)]
     found, law = filtered(logits, sampling, Seen(len(row)).hold(ids, 0)), wanted(logits, sampling, ids)
@@ -91,7 +98,13 @@ def nudges(sampling: SamplingParams) -> list[SamplingParams]:
     """The same with borders that are a little higher or lower."""
     by = (1 - 3e-6, 1.0, 1 + 3e-6)
     return [
-        SamplingParams(sampling.temperature, sampling.top_k, sampling.top_p * p, sampling.min_p * m, sampling.repetition_penalty)
+        SamplingParams(
+            sampling.temperature,
+            sampling.top_k,
+            sampling.top_p * p,
+            sampling.min_p * m,
+            sampling.repetition_penalty,
+        )
         for p, m in itertools.product(by, by)
     ]
 
@@ -99,12 +112,18 @@ def nudges(sampling: SamplingParams) -> list[SamplingParams]:
 def test_a_large_vocabulary() -> None:
     chance = np.random.default_rng(7)
     row = (2.5 * chance.standard_normal(49_152)).astype(np.float32)
-    for sampling in (SamplingParams(0.2, 0, 0.9, 0.0, 1.15), SamplingParams(0.7, 20, 0.8), SamplingParams(1.5, 1000, 0.99, 0.01)):
+    for sampling in (
+        SamplingParams(0.2, 0, 0.9, 0.0, 1.15),
+        SamplingParams(0.7, 20, 0.8),
+        SamplingParams(1.5, 1000, 0.99, 0.01),
+    ):
         same(row, sampling, chance.integers(0, len(row), 500).tolist())
 
 
 @pytest.mark.parametrize(
-    "sampling", [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)], ids=str
+    "sampling",
+    [SamplingParams(0.0, repetition_penalty=1.3), SamplingParams(1.0, top_k=2), SamplingParams(1.0)],
+    ids=str,
 )
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
 def test_rows_that_are_no_numbers_have_none(sampling: SamplingParams, bad: float) -> None:
@@ -130,7 +149,10 @@ def test_what_is_seen_is_what_the_ids_are() -> None:
         seen.hold(ids, settled)
         marks, order = seen.arrays
         assert set(order[1 : 1 + order[0]].tolist()) == set(np.flatnonzero(marks).tolist()) == set(ids)
-        assert len(set(order[1 : 1 + order[0]].tolist())) == order[0] and seen.there.numpy().tolist() == marks.tolist()
+        assert (
+            len(set(order[1 : 1 + order[0]].tolist())) == order[0]
+            and seen.there.numpy().tolist() == marks.tolist()
+        )
         for token in chance.integers(0, 50, 3).tolist():  # as compiled code does
             if not marks[token]:
                 marks[token], order[0] = True, order[0] + 1
@@ -141,7 +163,9 @@ def test_what_is_seen_is_what_the_ids_are() -> None:
 
 def test_nobody_is_seen_where_no_penalty_asks() -> None:
     row = np.array([2.0, 1.0], np.float32)
-    assert filtered(row, SamplingParams(1.0)).tolist() == pytest.approx(torch.from_numpy(row).softmax(-1).tolist())
+    assert filtered(row, SamplingParams(1.0)).tolist() == pytest.approx(
+        torch.from_numpy(row).softmax(-1).tolist()
+    )
     assert NOBODY[1].tolist() == [0]
 
 

@@ -41,15 +41,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.
 
     @cache
     def ran(width: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")), "PYTHONPATH": str(Path(__file__).parents[2])}
-        return subprocess.run([sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200)
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        return subprocess.run(
+            [sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200
+        )
 
     return ran
 
 
 @pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
 def test_products(width: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made once."""
+    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made
+    once."""
     wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
     done = run(width if wide else "narrow")
     assert done.returncode == 0, done.stderr

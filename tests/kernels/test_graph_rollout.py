@@ -1,4 +1,5 @@
-"""Drawing ahead: what the device draws in a row is what the host's walk would have drawn, with one wait. A CPU plays the device here."""
+"""Drawing ahead: what the device draws in a row is what the host's walk would have drawn, with one wait. A
+CPU plays the device here."""
 
 from __future__ import annotations
 
@@ -82,10 +83,13 @@ def test_a_rollout_is_the_hosts_walk(model: Any, sampling: SamplingParams, overr
         own, drafted = own + ahead.own, drafted + plain.own
         assert plain.cache.rollouts == 0
     assert rollouts >= 8 and (budget == 1 or deeper > 0)
-    assert own <= 0.35 * drafted + 1, (own, drafted)  # the first round's, and what came after walks that were thrown away
+    # the first round's, and what came after walks that were thrown away
+    assert own <= 0.35 * drafted + 1, (own, drafted)
 
 
-@pytest.mark.parametrize("sampling", [SamplingParams(0.0), SamplingParams(1.0, top_p=0.9)], ids=["greedy", "top-p"])
+@pytest.mark.parametrize(
+    "sampling", [SamplingParams(0.0), SamplingParams(1.0, top_p=0.9)], ids=["greedy", "top-p"]
+)
 @pytest.mark.parametrize("name", ["token-intersection", "union", "string-exact-match", "ngram-merge"])
 def test_other_methods_draw_ahead_too(model: Any, name: str, sampling: SamplingParams) -> None:
     ahead, plain = side_of(model, True), side_of(model, False)
@@ -94,7 +98,10 @@ def test_other_methods_draw_ahead_too(model: Any, name: str, sampling: SamplingP
 
 
 @pytest.mark.parametrize("sampling", [SamplingParams(0.0), SamplingParams(1.0)], ids=["greedy", "t1"])
-@pytest.mark.parametrize(("name", "threshold"), [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)])
+@pytest.mark.parametrize(
+    ("name", "threshold"),
+    [("ngram-exact", 0.0), ("ngram-exact", 0.1), ("union", 0.1), ("string-exact-match", 0.0)],
+)
 def test_rules_that_watch_hear_the_same(
     model: Any, name: str, threshold: float, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +111,9 @@ def test_rules_that_watch_hear_the_same(
     method, ngrams = make_method(name, MAP), random_trie(2)
     for _ in range(12):
         start = len(sides[0].drafter.ids)
-        drafts = [side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(sides, rules, strict=True)]
+        drafts = [
+            side.draft(method, ngrams, sampling, 9, rule) for side, rule in zip(sides, rules, strict=True)
+        ]
         same(*drafts)
         for side in sides:
             side.drafter.commit(start, [], [3])
@@ -133,7 +142,15 @@ def test_corrections_of_earlier_slots(model: Any) -> None:
     ahead, plain = side_of(model, True), side_of(model, False)
     for seed in range(3):
         rounds(
-            ahead, plain, make_method("token-intersection", MAP), NgramCache(TOKENS), SamplingParams(0.0), 9, seed, rule=Asking(9), count=10
+            ahead,
+            plain,
+            make_method("token-intersection", MAP),
+            NgramCache(TOKENS),
+            SamplingParams(0.0),
+            9,
+            seed,
+            rule=Asking(9),
+            count=10,
         )
     assert ahead.cache.rollouts > 30
 
@@ -154,7 +171,9 @@ def test_ids_that_agree_again_after_others_were_read(model: Any) -> None:
             drafter.rollback(3)
             for one in ids:
                 drafter.push(one)
-            assert close(drafter.logits(), FusedCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4)
+            assert close(
+                drafter.logits(), FusedCache(side.runner).forward([0, 1, 2, *ids], 1).logits[0], 1e-4
+            )
             assert side.cache.passes - before == passes
 
         check(rollout.read, 0)
@@ -171,7 +190,9 @@ def test_little_is_drawn_in_vain_where_a_rule_may_stop(model: Any) -> None:
         side = side_of(model, True)
         for _ in range(2):
             side.drafter.rollback(3)
-            draft = side.draft(make_method("token-intersection", MAP), NgramCache(TOKENS), SamplingParams(0.0), 12, rule)
+            draft = side.draft(
+                make_method("token-intersection", MAP), NgramCache(TOKENS), SamplingParams(0.0), 12, rule
+            )
         assert draft.drafted == 12
         counts.append(side.cache.rollouts)
     assert counts == [3, 1]  # a few tokens at a time, or all at once
@@ -201,7 +222,12 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
     model: Any, name: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pretend_device(monkeypatch)
-    method, ngrams, ahead, plain = make_method(name, MAP), NgramCache(TOKENS), side_of(model, True), side_of(model, False)
+    method, ngrams, ahead, plain = (
+        make_method(name, MAP),
+        NgramCache(TOKENS),
+        side_of(model, True),
+        side_of(model, False),
+    )
     for target_id, path in enumerate(((0, 1), (1, 2), (2, 0), (6, 1), (7, 3), (2, 1)), 6):
         ngrams.insert(target_id, path)
     for side in (ahead, plain):
@@ -216,7 +242,9 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
                 reads.clear()
                 side.draft(method, ngrams, sampling, budget)
                 # One for all the draws, and one for the bounds of slots that could have become longer.
-                assert side is plain or len(reads) <= 1 + (name == "ngram-exact" and not sampling.greedy), reads
+                assert side is plain or len(reads) <= 1 + (name == "ngram-exact" and not sampling.greedy), (
+                    reads
+                )
                 most[side is ahead] = max(most.get(side is ahead, 0), len(reads))
                 side.drafter.rollback(3)
     assert most[False] >= 8
@@ -224,9 +252,15 @@ def test_the_number_of_waits_does_not_grow_with_the_draft(
 
 @pytest.mark.parametrize(("temperature", "most"), [(0.0, 3), (1.0, 9)])
 @pytest.mark.parametrize("name", ["ngram-exact", "token-intersection"])
-def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waits_of_whole_rounds(
+    model: Any, name: str, temperature: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pretend_device(monkeypatch)
-    side, ngrams, target = side_of(model, True), random_trie(1, count=6), FusedLlama(random_model("llama", len(TARGET) + 1, seed=8))
+    side, ngrams, target = (
+        side_of(model, True),
+        random_trie(1, count=6),
+        FusedLlama(random_model("llama", len(TARGET) + 1, seed=8)),
+    )
     target.passes = None
     drafted, waits = [], []
     for budget in (2, 4, 8, 12) * 2:
@@ -237,7 +271,15 @@ def test_waits_of_whole_rounds(model: Any, name: str, temperature: float, most: 
             method = make_method(name, MAP)
             rolled = RolloutBackend(lambda: 0.0)
             for r in decode(
-                state, method, MAP, ngrams, SamplingParams(temperature), Sampler(budget), Limits(30), FixedPolicy(budget), backend=rolled
+                state,
+                method,
+                MAP,
+                ngrams,
+                SamplingParams(temperature),
+                Sampler(budget),
+                Limits(30),
+                FixedPolicy(budget),
+                backend=rolled,
             ):
                 if r.drafted:
                     drafted.append(r.drafted)
@@ -261,7 +303,9 @@ class Asked(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
-def test_a_step_asks_the_host_nothing(model: Any, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_asks_the_host_nothing(
+    model: Any, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pretend_device(monkeypatch)
     runner, _ = recorded(model)
     assert runner.fixed is not None
@@ -270,14 +314,17 @@ def test_a_step_asks_the_host_nothing(model: Any, sampling: SamplingParams, monk
         roller._step(cache._kv.buffer, trie, sampling)
     waits = {"_local_scalar_dense", "is_nonzero", "item", "nonzero", "masked_select", "equal", "multinomial"}
     assert "index_select" in asked.kernels and not waits & asked.kernels
-    made_on_the_host = {"lift_fresh", "scalar_tensor"}  # tensors of Python's numbers, which a recording may not copy
+    # tensors of Python's numbers, which a recording may not copy
+    made_on_the_host = {"lift_fresh", "scalar_tensor"}
     assert not made_on_the_host & asked.kernels
 
 
 @pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
 def test_a_step_stays_on_its_device(sampling: SamplingParams) -> None:
     """With tensors that have a device and no numbers: whoever reads a number, or mixes devices, fails."""
-    runner: Any = SimpleNamespace(device=torch.device("meta"), rows=TOKENS, embed=torch.zeros(TOKENS, 32), dtype=torch.bfloat16)
+    runner: Any = SimpleNamespace(
+        device=torch.device("meta"), rows=TOKENS, embed=torch.zeros(TOKENS, 32), dtype=torch.bfloat16
+    )
     with torch.inference_mode():
         roller, trie = GraphRollout(runner, None), TrieTable(TOKENS, "meta")  # type: ignore[arg-type]
         state, rows = roller._draw(trie, sampling)
@@ -289,7 +336,9 @@ def test_a_step_stays_on_its_device(sampling: SamplingParams) -> None:
 
 
 @pytest.mark.parametrize("near", [0.0, 0.97], ids=["apart", "near"])
-def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_residual_rarely_waits_more_than_once(
+    model: Any, near: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same tokens by the same numbers as on the host, however many attempts it takes."""
     method, ngrams, found = NgramExact(), random_trie(1, count=4), []
     for device in (False, True):
@@ -302,7 +351,9 @@ def test_a_residual_rarely_waits_more_than_once(model: Any, near: float, monkeyp
             with torch.inference_mode():
                 draft = side.draft(method, ngrams, SamplingParams(1.0), 3)
                 p = torch.rand(len(TARGET) + 1, generator=torch.Generator().manual_seed(seed)) ** 6
-                q = torch.zeros_like(p).index_put_((MAP.mapped_targets,), as_tensor(draft.slots[0].distributions[()])[MAP.mapped_drafters])
+                q = torch.zeros_like(p).index_put_(
+                    (MAP.mapped_targets,), as_tensor(draft.slots[0].distributions[()])[MAP.mapped_drafters]
+                )
                 p = (1 - near) * p / p.sum() + near * q / q.sum()
                 context = side.context(ngrams, SamplingParams(1.0))
                 if device:
@@ -331,12 +382,16 @@ def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.Monkey
     for turn in range(30):
         for _ in range(2):
             target_id += 1
-            ngrams.insert(target_id % 36 + 6, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 3, 3)))))
+            ngrams.insert(
+                target_id % 36 + 6,
+                tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 3, 3)))),
+            )
         if turn == 20:
             ngrams.clear()
         rounds(ahead, plain, method, ngrams, sampling, 4, turn, count=1)
     assert ahead.cache.rollouts > 10 and len(ngrams) > 10
-    assert 2 <= len(filled) < 25  # when something was removed or the table was full, and not when something was added
+    # when something was removed or the table was full, and not when something was added
+    assert 2 <= len(filled) < 25
 
 
 @given(
@@ -372,7 +427,10 @@ def test_the_table_holds_the_ngrams(grams: list[tuple[int, ...]], gone: int, lat
             if child:
                 below = min((length for length in lengths if length > len(there)), default=FAR)
                 assert trie.info[child].tolist() == [0 if there in known else FAR, min(lengths), below]
-                assert there not in known or trie.kin[child, [trie_table.TARGET, TOKEN]].tolist() == [known[there], token]
+                assert there not in known or trie.kin[child, [trie_table.TARGET, TOKEN]].tolist() == [
+                    known[there],
+                    token,
+                ]
                 agree(there, child)
 
     agree((), 0)
@@ -393,7 +451,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.mark.parametrize("cache_size", [20_000, 30])
 @pytest.mark.parametrize("policy", ["fixed", "confidence", "head"])
-def test_answers_are_those_without(folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_those_without(
+    folders: tuple[str, str], policy: Any, cache_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use_streams(monkeypatch)  # a recorded step does not know the noise of a seed
     pair = load_pair(*folders)
     pair.ngrams = NgramCache(pair.drafter.runner.rows, cache_size)
@@ -411,11 +471,12 @@ def test_a_recording_that_fails_falls_back(model: Any, caplog: pytest.LogCapture
     assert ahead.runner.fixed is not None and isinstance(ahead.runner.fixed.record, Notes)
     ahead.runner.fixed.record.fail = RuntimeError("operation not permitted when stream is capturing")
     with caplog.at_level(logging.WARNING):
-        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(0.5), 4, 2)  # another sampling is another recording
+        # another sampling is another recording
+        rounds(ahead, plain, NgramExact(), ngrams, SamplingParams(0.5), 4, 2)
     assert done > 0 and ahead.cache.rollouts == done
     assert [record.getMessage() for record in caplog.records] == [
-        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes on without, at a higher "
-        "cost per token."
+        "Passes of this model cannot be recorded (operation not permitted when stream is capturing); it goes"
+        " on without, at a higher cost per token."
     ]
 
 
@@ -463,15 +524,28 @@ def test_a_rollout_that_is_done_changes_nothing_more(model: Any) -> None:
     cache, roller, ngrams = runner.new_cache(), roller_of(runner, runner.fixed), random_trie(3)
     row = cache.forward([0, 1, 2], 1).logits[0]
     first = ngrams.nearest.masked_fill(MAP.draftable, 0)
-    rule = ProposalRule(first, token_by_token(MAP.readable_logit_mask).first, MAP.to_target >= 0, ngrams.on_device(), 2)
+    rule = ProposalRule(
+        first, token_by_token(MAP.readable_logit_mask).first, MAP.to_target >= 0, ngrams.on_device(), 2
+    )
     sampler = Sampler(9)
     with torch.inference_mode():
         for _ in range(5):
-            roller._begin(3, RolloutRequest(rule, SamplingParams(1.0), 3, sampler.peek(40)), row, torch.zeros(32))
+            roller._begin(
+                3, RolloutRequest(rule, SamplingParams(1.0), 3, sampler.peek(40)), row, torch.zeros(32)
+            )
             roller._draw(rule.trie, SamplingParams(1.0))
             for _ in range(12):
                 roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
-            before = [one.clone() for one in (roller.state, roller.ids[:40], roller.rows, roller.distributions[:40], cache._kv.buffer)]
+            before = [
+                one.clone()
+                for one in (
+                    roller.state,
+                    roller.ids[:40],
+                    roller.rows,
+                    roller.distributions[:40],
+                    cache._kv.buffer,
+                )
+            ]
             roller._step(cache._kv.buffer, rule.trie, SamplingParams(1.0))
             after = (roller.state, roller.ids[:40], roller.rows, roller.distributions[:40], cache._kv.buffer)
             assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
@@ -491,11 +565,14 @@ def test_rooms_grow_and_recordings_are_few(model: Any, monkeypatch: pytest.Monke
 def test_numbers_that_were_looked_at_are_used_next() -> None:
     one, other = Sampler(1), Sampler(1)
     seen = one.peek(3).tolist()
-    assert one.peek(2).tolist() == seen[:2] and [one.uniform() for _ in range(5)] == [other.uniform() for _ in range(5)]
+    assert one.peek(2).tolist() == seen[:2] and [one.uniform() for _ in range(5)] == [
+        other.uniform() for _ in range(5)
+    ]
     assert seen == [Sampler(1).uniform(), *seen[1:]]
 
 
-# Where there is a CUDA device ---------------------------------------------------------------------------------------------------
+# Where there is a CUDA device
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=CUDA)])
@@ -517,12 +594,26 @@ def test_graphs_draw_what_the_host_would(device: str, sampling: SamplingParams) 
             ngrams.insert(6 + turn, (turn % 3, (turn // 3) % 6, *([turn % 5] if turn % 2 else [])))
             with torch.inference_mode():
                 start, target = len(drafter.ids), TargetContext(TableCache(1, 0))
-                context = RoundContext(drafter, vocabulary_map, ngrams, sampling, sampler, frozenset({42}), None, start, target=target)
+                context = RoundContext(
+                    drafter,
+                    vocabulary_map,
+                    ngrams,
+                    sampling,
+                    sampler,
+                    frozenset({42}),
+                    None,
+                    start,
+                    target=target,
+                )
                 context.prefetch = RolledDraws() if rolls else None
                 draft = NgramExact().draft(context, 5)
                 answer.append([(slot.target_id, slot.draft_ids) for slot in draft.slots])
                 kept = [slot for slot in draft.slots if slot.target_id >= 0][:2]
-                drafter.commit(context.start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), turn % 6])
+                drafter.commit(
+                    context.start,
+                    [len(slot.draft_ids) for slot in kept],
+                    [*(slot.target_id for slot in kept), turn % 6],
+                )
         answers.append(answer)
         assert runner.fixed.record is not None and cache.rollouts >= (25 if rolls else 0)
     assert answers[0] == answers[1]

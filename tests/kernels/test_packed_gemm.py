@@ -1,4 +1,5 @@
-"""Products with packed weights are those with the same weights in float32, for vectors of either width, whatever is left over."""
+"""Products with packed weights are those with the same weights in float32, for vectors of either width,
+whatever is left over."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ for form in LAYOUTS:
             if 0 < rows <= packed_gemm.FEW:
                 alone = np.empty((1, n), np.float32)
                 packed_gemm.multiply_packed(records, x[:1], alone)
-                assert np.array_equal(alone[0], out[0, 1 : n + 1]), "sums are in one order, however many rows there are"
+                # sums are in one order, however many rows there are
+                assert np.array_equal(alone[0], out[0, 1 : n + 1])
         row = np.empty(k, np.float32)
         for which in range(n):
             packed_gemm.unpack_row(records, which, row)
@@ -52,10 +54,13 @@ for form in LAYOUTS:
 
 
 def random_matrix(form: int, rows: int, columns: int) -> tuple[PackedMatrix, NDArray[np.float32]]:
-    """A packed matrix, and the same in float32. Scales have as few bits as those of files, so that scale · code is exact there."""
+    """A packed matrix, and the same in float32. Scales have as few bits as those of files, so that scale ·
+    code is exact there."""
     rng, layout = np.random.default_rng(rows), LAYOUTS[form]
     first = 0 if layout.minima else -(2 ** (layout.bits - 1))
-    codes = rng.integers(first, first + 2**layout.bits, (rows, columns)).astype(np.int8 if first else np.uint8)
+    codes = rng.integers(first, first + 2**layout.bits, (rows, columns)).astype(
+        np.int8 if first else np.uint8
+    )
     groups = columns // COLUMNS * layout.scales
     scales, minima = (rng.normal(size=(rows, groups)).astype(np.float16).astype(np.float32) for _ in range(2))
     plain = np.repeat(scales, columns // groups, 1) * codes.astype(np.float32)
@@ -82,15 +87,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.
 
     @cache
     def ran(width: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")), "PYTHONPATH": str(Path(__file__).parents[2])}
-        return subprocess.run([sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200)
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")),
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+        }
+        return subprocess.run(
+            [sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200
+        )
 
     return ran
 
 
 @pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
 def test_products(width: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made once."""
+    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made
+    once."""
     wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
     done = run(width if wide else "narrow")
     assert done.returncode == 0, done.stderr

@@ -20,7 +20,13 @@ from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import load_model
 from tests.support.gguf_files import TOKENS, packed, tiny_model, write_gguf
 
-LARGER = {"hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64}
+LARGER = {
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 64,
+}
 KEYS = {"llama.attention.key_length": 64, "llama.attention.value_length": 64}
 TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
 
@@ -65,7 +71,9 @@ def greedy(runner: FusedLlama, count: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_they_say_what_float32_says(kind: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_say_what_float32_says(
+    kind: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0 if threads == 2 else 10**12)
     monkeypatch.setattr(compiled_passes.thread_pool, "pick_size", lambda given=0: threads - 1)
     runner = runner_of(written(tmp_path, kind, tie_word_embeddings=kind in ("Q4_1", "Q8_0", "Q6_K")))
@@ -76,8 +84,13 @@ def test_they_say_what_float32_says(kind: str, threads: int, tmp_path: Path, mon
     plain, answer = logits(runner, pieces), greedy(runner, 40)
     runner.compact(True)
     assert form(runner) == "packed"
-    theirs, ours = (np.abs(np.concatenate(found) - exact).max(-1) / np.abs(exact).max() for found in (plain, logits(runner, pieces)))
-    assert ours.max() <= 2 * theirs.max() + 1e-6 and np.median(ours) <= 2 * np.median(theirs) + 1e-7, "sums are in another order alone"
+    theirs, ours = (
+        np.abs(np.concatenate(found) - exact).max(-1) / np.abs(exact).max()
+        for found in (plain, logits(runner, pieces))
+    )
+    assert ours.max() <= 2 * theirs.max() + 1e-6 and np.median(ours) <= 2 * np.median(theirs) + 1e-7, (
+        "sums are in another order alone"
+    )
     assert greedy(runner, 40) == answer
     copy = runner.copy()
     assert form(copy) == "packed" and greedy(copy, 40) == answer
@@ -87,8 +100,10 @@ def test_matrices_of_several_types_stand_beside_each_other(tmp_path: Path) -> No
     """As in most files: here one of a layer's in another type, and one that has no packed form."""
     model = tiny_model(**LARGER)
     others = {"blk.0.attn_v.weight": "Q6_K", "blk.1.ffn_up.weight": "Q8_0"}
-    values = {name: np.random.default_rng(0).normal(size=(rows, 256)).astype(np.float32) * 0.1 for name, rows in
-              {"blk.0.attn_v.weight": 128, "blk.1.ffn_up.weight": 512, "blk.1.attn_k.weight": 128}.items()}  # fmt: skip
+    values = {name: np.random.default_rng(0).normal(size=(rows, 256)).astype(np.float32) * 0.1 for name,
+        rows in
+              {"blk.0.attn_v.weight": 128, "blk.1.ffn_up.weight": 512,
+                  "blk.1.attn_k.weight": 128}.items()}  # fmt: skip
     path = tmp_path / "m.gguf"
     with pytest.MonkeyPatch.context() as patched:
         from tests.support.gguf_files import gguf
@@ -133,7 +148,8 @@ def test_plain_numbers_have_no_packed_form(kind: str, tmp_path: Path) -> None:
 
 
 def test_new_weights_are_not_packed(tmp_path: Path) -> None:
-    """A packed form belongs to its file: where weights are overwritten, or rounded for drafting, passes read these."""
+    """A packed form belongs to its file: where weights are overwritten, or rounded for drafting, passes read
+    these."""
     path = written(tmp_path, "Q4_1")
     runner = runner_of(path)
     runner.compact(True)
@@ -179,7 +195,11 @@ def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) 
     copy = runner.copy()
     assert not runner.whole and greedy(copy, 30) == greedy(plain, 30)
     again = runner.weights()
-    assert runner.whole and again.keys() == before.keys() and all(torch.equal(again[name], weight) for name, weight in before.items())
+    assert (
+        runner.whole
+        and again.keys() == before.keys()
+        and all(torch.equal(again[name], weight) for name, weight in before.items())
+    )
     runner.use(runner.passes_over("packed"))
     tokens, buffer = torch.tensor([5, 80, 33]), torch.zeros(runner.buffer_size(3))
     runner.extend_rope(3)
@@ -193,7 +213,9 @@ def test_matrices_without_a_packed_form_stay_when_the_others_are_given_up(tmp_pa
     path = written(tmp_path, "Q4_1", vocab_size=len(TOKENS))
     runner, plain = runner_of(path), runner_of(path)
     runner.compact(True)
-    runner.packed = {name: one for name, one in runner.packed.items() if "k_proj" not in name and "embed" not in name}
+    runner.packed = {
+        name: one for name, one in runner.packed.items() if "k_proj" not in name and "embed" not in name
+    }
     held = weakref.ref(runner.layers[0].qkv.weight.untyped_storage())
     runner.use(runner.passes_over("packed"))
     assert not runner.whole and held() is None and greedy(runner, 30) == greedy(plain, 30)
@@ -218,26 +240,41 @@ def test_another_form_that_wins_leaves_no_packed_one(tmp_path: Path) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
     runner.compact(True)
     runner.use(runner.passes_over("float32"))
-    assert runner.whole and not runner.packed and form(runner) == "float32" and form(runner.copy()) == "float32"
+    assert (
+        runner.whole and not runner.packed and form(runner) == "float32" and form(runner.copy()) == "float32"
+    )
 
 
-def test_the_form_that_is_told_is_the_one_that_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_form_that_is_told_is_the_one_that_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
     runner.compact(True)
     assert runner.passes is not None
     packed_bytes = runner.passes.nbytes
-    assert bf16_weights.described(target=runner) == {"target_form": "packed", "target_form_bytes": packed_bytes}
+    assert bf16_weights.described(target=runner) == {
+        "target_form": "packed",
+        "target_form_bytes": packed_bytes,
+    }
     matrices = sum(one.numel() for one in bf16_weights.matrices(runner))
     with monkeypatch.context() as patched:
         patched.setattr(compile_kernels, "_ready", None)
-        assert bf16_weights.described(target=runner) == {"target_form": "float32", "target_form_bytes": 4 * matrices}
+        assert bf16_weights.described(target=runner) == {
+            "target_form": "float32",
+            "target_form_bytes": 4 * matrices,
+        }
     assert packed_bytes < matrices
     runner.compact(True, rounding=True)
-    assert bf16_weights.described(drafter=runner) == {"drafter_form": "bfloat16", "drafter_form_bytes": 2 * matrices}
+    assert bf16_weights.described(drafter=runner) == {
+        "drafter_form": "bfloat16",
+        "drafter_form_bytes": 2 * matrices,
+    }
     assert bf16_weights.described(target=object()) == {}
 
 
-def test_without_compiled_code_torch_reads_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_compiled_code_torch_reads_the_same_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
     answer = greedy(runner, 20)
     runner.compact(True)

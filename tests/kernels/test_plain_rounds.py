@@ -65,14 +65,18 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Rollout]:
 class Plain:
     """A target that makes plain rounds through the backend, as the engine has it made them."""
 
-    def __init__(self, runner: FusedLlama, temperature: float = 0.0, ends: tuple[int, ...] = (), seed: int = 0) -> None:
+    def __init__(
+        self, runner: FusedLlama, temperature: float = 0.0, ends: tuple[int, ...] = (), seed: int = 0
+    ) -> None:
         self.target, self.backend = TargetContext(FusedCache(runner)), CpuBackend(perf_counter)
         self.target.start([1, 2, 3])
-        known: Any = SimpleNamespace(to_drafter=torch.zeros(ROWS))  # all that a round without a draft asks of a vocabulary map
+        # all that a round without a draft asks of a vocabulary map
+        known: Any = SimpleNamespace(to_drafter=torch.zeros(ROWS))
         nobody: Any = None
         self.sampler = Sampler(seed)
         self.context = RoundContext(
-            nobody, known, NgramCache(ROWS), SamplingParams(temperature), self.sampler, frozenset(ends), target=self.target
+            nobody, known, NgramCache(ROWS), SamplingParams(temperature), self.sampler, frozenset(ends),
+            target=self.target
         )  # fmt: skip
 
     def round(self, lookahead: int = 4) -> RoundResult | None:
@@ -93,20 +97,45 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("temperature", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize(
-    "options", [{}, {"stop": ("e",)}, {"max_new_tokens": 9}, {"method": "ngram-exact", "draft_length": 0, "probe_every": 5}]
+    "options",
+    [
+        {},
+        {"stop": ("e",)},
+        {"max_new_tokens": 9},
+        {"method": "ngram-exact", "draft_length": 0, "probe_every": 5},
+    ],
 )
 def test_answers_are_those_of_one_by_one(
-    pair: Pair, temperature: float, options: dict[str, Any], written: list[Rollout], monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
+    temperature: float,
+    options: dict[str, Any],
+    written: list[Rollout],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def answer(seed: int, reuse: bool) -> Any:
-        given = {"method": "autoregressive", "max_new_tokens": 40, "seed": seed, "temperature": temperature, "reuse": reuse} | options
+        given = {
+            "method": "autoregressive",
+            "max_new_tokens": 40,
+            "seed": seed,
+            "temperature": temperature,
+            "reuse": reuse,
+        } | options
         began = perf_counter()
         done = pair.generate(PROMPT + "x" * seed, **given)
         lasted = perf_counter() - began
         times = [r.seconds for r in done.rounds]
-        assert all(seconds >= 0.0 for one in times for seconds in one.values()) and sum(one["total"] for one in times) <= lasted
+        assert (
+            all(seconds >= 0.0 for one in times for seconds in one.values())
+            and sum(one["total"] for one in times) <= lasted
+        )
         shown = [(token.text, token.source, token.pieces) for r in done.rounds for token in r.tokens]
-        return done.token_ids, done.finish_reason, len(done.rounds), shown, [token.p for r in done.rounds for token in r.tokens]
+        return (
+            done.token_ids,
+            done.finish_reason,
+            len(done.rounds),
+            shown,
+            [token.p for r in done.rounds for token in r.tokens],
+        )
 
     answers, counts = [], []
     for _ in both(monkeypatch):
@@ -122,16 +151,33 @@ def test_answers_are_those_of_one_by_one(
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(
     "options",
-    [{"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}, {"repetition_penalty": 1.4}, {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.15}],
+    [
+        {"top_p": 0.9},
+        {"top_k": 5},
+        {"min_p": 0.1},
+        {"repetition_penalty": 1.4},
+        {"top_k": 20, "top_p": 0.9, "repetition_penalty": 1.15},
+    ],
     ids=lambda options: " ".join(options),
 )
 @pytest.mark.parametrize("steps", [8, 1])
 def test_filters_and_penalties_are_written_in_one_go_too(
-    pair: Pair, temperature: float, options: dict[str, Any], steps: int, written: list[Rollout], monkeypatch: pytest.MonkeyPatch
+    pair: Pair,
+    temperature: float,
+    options: dict[str, Any],
+    steps: int,
+    written: list[Rollout],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where a call writes one token alone, it does so if there is something to filter. With the reference's probabilities, too."""
+    """Where a call writes one token alone, it does so if there is something to filter. With the reference's
+    probabilities, too."""
     monkeypatch.setattr(compiled_passes, "STRIDES", steps)
-    given: dict[str, Any] = {"method": "autoregressive", "temperature": temperature, "max_new_tokens": 40, "reuse": False} | options
+    given: dict[str, Any] = {
+        "method": "autoregressive",
+        "temperature": temperature,
+        "max_new_tokens": 40,
+        "reuse": False,
+    } | options
     made = [pair.generate(PROMPT, seed=seed, **given) for seed in range(3)]
     filtered = temperature > 0.0 or "repetition_penalty" in options
     assert bool(written) == (steps == 8 or filtered) and all(len(one.ids) <= steps for one in written)
@@ -162,11 +208,15 @@ def test_a_cancelled_answer_leaves_a_context_to_go_on_from(pair: Pair) -> None:
     assert pair.generate(PROMPT, method="autoregressive", max_new_tokens=30).token_ids == fresh.token_ids
 
 
-def test_no_row_is_read_twice_and_each_is_the_models(runner: FusedLlama, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_row_is_read_twice_and_each_is_the_models(
+    runner: FusedLlama, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plain, rows = Plain(runner), []
     for place in range(5):
         made = plain.round()
-        assert made is not None and made.next_token == int(as_tensor(made.logits)[0].argmax()) and not made.slots
+        assert (
+            made is not None and made.next_token == int(as_tensor(made.logits)[0].argmax()) and not made.slots
+        )
         assert plain.target.cache.length == len(plain.target.ids) and all(one >= 0.0 for one in made.seconds)
         monkeypatch.setattr(FusedCache, "_compiled", None)  # no other pass is made
         monkeypatch.setattr(FusedCache, "roll_out", None)
@@ -193,7 +243,12 @@ def test_a_draft_after_all(runner: FusedLlama, taken: int) -> None:
         assert close(as_tensor(row), true_row(runner, [*plain.target.ids, *[7, 8][:place]])[0], 1e-4)
     plain.target.append([])
     made = plain.round()
-    assert made is not None and made.seconds.draft == 0.0 and plain.backend._wasted == pytest.approx(left) and left > 0.0
+    assert (
+        made is not None
+        and made.seconds.draft == 0.0
+        and plain.backend._wasted == pytest.approx(left)
+        and left > 0.0
+    )
 
 
 def test_another_token_than_the_one_drawn(runner: FusedLlama) -> None:
@@ -227,7 +282,13 @@ def test_a_window_that_ends(runner: FusedLlama) -> None:
 def test_logits_that_are_no_numbers(runner: FusedLlama) -> None:
     """A broken model is not made worse: the reference sees its row."""
     broken = FusedLlama(random_model("llama", ROWS, seed=4))
-    broken.overwrite({name: weight * float("nan") for name, weight in broken.weights().items() if "lm_head" in name or "embed" in name})
+    broken.overwrite(
+        {
+            name: weight * float("nan")
+            for name, weight in broken.weights().items()
+            if "lm_head" in name or "embed" in name
+        }
+    )
     plain = Plain(broken)
     assert plain.round() is None and plain.target.cache.length == 2
     assert bool(as_tensor(plain.target.verify([]).logits).isnan().all())
@@ -261,13 +322,21 @@ def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: FusedL
         made = plain.round(3)
         assert made is not None and made.next_token is not None
         row = as_tensor(made.logits)[0]
-        assert made.next_token == other.draw(SamplingParams(0.9).probs(row)) and plain.sampler.position == other.position
+        assert (
+            made.next_token == other.draw(SamplingParams(0.9).probs(row))
+            and plain.sampler.position == other.position
+        )
         assert made.target_probs == [pytest.approx(float(row.softmax(-1)[made.next_token]), rel=1e-4)]
         plain.target.append([made.next_token])
 
 
-def test_a_target_without_compiled_code(tmp_path: Path, written: list[Rollout], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_without_compiled_code(
+    tmp_path: Path, written: list[Rollout], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("omnidemo.backends.compile_kernels._ready", None)
-    alone = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+    alone = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     assert len(alone.generate(PROMPT, method="autoregressive", max_new_tokens=12).token_ids) == 12
     assert not written

@@ -1,4 +1,5 @@
-"""Probabilities of single tokens, and tokens of single numbers: the plain form, the compiled one and torch agree."""
+"""Probabilities of single tokens, and tokens of single numbers: the plain form, the compiled one and torch
+agree."""
 
 from __future__ import annotations
 
@@ -37,13 +38,17 @@ def test_a_token_prob_is_the_softmax(form: str, size: int, scale: float) -> None
 def test_far_apart_logits_do_not_overflow(form: str, dtype: type) -> None:
     row = np.array([1e4, 0.0, -np.inf, 1e4 - 1.0], dtype)
     with np.errstate(over="raise", invalid="raise"):
-        assert [token_prob(row, token) for token in range(4)] == pytest.approx([0.7310586, 0.0, 0.0, 0.2689414])
+        assert [token_prob(row, token) for token in range(4)] == pytest.approx(
+            [0.7310586, 0.0, 0.0, 0.2689414]
+        )
 
 
 def test_rows_that_the_compiled_form_does_not_know_are_served(form: str) -> None:
     rows = np.random.default_rng(0).normal(size=(4, 6)).astype(np.float32)
     wanted = torch.from_numpy(rows.copy()).softmax(0)
-    assert [token_prob(rows[:, 2], token) for token in range(4)] == pytest.approx(wanted[:, 2].tolist(), rel=1e-5)
+    assert [token_prob(rows[:, 2], token) for token in range(4)] == pytest.approx(
+        wanted[:, 2].tolist(), rel=1e-5
+    )
 
 
 @pytest.mark.parametrize("size", [1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK, 10_001])
@@ -77,5 +82,7 @@ def test_softmax_given_its_sum_is_the_softmax(form: str, factor: float) -> None:
     top = float(logits.max())
     mass = float(((logits.double() - top) * factor).exp().sum())
     found = softmax_given(logits.numpy(), top, factor, mass)
-    assert np.allclose(found, probs.numpy(), rtol=1e-5, atol=1e-30) and float(found.sum()) == pytest.approx(1.0, abs=1e-5)
+    assert np.allclose(found, probs.numpy(), rtol=1e-5, atol=1e-30) and float(found.sum()) == pytest.approx(
+        1.0, abs=1e-5
+    )
     assert not found[::7].any()

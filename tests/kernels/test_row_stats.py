@@ -24,7 +24,11 @@ def stats_of(rows: Any, temperature: float) -> RowStats:
     top = rows[np.arange(len(rows)), best]
     away = (rows - top[:, None]).astype(np.float64)
     return RowStats(
-        rows, np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (temperature or 1.0)).sum(-1)], 1).astype(np.float32), temperature
+        rows,
+        np.stack([best, top, np.exp(away).sum(-1), np.exp(away / (temperature or 1.0)).sum(-1)], 1).astype(
+            np.float32
+        ),
+        temperature,
     )
 
 
@@ -36,7 +40,9 @@ def runner() -> FusedLlama:
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 1.8])
 @pytest.mark.parametrize("rows", [1, 2, 5])
 @pytest.mark.parametrize("shared", [False, True])
-def test_a_pass_tells_its_peaks(runner: FusedLlama, temperature: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_tells_its_peaks(
+    runner: FusedLlama, temperature: float, rows: int, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if shared:
         monkeypatch.setattr(cpu_passes, "WORTH_SHARING", 1)
         monkeypatch.setattr(cpu_passes.CompiledPasses, "helpers", property(lambda self: 2))
@@ -71,8 +77,10 @@ def test_the_highest_is_numpys(size: int) -> None:
 
     chance = np.random.default_rng(size)
     for row in (
-        chance.standard_normal(size), -abs(chance.standard_normal(size)), np.zeros(size), np.full(size, -np.inf), np.full(size, -3.5),
-        chance.integers(-2, 2, size), np.where(chance.random(size) < 0.9, -np.inf, chance.standard_normal(size)),
+        chance.standard_normal(size), -abs(chance.standard_normal(size)), np.zeros(size),
+        np.full(size, -np.inf), np.full(size, -3.5),
+        chance.integers(-2, 2, size), np.where(chance.random(size) < 0.9, -np.inf,
+            chance.standard_normal(size)),
     ):  # fmt: skip
         row = row.astype(np.float32)
         assert highest(row) == row.argmax()  # the lowest among equals
@@ -88,10 +96,17 @@ def test_a_mass_of_far_away_logits() -> None:
     assert mass(row, row[0], np.float32(0.5)) == pytest.approx(1 + math.exp(-0.5))
 
 
-@pytest.mark.parametrize("options", [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 0.6}, {"repetition_penalty": 1.3}])
+@pytest.mark.parametrize(
+    "options", [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 0.6}, {"repetition_penalty": 1.3}]
+)
 @pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])
-def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1))
+def test_answers_are_those_without(
+    tmp_path: Any, method: str, options: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     asked = 0
     told = RowStats.best
 
@@ -103,16 +118,32 @@ def test_answers_are_those_without(tmp_path: Any, method: str, options: dict[str
     monkeypatch.setattr(RowStats, "best", best)
 
     def answer() -> Any:
-        done = pair.generate(PROMPT, method=method, max_new_tokens=24, seed=3, reuse=False, learn=False, **{"temperature": 0.0} | options)
-        shown = [(token.text, token.p, token.q, token.accept) for one in done.rounds for token in (*one.tokens, *one.discarded)]
+        done = pair.generate(
+            PROMPT,
+            method=method,
+            max_new_tokens=24,
+            seed=3,
+            reuse=False,
+            learn=False,
+            **{"temperature": 0.0} | options,
+        )
+        shown = [
+            (token.text, token.p, token.q, token.accept)
+            for one in done.rounds
+            for token in (*one.tokens, *one.discarded)
+        ]
         return done.token_ids, shown
 
     ids, shown = answer()
     assert bool(asked) == (options.get("temperature", 0.0) == 0.0 and "repetition_penalty" not in options)
     forward = FusedCache.forward
-    monkeypatch.setattr(FusedCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last))
+    monkeypatch.setattr(
+        FusedCache, "forward", lambda self, ids, last, stats_at=None: forward(self, ids, last)
+    )
     plain_ids, plain_shown = answer()
     assert ids == plain_ids and len(shown) == len(plain_shown)
     for one, other in zip(shown, plain_shown, strict=True):
         assert one[0] == other[0] and one[1] == pytest.approx(other[1], rel=1e-4)
-        assert [number or 0.0 for number in one[2:]] == pytest.approx([number or 0.0 for number in other[2:]], rel=1e-4)
+        assert [number or 0.0 for number in one[2:]] == pytest.approx(
+            [number or 0.0 for number in other[2:]], rel=1e-4
+        )

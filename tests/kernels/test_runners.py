@@ -109,7 +109,10 @@ def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     runner = FusedLlama(model) if kind == "lean" else TransformersRunner(model)
     addresses = {name: weight.data_ptr() for name, weight in runner.weights().items()}
     other = make(shape)
-    names = {f"model.layers.1.{part}.weight" for part in ("self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj")}
+    names = {
+        f"model.layers.1.{part}.weight"
+        for part in ("self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj")
+    }
     names |= {
         "model.embed_tokens.weight",
         "model.layers.0.input_layernorm.weight",
@@ -118,7 +121,11 @@ def test_overwrite_equals_a_reloaded_model(shape: str, kind: str) -> None:
     }
     names |= {f"model.layers.1.self_attn.{part}_norm.weight" for part in "qk" if shape == "qwen3"}
     with torch.no_grad():
-        changed = {name: weight + torch.randn_like(weight) * 0.1 for name, weight in other.named_parameters() if name in names}
+        changed = {
+            name: weight + torch.randn_like(weight) * 0.1
+            for name, weight in other.named_parameters()
+            if name in names
+        }
     assert set(changed) == names
     _, unexpected = other.load_state_dict(changed, strict=False)
     assert not unexpected
@@ -146,9 +153,13 @@ def test_overwrite_is_all_or_nothing(kind: str) -> None:
     assert all(torch.equal(weight, before[name]) for name, weight in runner.weights().items())
 
 
-@pytest.mark.parametrize("products", ["four bytes", "four bytes, shared", "two bytes", "two bytes, shared", "not compiled yet"])
+@pytest.mark.parametrize(
+    "products", ["four bytes", "four bytes, shared", "two bytes", "two bytes, shared", "not compiled yet"]
+)
 @pytest.mark.parametrize("shape", LEAN)
-def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lean_greedy_answers_are_those_of_transformers(
+    shape: str, products: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if products == "not compiled yet":
         monkeypatch.setattr(compile_kernels, "_ready", None)
     monkeypatch.setattr(fused_cache, "START", 32)  # so that the buffers grow several times
@@ -177,7 +188,9 @@ def test_lean_greedy_answers_are_those_of_transformers(shape: str, products: str
 
 @pytest.mark.parametrize("shape", LEAN)
 @pytest.mark.parametrize("ready", [True, False])
-def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_of_two_bytes_say_what_those_of_four_say(
+    shape: str, ready: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not ready:
         monkeypatch.setattr(compile_kernels, "_ready", None)
     model, ids = of_two_bytes(make(shape)), some_ids(60)
@@ -199,7 +212,9 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(shape: str, ready: bool
 
 @pytest.mark.parametrize("two_bytes", [False, True])
 @pytest.mark.parametrize("shape", LEAN)
-def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_passes_are_those_of_one_thread(
+    shape: str, two_bytes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0)
     monkeypatch.setattr(compiled_passes, "CHUNK", 17)  # so that a prompt is read in several
     runner, ids = FusedLlama(of_two_bytes(make(shape))), some_ids(40)
@@ -208,7 +223,10 @@ def test_shared_passes_are_those_of_one_thread(shape: str, two_bytes: bool, monk
         runner.threads = threads
         runner.compact(two_bytes)
         cache = runner.new_cache()
-        found = [cache.forward(ids[at : at + size], size).logits for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))]
+        found = [
+            cache.forward(ids[at : at + size], size).logits
+            for at, size in ((0, 12), (12, 1), (13, 2), (15, 5), (20, 9), (29, 11))
+        ]
         return [*found, *(runner.new_cache().forward(ids, rows).logits for rows in (1, 25, 40))]
 
     wanted = read(1)
@@ -261,7 +279,10 @@ def test_rounding_follows_new_weights_and_copies() -> None:
     assert two_bytes(copy)
     after = copy.new_cache().forward(ids, 5).logits
     assert not close(after, rounded, 1e-2)
-    other.load_state_dict({**{name: weight.bfloat16().float() for name, weight in make("llama").named_parameters()}}, strict=False)
+    other.load_state_dict(
+        {**{name: weight.bfloat16().float() for name, weight in make("llama").named_parameters()}},
+        strict=False,
+    )
     other.load_state_dict({name: weight.bfloat16().float() for name, weight in new.items()}, strict=False)
     assert close(after, reference(other, ids)[-5:], 0.02)  # embeddings and norms are not rounded
     assert close(runner.new_cache().forward(ids, 5).logits, rounded)
@@ -273,7 +294,9 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     assert not two_bytes(runner)  # unless asked for
     runner.compact(True)
     assert two_bytes(runner)
-    runner.overwrite({"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01})
+    runner.overwrite(
+        {"model.layers.1.mlp.up_proj.weight": model.model.layers[1].mlp.up_proj.weight.detach() * 1.01}
+    )
     assert not two_bytes(runner)
     assert close(runner.new_cache().forward(ids, 5).logits, reference(model, ids)[-5:])
     half = FusedLlama(make("llama").to(torch.bfloat16))
@@ -295,7 +318,8 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
 
     def forward(self: compiled_passes.CompiledPasses, given: Sequence[int], *rest: Any) -> Any:
         nonlocal now
-        now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)  # the first pass of a process is slow
+        # the first pass of a process is slow
+        now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)
         shown.append(len(given))
         return ()
 
@@ -325,7 +349,10 @@ def test_lean_holds_the_weights_once() -> None:
     model = make("qwen2")
     runner = FusedLlama(model)
     fused = runner.layers[0].qkv.weight
-    assert model.model.layers[0].self_attn.k_proj.weight.untyped_storage().data_ptr() == fused.untyped_storage().data_ptr()
+    assert (
+        model.model.layers[0].self_attn.k_proj.weight.untyped_storage().data_ptr()
+        == fused.untyped_storage().data_ptr()
+    )
     assert runner.parameters == sum(parameter.numel() for parameter in make("qwen2").parameters())
 
 
@@ -350,7 +377,9 @@ def test_lean_knows_what_it_does_not_fit(changes: dict[str, Any]) -> None:
 def test_lean_refuses_sliding_windows_and_other_families() -> None:
     sliding = make("qwen2", use_sliding_window=True, sliding_window=8, max_window_layers=1)
     assert not FusedLlama.fits(sliding.config)
-    assert not FusedLlama.fits(make("qwen3", use_sliding_window=True, sliding_window=8, max_window_layers=1).config)
+    assert not FusedLlama.fits(
+        make("qwen3", use_sliding_window=True, sliding_window=8, max_window_layers=1).config
+    )
     assert not FusedLlama.fits(make("qwen3", attention_bias=True).config)
     assert not FusedLlama.fits(make("qwen3-moe").config)
     assert all(FusedLlama.fits(make(shape).config) for shape in LEAN)
@@ -371,15 +400,21 @@ def test_lean_takes_rotary_frequencies_from_the_model(ready: bool, monkeypatch: 
         assert close(runner.new_cache().forward(ids, 40).logits, wanted)
 
 
-@pytest.mark.parametrize("kind", ["Mamba", "Mamba2", "FalconMamba", "RecurrentGemma", "Jamba", "Rwkv", "Qwen3Next", "OpenAIGPT", "XLNet"])
+@pytest.mark.parametrize(
+    "kind",
+    ["Mamba", "Mamba2", "FalconMamba", "RecurrentGemma", "Jamba", "Rwkv", "Qwen3Next", "OpenAIGPT", "XLNet"],
+)
 def test_models_without_a_cache_to_roll_back_are_refused(kind: str) -> None:
     config = getattr(transformers, f"{kind}Config")()
-    with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):  # by class and configuration, without weights
+    # by class and configuration, without weights
+    with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):
         check_cache(transformers.MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config)
 
 
 def test_a_state_space_model_is_refused() -> None:
-    config = transformers.MambaConfig(vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4)
+    config = transformers.MambaConfig(
+        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4
+    )
     with pytest.raises(ValueError, match="no key-value cache that can be rolled back"):
         TransformersRunner(transformers.MambaForCausalLM(config))
 
@@ -431,13 +466,17 @@ def test_windows() -> None:
 
 @pytest.mark.parametrize("shape", [s for s, (_, options) in ARCHITECTURES.items() if {*options} & {*WINDOWS}])
 def test_the_whole_window_can_be_read(shape: str) -> None:
-    # Learned positions end where the window does; an offset (as OPT's) or a window read from another setting shows here.
+    # Learned positions end where the window does; an offset (as OPT's) or a window read from another setting
+    # shows here.
     model = make(shape, **{name: 40 for name in WINDOWS if name in ARCHITECTURES[shape][1]})
     runner = TransformersRunner(model)
     ids = some_ids(40)
     cache = runner.new_cache()
     assert cache.max_positions == 40
-    assert close(torch.cat([cache.forward(ids[:33], 33).logits, cache.forward(ids[33:], 7).logits]), reference(model, ids))
+    assert close(
+        torch.cat([cache.forward(ids[:33], 33).logits, cache.forward(ids[33:], 7).logits]),
+        reference(model, ids),
+    )
 
 
 def test_threads_grow_with_the_model() -> None:

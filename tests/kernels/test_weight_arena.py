@@ -1,4 +1,5 @@
-"""Memory for weights: arrays of their own, on cache lines; models that live in it are copied, saved and overwritten as before."""
+"""Memory for weights: arrays of their own, on cache lines; models that live in it are copied, saved and
+overwritten as before."""
 
 from __future__ import annotations
 
@@ -24,7 +25,12 @@ def test_arrays_lie_apart_and_on_lines(kind: type[np.float32] | type[np.uint16])
     for number, array in enumerate(arrays):
         array[:] = number
     for number, (array, shape) in enumerate(zip(arrays, shapes, strict=True)):
-        assert array.shape == shape and array.dtype == kind and array.ctypes.data % LINE == 0 and array.flags.c_contiguous
+        assert (
+            array.shape == shape
+            and array.dtype == kind
+            and array.ctypes.data % LINE == 0
+            and array.flags.c_contiguous
+        )
         assert (array == number).all()
 
 
@@ -35,7 +41,9 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
         wanted = model(torch.tensor([ids])).logits[0]
     runner = FusedLlama(model)
     places = [weight.data_ptr() for weight in matrices(runner)]
-    assert places == sorted(places) and places[-1] + runner.head.weight.nbytes - places[0] <= 4 * runner.parameters + LINE * len(places)
+    assert places == sorted(places) and places[-1] + runner.head.weight.nbytes - places[
+        0
+    ] <= 4 * runner.parameters + LINE * len(places)
     copy = runner.copy()
     with torch.no_grad():
         for name, weight in runner.weights().items():
@@ -51,5 +59,7 @@ def test_a_model_in_one_piece_is_copied_saved_and_overwritten(shape: str, tmp_pa
     stored = sum(weight.nbytes for weight in load_file(tmp_path / "model.safetensors").values())
     assert stored <= sum(weight.nbytes for weight in model.state_dict().values())
     with torch.inference_mode():
-        again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)(torch.tensor([ids])).logits[0]
+        again = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32)(
+            torch.tensor([ids])
+        ).logits[0]
     assert close(again, wanted, 1e-4)

@@ -41,7 +41,9 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def family_tokenizers() -> dict[str, PreTrainedTokenizerFast]:
-    texts = [text for example in islice(mixer.stream(3, "train"), 400) for turn in example.turns for text in turn]
+    texts = [
+        text for example in islice(mixer.stream(3, "train"), 400) for turn in example.turns for text in turn
+    ]
     return {
         "a": tokenizers.train_byte_level(texts, 900),
         "b": tokenizers.train_spaces(texts, 900),
@@ -67,11 +69,20 @@ def test_template_and_speller_agree(name: str, family_tokenizers: dict[str, PreT
     tokenizer = family_tokenizers[name]
     example = Example("stories", "stories/x/0", (("Hi  there,", " Hello.\n"), ("2 + 2?", "4")))
     tokens, mask = data.Speller(tokenizer).chats([example])[0]
-    messages = [{"role": role, "content": text} for turn in example.turns for role, text in zip(("user", "assistant"), turn, strict=True)]
+    messages = [
+        {"role": role, "content": text}
+        for turn in example.turns
+        for role, text in zip(("user", "assistant"), turn, strict=True)
+    ]
     text = tokenizer.apply_chat_template(messages, tokenize=False)
-    assert text == "<|begin|><|user|>Hi  there,<|end|><|assistant|> Hello.\n<|end|><|user|>2 + 2?<|end|><|assistant|>4<|end|>"
+    assert (
+        text == "<|begin|><|user|>Hi  there,<|end|><|assistant|> Hello.\n<|end|><|user|>2 +"
+        " 2?<|end|><|assistant|>4<|end|>"
+    )
     assert tokens == tokenizer.encode(text, add_special_tokens=False)
-    assert tokenizer.apply_chat_template(messages[:1], tokenize=False, add_generation_prompt=True).endswith("<|end|><|assistant|>")
+    assert tokenizer.apply_chat_template(messages[:1], tokenize=False, add_generation_prompt=True).endswith(
+        "<|end|><|assistant|>"
+    )
     learned = tokenizer.decode([token for token, counts in zip(tokens, mask, strict=True) if counts])
     assert learned == " Hello.\n<|end|>4<|end|>"
 
@@ -82,7 +93,9 @@ def test_other_spelling_keeps_the_text(family_tokenizers: dict[str, PreTrainedTo
     plain = data.Speller(drafter).chats(examples)
     changed = 0
     for name in ("a", "b"):
-        for (own, _), (other, mask) in zip(plain, data.Speller(drafter, family_tokenizers[name]).chats(examples), strict=True):
+        for (own, _), (other, mask) in zip(
+            plain, data.Speller(drafter, family_tokenizers[name]).chats(examples), strict=True
+        ):
             assert drafter.decode(own) == drafter.decode(other)
             assert len(other) == len(mask)
             changed += own != other
@@ -90,7 +103,9 @@ def test_other_spelling_keeps_the_text(family_tokenizers: dict[str, PreTrainedTo
 
 
 def test_rows_begin_with_a_chat() -> None:
-    chats: Iterator[tuple[list[int], list[int]]] = iter([(list(range(1, size)), [size % 2] * (size - 1)) for size in (6, 9, 5, 20, 7, 30)])
+    chats: Iterator[tuple[list[int], list[int]]] = iter(
+        [(list(range(1, size)), [size % 2] * (size - 1)) for size in (6, 9, 5, 20, 7, 30)]
+    )
     rows = list(data.pack(chats, 12, pad=0))
     assert [row.shape for row in rows] == [(3, 12)] * len(rows)
     assert rows[0][0].tolist() == [1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7]
@@ -104,16 +119,22 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
     shape = Shape(len(tokenizer), layers=2, hidden=32, heads=2, head_dim=16, inter=48)
     flat = family.initial(shape, 1) * 2
     gradient = torch.zeros_like(flat)
-    row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
+    row = next(
+        data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)
+    ).astype(np.int64)
     tokens, mask, start = torch.from_numpy(row)[:, None]
-    loss = TrainingLlama(shape, flat, gradient, compiled=False).step(torch.stack([tokens, mask, start], 1), 1.0)
+    loss = TrainingLlama(shape, flat, gradient, compiled=False).step(
+        torch.stack([tokens, mask, start], 1), 1.0
+    )
     model = family.to_transformers(shape, flat, tokenizer)
     edges = [*sorted(set(row[2].tolist())), 300]
     total = torch.zeros(())
     for low, high in pairwise(edges):
         wanted = torch.where(mask[0, low:high] > 0, tokens[0, low:high], -100)
         logits = model(tokens[:, low:high]).logits[0]
-        total = total + torch.nn.functional.cross_entropy(logits[:-1], wanted[1:], ignore_index=-100, reduction="sum")
+        total = total + torch.nn.functional.cross_entropy(
+            logits[:-1], wanted[1:], ignore_index=-100, reduction="sum"
+        )
     total.backward()
     assert len(edges) > 2
     assert loss == pytest.approx(total.item(), rel=1e-4)
@@ -122,7 +143,9 @@ def test_lean_equals_transformers_chat_by_chat(family_tokenizers: dict[str, PreT
     assert torch.equal(family.from_transformers(shape, model), flat)
 
 
-def test_frozen_layers_stay_and_the_others_learn_as_ever(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+def test_frozen_layers_stay_and_the_others_learn_as_ever(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
     job = _toy(tmp_path, family_tokenizers["drafter"])
     job.shape, job.stop_at = replace(job.shape, layers=3), 5
     flat = family.initial(job.shape, 2)
@@ -137,15 +160,21 @@ def test_frozen_layers_stay_and_the_others_learn_as_ever(family_tokenizers: dict
     assert clock.losses[0] == whole.losses[0] and clock.losses != whole.losses
 
 
-def test_frozen_layers_change_no_gradient_above_them(family_tokenizers: dict[str, PreTrainedTokenizerFast]) -> None:
+def test_frozen_layers_change_no_gradient_above_them(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast],
+) -> None:
     tokenizer = family_tokenizers["a"]
     shape = Shape(len(tokenizer), layers=3, hidden=32, heads=2, head_dim=16, inter=48)
     flat = family.initial(shape, 1) * 2
-    row = next(data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)).astype(np.int64)
+    row = next(
+        data.pack(iter(data.Speller(tokenizer).chats(list(islice(mixer.stream(5, "train"), 20)))), 300, 0)
+    ).astype(np.int64)
     tokens, mask, start = torch.from_numpy(row)[:, None]
     whole, upper = torch.zeros_like(flat), torch.zeros_like(flat)
     TrainingLlama(shape, flat, whole, compiled=False).step(torch.stack([tokens, mask, start], 1), 1.0)
-    TrainingLlama(shape, flat, upper, compiled=False, frozen=2).step(torch.stack([tokens, mask, start], 1), 1.0)
+    TrainingLlama(shape, flat, upper, compiled=False, frozen=2).step(
+        torch.stack([tokens, mask, start], 1), 1.0
+    )
     wanted, found = shape.views(whole), shape.views(upper)
     upper_names = [*family.parts_of(2), family.LAST_NORM]
     assert all(torch.equal(found[name], wanted[name]) and found[name].any() for name in upper_names)
@@ -167,8 +196,13 @@ def test_schedule_and_plan(tmp_path: Path) -> None:
     assert plan.rows() == [(512, 85 * 16), (1024, 16 * 8)]
     budget = tmp_path / "budget.json"
     budget.write_text('{"a": {"tokens": 81920, "minutes": 2}, "b": 40960}')
-    assert plan.amended(budget, "a").progress(5, 90.0) == 0.75 and plan.amended(budget, "a").progress(9, 60.0) == 0.9
-    assert plan.amended(budget, "b").steps == 5 and plan.amended(budget, "c") == plan == plan.amended(tmp_path / "none", "a")
+    assert (
+        plan.amended(budget, "a").progress(5, 90.0) == 0.75
+        and plan.amended(budget, "a").progress(9, 60.0) == 0.9
+    )
+    assert plan.amended(budget, "b").steps == 5 and plan.amended(budget, "c") == plan == plan.amended(
+        tmp_path / "none", "a"
+    )
 
 
 def _toy(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Job:
@@ -183,7 +217,9 @@ def _toy(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Job:
     return job
 
 
-def test_resume_equals_uninterrupted(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+def test_resume_equals_uninterrupted(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
     job = _toy(tmp_path, family_tokenizers["drafter"])
     flat = family.initial(job.shape, 2)
     whole, clock = train(job, flat, workers=1, inline=True)
@@ -193,11 +229,17 @@ def test_resume_equals_uninterrupted(family_tokenizers: dict[str, PreTrainedToke
         assert part.step == len(part.losses) == job.stop_at
     job.stop_at = None
     again, resumed = train(job, flat, workers=1, inline=True)
-    assert len(clock.losses) == 8 and clock.losses == resumed.losses and clock.long_start == resumed.long_start == 7
+    assert (
+        len(clock.losses) == 8
+        and clock.losses == resumed.losses
+        and clock.long_start == resumed.long_start == 7
+    )
     assert torch.equal(whole, again) and not torch.equal(whole, flat)
 
 
-def test_more_tokens_go_on_from_the_constant_phase(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+def test_more_tokens_go_on_from_the_constant_phase(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
     job = _toy(tmp_path, family_tokenizers["drafter"])
     train(job, family.initial(job.shape, 2), workers=1, inline=True)
     decayed = latest(job)
@@ -207,7 +249,9 @@ def test_more_tokens_go_on_from_the_constant_phase(family_tokenizers: dict[str, 
     assert (decayed["step"], extended["step"], extended["long_start"]) == (8, 6, None)
 
 
-def test_two_workers_compute_what_one_does(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+def test_two_workers_compute_what_one_does(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
     job = _toy(tmp_path, family_tokenizers["drafter"])
     flat = family.initial(job.shape, 2)
     one = train(job, flat, workers=1, inline=True)[1].losses
@@ -216,7 +260,9 @@ def test_two_workers_compute_what_one_does(family_tokenizers: dict[str, PreTrain
     assert one == pytest.approx(two, rel=2e-3)
 
 
-def test_a_run_ends_when_its_minutes_are_over(family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path) -> None:
+def test_a_run_ends_when_its_minutes_are_over(
+    family_tokenizers: dict[str, PreTrainedTokenizerFast], tmp_path: Path
+) -> None:
     job = _toy(tmp_path, family_tokenizers["drafter"])
     job.plan = replace(job.plan, minutes=1e-6)
     _, clock = train(job, family.initial(job.shape, 2), workers=1, inline=True)
@@ -234,7 +280,10 @@ def test_transplant_copies_rows(family_tokenizers: dict[str, PreTrainedTokenizer
     for text, one in (("e", "e"), (" the", "▁the"), ("\n", "\n")):
         (index,) = old_tokens.encode(text, add_special_tokens=False)
         assert torch.equal(after[family.EMBEDDING][place(one)], before[family.EMBEDDING][index])
-    assert torch.equal(after[family.EMBEDDING][place("<|end|>")], before[family.EMBEDDING][old_tokens.convert_tokens_to_ids("<|end|>")])
+    assert torch.equal(
+        after[family.EMBEDDING][place("<|end|>")],
+        before[family.EMBEDDING][old_tokens.convert_tokens_to_ids("<|end|>")],
+    )
     known, raws = read_vocabulary(old_tokens), read_vocabulary(new_tokens).tokens
     pieces = {index: tokenizers.encode_bytes(known, raw) for index, raw in enumerate(raws) if raw}
     index = next(index for index, tokens in pieces.items() if len(tokens) == 2)
@@ -263,7 +312,10 @@ def test_a_grown_model_computes_the_same() -> None:
     assert wide == family.shape_of("large", len(tokenizer)) and wide.numel() == 29_893_120
     flat = grown(family.from_transformers(shape, small), shape, seed=7)
     model = family.to_transformers(wide, flat, tokenizer)
-    text = "<|begin|><|user|>What is 37 + 25?<|end|><|assistant|>Here we need to add. We add 25 to 37, and 37 + 25 = 62.<|end|>"
+    text = (
+        "<|begin|><|user|>What is 37 + 25?<|end|><|assistant|>Here we need to add. We add 25 to 37, and 37 +"
+        " 25 = 62.<|end|>"
+    )
     tokens = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
     with torch.inference_mode():
         assert (model(tokens).logits - small(tokens).logits).abs().max() < 1e-4
@@ -285,33 +337,59 @@ class Echo(evaluate.Model):
 
 
 def test_scores_of_a_model_that_knows_half() -> None:
-    examples = [Example("maths", "maths/x/0", ((f"{n} + 1?", str(n + 1)),), number=str(n + 1)) for n in range(4)]
+    examples = [
+        Example("maths", "maths/x/0", ((f"{n} + 1?", str(n + 1)),), number=str(n + 1)) for n in range(4)
+    ]
     model = Echo({"0 + 1?": "1", "2 + 1?": "So that is 3."})
     given = [model.answer(example) for example in examples]
     row = evaluate.score("toy", "maths", "test", given)
     assert (row.prompts, row.right, row.ended, row.parses) == (4, 0.5, 1.0, None)
     assert "| maths | 50% of 4 | – | – | 100% | 1 |" in evaluate.table(
-        [row, *(evaluate.score("toy", domain, "test", given) for domain in mixer.DOMAINS if domain != "maths")]
+        [
+            row,
+            *(evaluate.score("toy", domain, "test", given) for domain in mixer.DOMAINS if domain != "maths"),
+        ]
     )
 
 
 def test_a_long_chat_holds_the_models_own_answers() -> None:
     model = Echo({f"question {turn}": f"answer {turn}" for turn in range(evaluate.TURNS)})
-    chat = [Example("chat", "chat/x/0", ((f"question {turn}", "gold"),), facts=(f"answer {turn}",)) for turn in range(evaluate.TURNS)]
+    chat = [
+        Example("chat", "chat/x/0", ((f"question {turn}", "gold"),), facts=(f"answer {turn}",))
+        for turn in range(evaluate.TURNS)
+    ]
     (answers,) = evaluate.converse(model, [chat])
     assert len(answers) == evaluate.TURNS and all(answer.right for answer in answers)
-    assert [message["content"] for message in model.read[2]] == ["question 0", "answer 0", "question 1", "answer 1", "question 2"]
+    assert [message["content"] for message in model.read[2]] == [
+        "question 0",
+        "answer 0",
+        "question 1",
+        "answer 1",
+        "question 2",
+    ]
 
 
 def test_a_scored_model_says_in_a_chat_what_transformers_says() -> None:
-    chat = [Example("maths", "maths/x/0", ((question, ""),), number="5") for question in ("What is 2 + 3?", "And 4 + 1?")]
+    chat = [
+        Example("maths", "maths/x/0", ((question, ""),), number="5")
+        for question in ("What is 2 + 3?", "And 4 + 1?")
+    ]
     folder, messages = family.ASSETS / "a", list[dict[str, str]]()
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    scored = evaluate.Model(build_pair(str(folder), DRAFTER, Settings(device="cpu")), reading("bundled/large"))
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32),
+    )
+    scored = evaluate.Model(
+        build_pair(str(folder), DRAFTER, Settings(device="cpu")), reading("bundled/large")
+    )
     for example, answer in zip(chat, evaluate.converse(scored, [chat])[0], strict=True):
         messages.append({"role": "user", "content": example.turns[0][0]})
-        asked = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
-        ids = model.generate(**asked, max_new_tokens=100, do_sample=False)[0, asked["input_ids"].shape[1] :].tolist()
+        asked = tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, return_tensors="pt", return_dict=True
+        )
+        ids = model.generate(**asked, max_new_tokens=100, do_sample=False)[
+            0, asked["input_ids"].shape[1] :
+        ].tolist()
         messages.append({"role": "assistant", "content": tokenizer.decode(ids, skip_special_tokens=True)})
         assert answer.text == messages[-1]["content"] and answer.ended and answer.tokens == len(ids)
 
@@ -320,14 +398,21 @@ def test_prompts_to_score_are_the_same_each_time_and_not_trained_on() -> None:
     for domain in ("maths", "chat"):
         for held_out in (False, True):
             examples = evaluate.singles(domain, held_out, 12)
-            assert examples == evaluate.singles(domain, held_out, 12) and len({example.turns[0][0] for example in examples}) == 12
+            assert (
+                examples == evaluate.singles(domain, held_out, 12)
+                and len({example.turns[0][0] for example in examples}) == 12
+            )
             assert {example.pattern in mixer.patterns(domain, held_out) for example in examples} == {True}
             assert all(mixer.split_of(example) == "test" for example in examples)
-    assert all(len(example.turns) > 1 and "/follow_" in example.pattern for example in evaluate.follow_ups(20))
+    assert all(
+        len(example.turns) > 1 and "/follow_" in example.pattern for example in evaluate.follow_ups(20)
+    )
     assert [len(chat) for chat in evaluate.long_chats(2)] == [evaluate.TURNS] * 2
 
 
-def test_large_begins_as_half_keeps_some_of_a_and_ends_with_its_upper_layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_begins_as_half_keeps_some_of_a_and_ends_with_its_upper_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trained: dict[str, tuple[int, int]] = {}
     began: list[torch.Tensor] = []
     saved: list[torch.Tensor] = []
@@ -348,16 +433,27 @@ def test_large_begins_as_half_keeps_some_of_a_and_ends_with_its_upper_layers(tmp
         return flat + 1.0, Clock(step=2, losses=[1.0])
 
     monkeypatch.setattr(train_module, "train", untrained)
-    monkeypatch.setattr(train_module.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Producer))
+    monkeypatch.setattr(
+        train_module.multiprocessing, "get_context", lambda _: SimpleNamespace(Process=Producer)
+    )
     monkeypatch.setattr(family, "save", lambda name, shape, flat, tokenizer: saved.append(flat))
-    facts = train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, runs=tmp_path)
+    facts = train_module.train_one(
+        "large", replace(train_module.PLANS["large"], tokens=16_384), 1, runs=tmp_path
+    )
     wide = 29_893_120
-    assert trained == {"half": (16_384, 8_524_032), **dict.fromkeys(("large", "further", "upper"), (16_384, wide))}
+    assert trained == {
+        "half": (16_384, 8_524_032),
+        **dict.fromkeys(("large", "further", "upper"), (16_384, wide)),
+    }
     assert "weights of `a`" in str(facts["origin"]) and "twice the width" in str(facts["origin"])
     kept = grown(began[0], family.shape_of("half", 8192), train_module.SEED)
     assert torch.allclose(began[2], 0.85 * (began[1] + 1.0) + 0.15 * kept, atol=1e-5)
-    assert torch.allclose(began[3], began[2] + 0.7, atol=1e-5) and torch.allclose(saved[0], began[3] + 0.7, atol=1e-5)
+    assert torch.allclose(began[3], began[2] + 0.7, atol=1e-5) and torch.allclose(
+        saved[0], began[3] + 0.7, atol=1e-5
+    )
 
     trained.clear()
-    train_module.train_one("large", replace(train_module.PLANS["large"], tokens=16_384), 1, from_assets=True, runs=tmp_path)
+    train_module.train_one(
+        "large", replace(train_module.PLANS["large"], tokens=16_384), 1, from_assets=True, runs=tmp_path
+    )
     assert trained == {"upper": (16_384, wide)} and not torch.equal(began[4], began[3])

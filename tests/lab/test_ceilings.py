@@ -13,7 +13,9 @@ from lab.drafters.shards import Recorded
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
 
 
-def guesses(ids: list[int], right: list[bool], sure: float, prompt: list[int] | None = None, temperature: float = 0.0) -> Guesses:
+def guesses(
+    ids: list[int], right: list[bool], sure: float, prompt: list[int] | None = None, temperature: float = 0.0
+) -> Guesses:
     n = len(ids)
     hits = np.array(right)
     answer = Recorded("s", "t/s/0", "t", temperature, "end", [1] if prompt is None else prompt, ids)
@@ -34,7 +36,8 @@ def test_a_drafter_that_is_always_right_and_one_that_never_is() -> None:
     ids = list(range(100, 400))
     found = simulate([guesses(ids, [True] * 300, 0.99)], PRICES, ())["s", False]
     assert found["copy"].tokens_a_round == 1 and found["copy"].speedup(4.0) == pytest.approx(1.0)
-    assert found["drafter"].tokens_a_round == pytest.approx(9, abs=0.2)  # eight guesses and the target's own token
+    # eight guesses and the target's own token
+    assert found["drafter"].tokens_a_round == pytest.approx(9, abs=0.2)
     eight = PRICES.of_rows(9)[9] + 8 * 0.1
     assert found["drafter"].speedup(4.0) == pytest.approx(9 * 4.0 / eight, rel=0.03)
     wrong = simulate([guesses(ids, [False] * 300, 0.99)], PRICES, ())["s", False]
@@ -51,7 +54,10 @@ def test_a_text_that_repeats_is_copied() -> None:
 
 
 def test_tables_hold_greedy_and_drawn_answers_apart() -> None:
-    found = [guesses([5, 6, 7], [True, False, True], 0.5), guesses([5, 6, 8], [False] * 3, 0.5, temperature=0.2)]
+    found = [
+        guesses([5, 6, 7], [True, False, True], 0.5),
+        guesses([5, 6, 8], [False] * 3, 0.5, temperature=0.2),
+    ]
     assert scores(found)["s"].agreed == pytest.approx(1.0) and scores(found)["s"].greedy == 3
     assert agreement_table(found).splitlines()[2].startswith("| s | 2 | 6 | 1.000 | 0.167 |")
     greedy, drawn = (speed_table(found, PRICES, (), way) for way in (False, True))

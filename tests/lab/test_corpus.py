@@ -1,4 +1,5 @@
-"""The generated corpus: the same by seed, typographically clean, right in its answers, and with splits that do not meet."""
+"""The generated corpus: the same by seed, typographically clean, right in its answers, and with splits that
+do not meet."""
 
 from __future__ import annotations
 
@@ -87,7 +88,9 @@ def test_held_out_patterns_are_those_that_always_were() -> None:
         held = mixer.patterns(domain, True)
         assert len(held) == count and not set(held) & set(mixer.patterns(domain, False))
     # By the rule that the list was made with.
-    assert all(zlib.crc32(name.encode()) % 10 == 3 for domain in counts for name in mixer.patterns(domain, True))
+    assert all(
+        zlib.crc32(name.encode()) % 10 == 3 for domain in counts for name in mixer.patterns(domain, True)
+    )
 
 
 def test_every_held_out_task_has_trained_siblings() -> None:
@@ -97,9 +100,14 @@ def test_every_held_out_task_has_trained_siblings() -> None:
 
 
 def test_splits_share_no_prompt(trained: tuple[list[Example], list[str]]) -> None:
-    """Of a chat of several turns, the first prompt of each of its parts counts: "shorter" follows on a prompt of its own split."""
+    """Of a chat of several turns, the first prompt of each of its parts counts: "shorter" follows on a prompt
+    of its own split."""
     turns: dict[str, set[str]] = {}
-    for split, (examples, heads) in (("train", trained), ("validation", with_heads("validation", 100)), ("test", with_heads("test", 100))):
+    for split, (examples, heads) in (
+        ("train", trained),
+        ("validation", with_heads("validation", 100)),
+        ("test", with_heads("test", 100)),
+    ):
         assert all(mixer.split_of(example) == split for example in examples)
         turns[split] = {words(prompt) for prompt in (*heads, *(example.turns[0][0] for example in examples))}
     assert not turns["train"] & turns["validation"]
@@ -117,12 +125,19 @@ def test_the_split_does_not_see_case_and_punctuation() -> None:
     example = draw("news", 1)[0]
     for prompt in ("Name the town, please.", "name the town please", "NAME  the town: please!"):
         same = replace(example, turns=((prompt, "Ardel."),))
-        assert mixer.split_of(same) == mixer.split_of(replace(example, turns=(("Name the town please", "Ardel."),)))
+        assert mixer.split_of(same) == mixer.split_of(
+            replace(example, turns=(("Name the town please", "Ardel."),))
+        )
 
 
 def test_a_share_of_the_chats_is_of_facts() -> None:
-    usual, more = (list(islice(mixer.stream(7, "train", domains=["chat"], facts=share), 1500)) for share in (0.0, 0.5))
-    of_facts = [sum(example.pattern.startswith(mixer._FACTS) for example in examples) / 1500 for examples in (usual, more)]
+    usual, more = (
+        list(islice(mixer.stream(7, "train", domains=["chat"], facts=share), 1500)) for share in (0.0, 0.5)
+    )
+    of_facts = [
+        sum(example.pattern.startswith(mixer._FACTS) for example in examples) / 1500
+        for examples in (usual, more)
+    ]
     assert of_facts[0] < 0.1 and of_facts[1] == pytest.approx(0.5, abs=0.06)
 
 
@@ -139,7 +154,8 @@ def test_stream_repeats_nothing_and_keeps_the_mix(trained: tuple[list[Example], 
     single = [example for example in examples if len(example.turns) == 1]
     for domain, share in mixer.MIX.items():
         found = sum(example.domain == domain for example in single) / len(single)
-        assert found == pytest.approx(share, abs=0.06), domain  # follow-ups are of several turns, more of them in some domains
+        # follow-ups are of several turns, more of them in some domains
+        assert found == pytest.approx(share, abs=0.06), domain
 
 
 @pytest.mark.parametrize("part", ["large", "further", "upper"])
@@ -148,23 +164,32 @@ def test_the_large_model_reads_more_chat(part: str) -> None:
     assert sum(mix.values()) == pytest.approx(1.0) and mix["chat"] > 2 * mixer.MIX["chat"]
     single = [example for example in islice(data.examples_for(part, 19), 2500) if len(example.turns) == 1]
     for domain, share in mix.items():
-        assert sum(example.domain == domain for example in single) / len(single) == pytest.approx(share, abs=0.07), domain
+        assert sum(example.domain == domain for example in single) / len(single) == pytest.approx(
+            share, abs=0.07
+        ), domain
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_share_of_chats_of_several_turns(split: str) -> None:
     examples = list(islice(mixer.stream(13, split, domains=CHECKED), 600 if split == "train" else 200))
-    assert 0.1 < sum(len(example.turns) > 1 for example in examples) / len(examples) < 0.35  # joined ones and follow-ups
+    # joined ones and follow-ups
+    assert 0.1 < sum(len(example.turns) > 1 for example in examples) / len(examples) < 0.35
 
 
 def test_a_joined_chat_is_about_its_last_turn() -> None:
-    joined = [example for example in islice(mixer.stream(17, "train", domains=CHECKED), 1500) if len(example.turns) > 1]
+    joined = [
+        example
+        for example in islice(mixer.stream(17, "train", domains=CHECKED), 1500)
+        if len(example.turns) > 1
+    ]
     assert joined
     assert all(mixer.check(example, example.turns[-1][1]) for example in joined if not example.tests)
 
 
 def test_stream_of_one_domain_and_of_another_mix() -> None:
-    assert {example.domain for example in islice(mixer.stream(1, "train", domains=["maths"]), 100)} == {"maths"}
+    assert {example.domain for example in islice(mixer.stream(1, "train", domains=["maths"]), 100)} == {
+        "maths"
+    }
     mixed = islice(mixer.stream(1, "train", mix={"news": 0.5, "code": 0.5}), 200)
     assert {example.domain for example in mixed} == {"news", "code"}
 
@@ -186,7 +211,9 @@ def test_text_is_clean(domain: str) -> None:
             assert not re.search(r"[ \t]$", text, re.MULTILINE), example.pattern
             # Code is indented, everything else has single spaces.
             assert not re.search(r"(?<=\S)  " if "def " in text else r"  ", text), example.pattern
-            assert text == text.strip() and not re.search(r"[{}]", text if domain == "news" else ""), example.pattern
+            assert text == text.strip() and not re.search(r"[{}]", text if domain == "news" else ""), (
+                example.pattern
+            )
 
 
 @pytest.mark.parametrize("domain", mixer.DOMAINS)
@@ -212,10 +239,21 @@ _SIGN_WORDS = {"plus": "+", "minus": "-", "times": "*", "x": "*", "divided by": 
 
 def test_small_sums_have_the_result_of_what_is_asked() -> None:
     """The sum is read from the prompt alone, in digits or words, and worked out again."""
-    spelt = sorted(((maths_speech.spelt(number), str(number)) for number in range(101)), key=lambda pair: -len(pair[0]))
+    spelt = sorted(
+        ((maths_speech.spelt(number), str(number)) for number in range(101)), key=lambda pair: -len(pair[0])
+    )
     count = 0
     for name in mixer.patterns("maths", False):
-        if not name.startswith(("maths/sum_add", "maths/sum_sub", "maths/sum_mul", "maths/sum_div", "maths/sum_words", "maths/sum_mixed")):
+        if not name.startswith(
+            (
+                "maths/sum_add",
+                "maths/sum_sub",
+                "maths/sum_mul",
+                "maths/sum_div",
+                "maths/sum_words",
+                "maths/sum_mixed",
+            )
+        ):
             continue
         for seed in range(8):
             example = mixer.make(random.Random(seed), name)
@@ -237,7 +275,9 @@ def test_a_problem_is_said_by_anybody_in_right_english() -> None:
             for turn in mixer.make(random.Random(seed), name).turns:
                 for text in turn:
                     found = re.search(
-                        r"\b(?:I|i|you|You) (?:has|is|gives|gets|does)\b|\b[Ii] are\b|\bof you \d|[<>\[\]|~{}]|[a-z] [.,]|  ", text
+                        r"\b(?:I|i|you|You) (?:has|is|gives|gets|does)\b|\b[Ii] are\b|\bof you"
+                        r" \d|[<>\[\]|~{}]|[a-z] [.,]|  ",
+                        text,
                     )
                     assert not found, (name, text)
 
@@ -246,13 +286,18 @@ def test_maths_sums_are_right() -> None:
     """Every plain sum that an answer writes out ("12 + 7 = 19") holds."""
     number = r"\d[\d,]*(?:\.\d+)?"
     sign = {"+": "+", "-": "-", "*": "*", "x": "*", "/": "/"}
-    shown = re.compile(rf"(?<![\d.+*/x=-] )(?<![\d.])({number}(?: [-+*x/] {number})+) = ({number})(?! ?(?:[-+*x/%] ?\d|\d))")
+    shown = re.compile(
+        rf"(?<![\d.+*/x=-] )(?<![\d.])({number}(?: [-+*x/] {number})+) = ({number})(?! ?(?:[-+*x/%] ?\d|\d))"
+    )
     count = 0
     for example in draw("maths"):
         for left, right in shown.findall(example.turns[-1][1]):
             terms = re.sub(r" ([-+*x/]) ", lambda match: sign[match[1]], left.replace(",", ""))
             assert re.fullmatch(r"[\d.+*/-]+", terms)
-            assert eval(terms) == pytest.approx(float(right.replace(",", "").rstrip("."))), (example.pattern, left)
+            assert eval(terms) == pytest.approx(float(right.replace(",", "").rstrip("."))), (
+                example.pattern,
+                left,
+            )
             count += 1
     assert count > DRAWS / 2
 
@@ -260,13 +305,21 @@ def test_maths_sums_are_right() -> None:
 def test_code_passes_its_tests() -> None:
     """All but what only explains: its facts are what the answer has to say."""
     table = mixer._TABLES["code"]
-    edits = [table[name](random.Random(seed)) for name in table for seed in range(3) if name.startswith(("code/edit_", "code/follow_"))]
+    edits = [
+        table[name](random.Random(seed))
+        for name in table
+        for seed in range(3)
+        if name.startswith(("code/edit_", "code/follow_"))
+    ]
     for example in (*draw("code", 200), *edits):
-        assert bool(example.tests) != ("explain" in example.pattern or "/follow_call" in example.pattern or "_result" in example.pattern)
+        assert bool(example.tests) != (
+            "explain" in example.pattern or "/follow_call" in example.pattern or "_result" in example.pattern
+        )
         space: dict[str, object] = {}
         if example.tests:
             source = "\n".join((example.turns[-1][1], *example.tests))
-            exec(compile(source, example.pattern, "exec", dont_inherit=True), space)  # or annotations would be strings, as they are here
+            # or annotations would be strings, as they are here
+            exec(compile(source, example.pattern, "exec", dont_inherit=True), space)
 
 
 @pytest.mark.parametrize("domain", mixer.DOMAINS)
@@ -278,7 +331,8 @@ def test_check_accepts_the_reference_answer(domain: str) -> None:
 @pytest.mark.parametrize("domain", CHECKED)
 def test_check_rejects_a_wrong_answer(domain: str) -> None:
     examples = draw(domain, 6 if domain == "code" else DRAWS)
-    # An open wish ("tell me a story") has no facts to repeat; such prompts must stay few, for the check cannot fail on them.
+    # An open wish ("tell me a story") has no facts to repeat; such prompts must stay few, for the check
+    # cannot fail on them.
     checkable = [example for example in examples if example.facts or example.number or example.tests]
     assert len(checkable) > 0.85 * len(examples)
     for example in checkable:
@@ -315,11 +369,13 @@ def test_an_edit_changes_the_code_that_it_is_given() -> None:
             answer = example.turns[-1][1]
             if example.tests:
                 assert answer not in given, (name, seed)
-                assert len(set(answer.split()) & set(given.split())) >= 2, (name, seed)  # it is still the same function
+                # it is still the same function
+                assert len(set(answer.split()) & set(given.split())) >= 2, (name, seed)
 
 
 def test_stories_of_different_prompts_have_different_heroes() -> None:
-    """The free choices follow from the prompt, and by no other random source: the same prompt, the same story."""
+    """The free choices follow from the prompt, and by no other random source: the same prompt, the same
+    story."""
     rng, heroes, by_prompt = random.Random(3), [], {}
     while len(heroes) < 200:
         example = mixer.sample(rng, "stories")
@@ -327,16 +383,35 @@ def test_stories_of_different_prompts_have_different_heroes() -> None:
         if by_prompt.setdefault(prompt, story) != story and not more:
             raise AssertionError(prompt)
         if example.pattern.startswith(("stories/ask_animal", "stories/ask_two", "stories/ask_thing")):
-            heroes.append(re.search(r"named (\w+)|^(\w+) was", story)[0].split()[-1 if "named" in story.split(".")[0] else 0])
+            heroes.append(
+                re.search(r"named (\w+)|^(\w+) was", story)[0].split()[
+                    -1 if "named" in story.split(".")[0] else 0
+                ]
+            )
     assert len(set(heroes)) >= 60
     assert max(map(heroes.count, heroes)) / len(heroes) <= 0.08
 
 
 def test_check_of_a_number() -> None:
     example = replace(draw("maths", 1)[0], number="1250")
-    for answer in ("#### 1250", "so #### 1,250.", "#### 3\n#### 1250", "####1250.0", "1250", "So 3 boxes hold 1,250 apples."):
+    for answer in (
+        "#### 1250",
+        "so #### 1,250.",
+        "#### 3\n#### 1250",
+        "####1250.0",
+        "1250",
+        "So 3 boxes hold 1,250 apples.",
+    ):
         assert mixer.check(example, answer), answer
-    for answer in ("1250 apples for 3", "12,501", "#### 125", "#### 1250 apples or 3", "#### 1250\n#### 3", "####", "#### nan"):
+    for answer in (
+        "1250 apples for 3",
+        "12,501",
+        "#### 125",
+        "#### 1250 apples or 3",
+        "#### 1250\n#### 3",
+        "####",
+        "#### nan",
+    ):
         assert not mixer.check(example, answer), answer
 
 

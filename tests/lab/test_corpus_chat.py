@@ -1,4 +1,5 @@
-"""The chat domain: every answer holds its facts, the everyday facts are right, and what is held out stays out."""
+"""The chat domain: every answer holds its facts, the everyday facts are right, and what is held out stays
+out."""
 
 from __future__ import annotations
 
@@ -48,7 +49,9 @@ def test_every_answer_is_clean_and_contains_its_facts() -> None:
                 assert not re.search(r"[{}]|  ", text), (name, text)
                 assert "not know nothing" not in text.lower(), (name, text)
             for _, answer in example.turns:
-                assert not re.search(r"\b(?:a a|an an|the the|the a|cannot not|a [aeio]\w+ is)\b(?! one)", answer), (name, answer)
+                assert not re.search(
+                    r"\b(?:a a|an an|the the|the a|cannot not|a [aeio]\w+ is)\b(?! one)", answer
+                ), (name, answer)
 
 
 def test_an_answer_to_something_else_does_not_pass() -> None:
@@ -64,21 +67,31 @@ def test_held_out_patterns_have_trained_siblings_and_are_said_nowhere_else() -> 
     assert len(HELD_OUT) >= 14 and set(NAMES) >= HELD_OUT
     assert {task(name) for name in HELD_OUT} <= {task(name) for name in NAMES if name not in HELD_OUT}
     prompts = {words(example.turns[-1][0]) for name in HELD_OUT for example in examples(name, 30)}
-    seen = {words(asked) for name in NAMES if name not in HELD_OUT for example in examples(name, 6) for asked, _ in example.turns}
+    seen = {
+        words(asked)
+        for name in NAMES
+        if name not in HELD_OUT
+        for example in examples(name, 6)
+        for asked, _ in example.turns
+    }
     assert len(prompts & seen) <= 0.02 * len(prompts), prompts & seen
 
 
 def test_held_out_names_mean_what_they_always_meant() -> None:
-    # Fixed with the first training that left them out: a reworded or moved pattern would spoil every comparison.
-    held = {"greet/24": "Hellooo", "can/18": "Tell me what you can do.", "day_after/3": "What day follows {x}?",
-            "out_capital/3": "Which city is the capital of {x}?", "out_weather/5": "Do I need an umbrella in {x}?"}  # fmt: skip
+    # Fixed with the first training that left them out: a reworded or moved pattern would spoil every
+    # comparison.
+    held = {"greet/24": "Hellooo", "can/18": "Tell me what you can do.",
+        "day_after/3": "What day follows {x}?",
+            "out_capital/3": "Which city is the capital of {x}?",
+            "out_weather/5": "Do I need an umbrella in {x}?"}  # fmt: skip
     for name, wording in held.items():
         assert f"chat/{name}" in HELD_OUT
         assert chat.TASKS[task(name)].prompts[int(name.rsplit("/", 1)[1])] == wording
 
 
 def test_longer_chats_hold_no_prompt_of_another_split() -> None:
-    """Refusals are divided by prompt, so one that belongs to the test must not be trained on late in a chat."""
+    """Refusals are divided by prompt, so one that belongs to the test must not be trained on late in a
+    chat."""
     for name in NAMES:
         for example in examples(name, 4) if "chain" in name or "follow" in name else ():
             for asked, answer in example.turns:
@@ -119,7 +132,11 @@ def test_wordings_of_the_first_two_minutes(prompt: str, said: str) -> None:
 
 
 def test_tables_of_facts_agree_with_themselves() -> None:
-    assert len(tables.DAYS) == 7 and len(tables.MONTHS) == len(tables.MONTH_LENGTHS) == 12 and sum(tables.MONTH_LENGTHS) == 365
+    assert (
+        len(tables.DAYS) == 7
+        and len(tables.MONTHS) == len(tables.MONTH_LENGTHS) == 12
+        and sum(tables.MONTH_LENGTHS) == 365
+    )
     for pairs in (
         tables.SOUNDS,
         tables.YOUNG,
@@ -164,7 +181,10 @@ def test_computed_facts() -> None:
 
 def test_follow_ups_lean_on_what_was_said() -> None:
     for example in examples("chat/follow_my_name/0", 20):
-        assert example.facts[0].lower() in example.turns[0][0].lower() and example.facts[0] in example.turns[-1][1]
+        assert (
+            example.facts[0].lower() in example.turns[0][0].lower()
+            and example.facts[0] in example.turns[-1][1]
+        )
     for example in examples("chat/follow_yes/0", 20):
         request = example.turns[-1][1].split("for example: ")[1].rstrip("?.")
         told = example.turns[0][1]

@@ -36,12 +36,15 @@ def guesses(ids: list[int], right: list[bool], name: str = "s") -> Guesses:
 
 
 def test_an_exit_says_what_a_model_of_its_layers_would(models: tuple[str, str]) -> None:
-    whole, short = (AutoModelForCausalLM.from_pretrained(models[0], num_hidden_layers=count).eval() for count in (2, 1))
+    whole, short = (
+        AutoModelForCausalLM.from_pretrained(models[0], num_hidden_layers=count).eval() for count in (2, 1)
+    )
     prompts, end = [[5, 6, 7, 8], [9, 10]], int(whole.config.eos_token_id)
     together, alone = write(whole, prompts, [end], 12), [write(whole, [one], [end], 12)[0] for one in prompts]
     assert together == alone and [len(ids) for ids in alone] == [12, 12]
     reading = read(whole, Recorded("s", "t/s/0", "t", 0.0, "", prompts[0], alone[0]), [1])
-    assert reading.answer.top is not None and reading.answer.top[:, 0].tolist() == alone[0]  # it reads what it wrote
+    # it reads what it wrote
+    assert reading.answer.top is not None and reading.answer.top[:, 0].tolist() == alone[0]
     logits = short(torch.tensor([prompts[0] + alone[0][:-1]])).logits[0, 3:]
     assert reading.choices[0].tolist() == logits.argmax(-1).tolist() != alone[0]
     assert reading.sure[0] == pytest.approx(logits.softmax(-1).amax(-1).tolist(), abs=1e-5)
@@ -59,12 +62,25 @@ def test_what_an_exit_costs_and_brings() -> None:
     readings = [Reading(answer, np.array([ids, [-1] * 12]), np.full((2, 12), 0.99))]
     found = early_exit(readings, [1, 2], Parts([10, 10, 10], 20), PRICES.rows, ())
     first, second = (dict(zip(found.heads, row, strict=True)) for row in found.rows)
-    assert (first["right"], first["tokens a round, n = 1"], first["tokens a round, n = 3"]) == ("1.000", "2.00", "4.00")
+    assert (first["right"], first["tokens a round, n = 1"], first["tokens a round, n = 3"]) == (
+        "1.000",
+        "2.00",
+        "4.00",
+    )
     assert (first["step ÷ pass"], second["step ÷ pass"]) == ("0.60", "0.80")
-    # Five guesses: 6 tokens for steps of 2.4 ms each and a pass of 9; with 0.2 of the rows' difference saved, of 8.
-    assert (first["best n"], first["× plain"], first["× plain, first layers kept"]) == ("5", f"{24 / 21:.2f}", f"{24 / 20:.2f}")
+    # Five guesses: 6 tokens for steps of 2.4 ms each and a pass of 9; with 0.2 of the rows' difference saved,
+    # of 8.
+    assert (first["best n"], first["× plain"], first["× plain, first layers kept"]) == (
+        "5",
+        f"{24 / 21:.2f}",
+        f"{24 / 20:.2f}",
+    )
     assert (second["right"], second["best n"], second["× plain"]) == ("0.000", "1", f"{4 / 8.2:.2f}")
-    assert "could bring something" in found.says and usual_exits(30) == [3, 6, 10, 15, 20, 25] and usual_exits(1) == []
+    assert (
+        "could bring something" in found.says
+        and usual_exits(30) == [3, 6, 10, 15, 20, 25]
+        and usual_exits(1) == []
+    )
 
 
 def test_bytes_of_a_pass(models: tuple[str, str]) -> None:
@@ -74,7 +90,9 @@ def test_bytes_of_a_pass(models: tuple[str, str]) -> None:
     assert parts.head == embedding and parts.whole + embedding + norms == 4 * model.num_parameters()
 
 
-@pytest.mark.skipif(FILE is None, reason="the default target's file is not here; requirements-models.txt has it")
+@pytest.mark.skipif(
+    FILE is None, reason="the default target's file is not here; requirements-models.txt has it"
+)
 def test_bytes_of_a_file_are_its_own() -> None:
     assert FILE is not None
     parts = parts_of(sizes_in_file(FILE.path), GgufModel(FILE.path).config.num_hidden_layers)
@@ -113,19 +131,25 @@ def test_the_cost_of_a_learner_is_that_of_what_it_draws_and_what_reads_along() -
     blocks, tokens = np.array([[128.0, 128.0], [64.0, 64.0]]), np.array([32, 32])
     even = hedged(blocks[:, :1], tokens[:1], 4.0, np.array([0.0, 0.25]), 1.0)
     assert even == pytest.approx(96 + 32 * 0.25 / 2)
-    assert hedged(blocks, tokens, 4.0, np.array([0.0, 0.25]), 1.0) == pytest.approx(even + 64)  # then all weight is on the second
+    # then all weight is on the second
+    assert hedged(blocks, tokens, 4.0, np.array([0.0, 0.25]), 1.0) == pytest.approx(even + 64)
 
 
 def test_each_source_by_itself() -> None:
     stream = [guesses([7, 8, 9, 10, 11, 12], [True, False, True, True, True, True])]
     assert fixed_lengths(stream, PRICES, (), "nothing", 2).tolist() == [4.0] * 6
     # Rounds of 2, 3 and 1 tokens: two steps and three rows; in the last one a single guess is left to pay.
-    assert fixed_lengths(stream, PRICES, (), "drafter", 2).tolist() == pytest.approx([3.5] * 2 + [7 / 3] * 3 + [6.5])
+    assert fixed_lengths(stream, PRICES, (), "drafter", 2).tolist() == pytest.approx(
+        [3.5] * 2 + [7 / 3] * 3 + [6.5]
+    )
     repeated = [guesses([5, 6, 7, 8] * 12, [False] * 48)]
     every = speeds(repeated, PRICES, (), 2, 0.5)
     assert every["nothing"] == 1.0 and every["copied text, always"] > 1.5 > 1.0 > every["drafter, always"]
     for manner in ("always", "by the policy"):
-        hindsight, learned = every[f"best source in hindsight, {manner}"], every[f"NormalHedge, decay 1.0, {manner}"]
+        hindsight, learned = (
+            every[f"best source in hindsight, {manner}"],
+            every[f"NormalHedge, decay 1.0, {manner}"],
+        )
         assert hindsight == pytest.approx(every[f"copied text, {manner}"]) and 0.5 < learned < hindsight
         assert every[f"best source of each block, {manner}"] >= hindsight
 
@@ -135,18 +159,29 @@ def test_sets_in_turns() -> None:
     assert [one.answer.set for one in in_turns(stream)] == ["a", "b", "a", "b", "b"]
 
 
-def test_the_command_prints_three_tables_and_writes_them(lab_cli: Cli, names: list[str], tmp_path: Path) -> None:
+def test_the_command_prints_three_tables_and_writes_them(
+    lab_cli: Cli, names: list[str], tmp_path: Path
+) -> None:
     files = []
-    for topic, texts in (("ducks", ["the other ducks swim", "the small duck"]), ("cats", ["the cat sat on the mat", "a café"])):
+    for topic, texts in (
+        ("ducks", ["the other ducks swim", "the small duck"]),
+        ("cats", ["the cat sat on the mat", "a café"]),
+    ):
         files += ["--prompts", tmp_path / f"{topic}.jsonl"]
         files[-1].write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts), encoding="utf-8")
     options = [*names, *files, "--length", 24, "--sizes", "40,100000", "--csv", tmp_path / "out"]
     result = lab_cli("sources", *options)
     assert result.code == 0, result.err
-    assert all(f"### {title}" in result.out for title in ("Early exit", "Vocabulary trimming", "Which source drafts"))
+    assert all(
+        f"### {title}" in result.out for title in ("Early exit", "Vocabulary trimming", "Which source drafts")
+    )
     assert "4 greedy answers" in result.out and "ducks, cats" in result.out
-    tables = {name: pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("early-exit", "trimming", "arms")}
-    assert tables["early-exit"]["layers"].tolist() == [1] and tables["trimming"]["most frequent"].tolist() == ["40", "all"]
+    tables = {
+        name: pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("early-exit", "trimming", "arms")
+    }
+    assert tables["early-exit"]["layers"].tolist() == [1] and tables["trimming"][
+        "most frequent"
+    ].tolist() == ["40", "all"]
     last = tables["trimming"].iloc[-1]
     assert last["coverage, in the domain"] == last["coverage, outside"] == 1.0 == last["step ÷ whole step"]
     assert tables["arms"].set_index("source")["× plain, sets in turns"]["nothing"] == 1.0

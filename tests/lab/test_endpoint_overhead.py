@@ -1,4 +1,5 @@
-"""The measurement of the endpoint: that it compares like with like. What it finds means nothing on a busy machine."""
+"""The measurement of the endpoint: that it compares like with like. What it finds means nothing on a busy
+machine."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def paired(ratio: float, tokens: int = 8, same: bool = True) -> Paired:
 
 @contextmanager
 def served_here(folder: Path, given: Mapping[str, str]) -> Iterator[Any]:
-    """As `served`, by this process: the app in a process of its own is what other tests of this folder start."""
+    """As `served`, by this process: the app in a process of its own is what other tests of this folder
+    start."""
     with pytest.MonkeyPatch.context() as patched:
         for name, value in {**given, "STORAGE": str(folder / "storage"), "PORT": str(free_port())}.items():
             patched.setenv(f"OMNIDEMO_{name}", value)

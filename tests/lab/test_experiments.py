@@ -1,4 +1,5 @@
-"""Experiments on small random models: a replay is what the real pair does, results are kept, and the sums are right."""
+"""Experiments on small random models: a replay is what the real pair does, results are kept, and the sums are
+right."""
 
 from __future__ import annotations
 
@@ -29,7 +30,14 @@ from omnidemo.serving.pair_loading import build_pair
 from tests.support import light_jobs
 from tests.support.models import save
 
-TEXTS = ["the other ducks swim", "naïve ✓ and more", "the cat sat on the mat", "def double(n):", "a theory of ducks", "12 + 34 ="]
+TEXTS = [
+    "the other ducks swim",
+    "naïve ✓ and more",
+    "the cat sat on the mat",
+    "def double(n):",
+    "a theory of ducks",
+    "12 + 34 =",
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +48,15 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def settings() -> Settings:
-    return Settings(max_new_tokens=16, device="cpu", head="off", update_interval=2, steps_per_update=2, batch_size=2, lora_rank=4)
+    return Settings(
+        max_new_tokens=16,
+        device="cpu",
+        head="off",
+        update_interval=2,
+        steps_per_update=2,
+        batch_size=2,
+        lora_rank=4,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +68,44 @@ def recorded(names: tuple[str, str], settings: Settings, tmp_path_factory: pytes
 
 @pytest.fixture
 def world(names: tuple[str, str], settings: Settings, recorded: Path, tmp_path: Path) -> World:
-    return World(names[1], settings, {"one": TEXTS[:2], "two": TEXTS[2:4]}, {"one": TEXTS[4:5], "two": TEXTS[5:]}, recorded, tmp_path)
+    return World(
+        names[1],
+        settings,
+        {"one": TEXTS[:2], "two": TEXTS[2:4]},
+        {"one": TEXTS[4:5], "two": TEXTS[5:]},
+        recorded,
+        tmp_path,
+    )
 
 
 def shape(done: Round) -> tuple[Any, ...]:
     """What a round did, without probabilities and times."""
     ids = tuple(token.id for token in done.tokens), tuple(token.id for token in done.discarded)
     sources = tuple(token.source for token in done.tokens)
-    return (*ids, sources, done.drafted, done.proposed, done.accepted, done.judged, done.ngram_hits, done.inserts, done.finish_reason)
+    return (
+        *ids,
+        sources,
+        done.drafted,
+        done.proposed,
+        done.accepted,
+        done.judged,
+        done.ngram_hits,
+        done.inserts,
+        done.finish_reason,
+    )
 
 
-# replay ----------------------------------------------------------------------------------------------------------------------
+# replay
+# ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("method", "length"), [("ngram-exact", 4), ("token-intersection", 1), ("ngram-merge", 6), ("autoregressive", 4)])
-def test_a_replay_does_what_the_pair_does(names: tuple[str, str], settings: Settings, recorded: Path, method: str, length: int) -> None:
+@pytest.mark.parametrize(
+    ("method", "length"),
+    [("ngram-exact", 4), ("token-intersection", 1), ("ngram-merge", 6), ("autoregressive", 4)],
+)
+def test_a_replay_does_what_the_pair_does(
+    names: tuple[str, str], settings: Settings, recorded: Path, method: str, length: int
+) -> None:
     pair = build_pair(*names, settings)
     traces: list[Any] = []
     pair.learners.append(traces.append)
@@ -83,7 +122,9 @@ def test_a_replay_does_what_the_pair_does(names: tuple[str, str], settings: Sett
     assert len(replay.pair.ngrams) == len(pair.ngrams) > 0
 
 
-def test_a_replayed_answer_is_drafted_by_its_own_line(names: tuple[str, str], settings: Settings, recorded: Path) -> None:
+def test_a_replayed_answer_is_drafted_by_its_own_line(
+    names: tuple[str, str], settings: Settings, recorded: Path
+) -> None:
     replay = Replay(TargetRecords(recorded, *names, settings), build_pair(*names, settings).drafter, settings)
     replay.pair.publish(7, {}, domain="maths")
     versions = [replay.answer(TEXTS[0], domain=domain)[0].adapter_version for domain in ("default", "maths")]
@@ -122,16 +163,27 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (tmp_path / "kept").read_text() == "old" and len(list(tmp_path.iterdir())) == 1
 
 
-# streams ---------------------------------------------------------------------------------------------------------------------
+# streams
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_stream_is_seeded_and_asks_every_prompt_before_one_again() -> None:
     prompts = {"one": [str(n) for n in range(10)], "two": list("abcde")}
     arm = Arm("x", (Phase("t", {"one": 1.0}, 20), Phase("u", {"two": 1.0}, 5)))
     events = list(stream(arm, prompts, 1))
-    assert Counter(event.prompt for event in events[:10]) == Counter(prompts["one"]) == Counter(event.prompt for event in events[10:20])
-    assert sorted(event.prompt for event in events[20:]) == list("abcde") and {event.target for event in events[20:]} == {"u"}
-    assert events == list(stream(replace(arm, name="y", lines="target"), prompts, 1)) != list(stream(arm, prompts, 2))
+    assert (
+        Counter(event.prompt for event in events[:10])
+        == Counter(prompts["one"])
+        == Counter(event.prompt for event in events[10:20])
+    )
+    assert sorted(event.prompt for event in events[20:]) == list("abcde") and {
+        event.target for event in events[20:]
+    } == {"u"}
+    assert (
+        events
+        == list(stream(replace(arm, name="y", lines="target"), prompts, 1))
+        != list(stream(arm, prompts, 2))
+    )
     assert checkpoints(arm) == [0, 2, 5, 10, 20, 21, 22, 25]
 
 
@@ -148,7 +200,8 @@ def test_every_plan_has_arms_that_can_be_told_apart(name: str) -> None:
     arms = EXPERIMENTS[name].plan(TARGETS, ("maths", "code", "howto"), 200)
     labels = [(arm.name, reading.name) for arm in arms for reading in arm.readings]
     assert len(set(labels)) == len(labels) >= 2
-    assert len({(*arm.targets, *arm.sources) for arm in arms if arm.timed}) <= 1  # one pair of models serves all that are timed
+    # one pair of models serves all that are timed
+    assert len({(*arm.targets, *arm.sources) for arm in arms if arm.timed}) <= 1
     for arm in arms:
         Settings(**arm.settings)  # every change is one of a setting
         assert not arm.readings[0].only_timed and (not arm.timed or len(arm.targets) == len(arm.sources) == 1)
@@ -161,11 +214,16 @@ def test_an_experiment_without_enough_targets_or_topics_says_so() -> None:
         EXPERIMENTS["routing"].plan(("a",), ("maths", "code"), 4)
 
 
-# arms ------------------------------------------------------------------------------------------------------------------------
+# arms
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_an_arm_learns_reads_and_grows_its_caches(names: tuple[str, str], world: World) -> None:
-    readings = (Reading("all"), Reading("none", cache_share=0.0), Reading("half", cache_share=0.5, cache_policy="lru"))
+    readings = (
+        Reading("all"),
+        Reading("none", cache_share=0.0),
+        Reading("half", cache_share=0.5, cache_policy="lru"),
+    )
     run = Run(world, Arm("x", (Phase(names[0], {"one": 1.0}, 4),), readings, watched=2), 0)
     run.go()
     held = pd.DataFrame([row for row in run.rows if row["kind"] == "held-out"])
@@ -183,7 +241,12 @@ def test_an_arm_learns_reads_and_grows_its_caches(names: tuple[str, str], world:
 
 def test_lines_by_target_domain_and_classifier(names: tuple[str, str], world: World) -> None:
     phases = (Phase(names[0], {"one": 1.0}, 2), Phase(names[0], {"two": 1.0}, 2))
-    for lines, expected in (("one", {"default"}), ("target", {names[0]}), ("domain", {"one", "two"}), ("router", {"one", "two"})):
+    for lines, expected in (
+        ("one", {"default"}),
+        ("target", {names[0]}),
+        ("domain", {"one", "two"}),
+        ("router", {"one", "two"}),
+    ):
         run = Run(world, Arm("x", phases, lines=lines), 0)  # type: ignore[arg-type]
         run.go()
         assert set(run.lines) == expected and sum(line.steps for line in run.lines.values()) == 4
@@ -203,7 +266,8 @@ def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, record
     assert (trace.lengths == 1).any() and not (lengths == 1).any() and lengths.max() == trace.lengths.max()
 
 
-# from beginning to end -------------------------------------------------------------------------------------------------------
+# from beginning to end
+# -------------------------------------------------------------------------------------------------------
 
 
 def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: World, tmp_path: Path) -> None:
@@ -215,7 +279,11 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     assert set(table["kind"]) == {"traffic", "held-out", "timed"} and set(table["seed"]) == {0, 1}
     assert (table[table["kind"] == "timed"]["speedup"] > 0).all()
     text = (tmp_path / "methods.md").read_text()
-    shown = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    shown = [
+        line.split("|")[1].strip()
+        for line in text.splitlines()
+        if line.startswith("| ") and "---" not in line
+    ][1:]
     assert shown == [f"{arm.name} · {reading.name}" for arm in arms for reading in arm.readings]
     assert "±" in text and "2" in text
     page = (tmp_path / "methods.html").read_text()
@@ -240,35 +308,62 @@ def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World
 
 
 def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Jobs of a module that imports little, so that their processes start at once; how a worker is prepared is the test's above.
+    # Jobs of a module that imports little, so that their processes start at once; how a worker is prepared is
+    # the test's above.
     monkeypatch.setattr(jobs, "_prepare_worker", light_jobs.prepare)
     pid = tmp_path / "pid"
-    running = run_jobs([("sleeper", partial(light_jobs.sleep, pid)), ("cheese", partial(light_jobs.fail, pid))], 2)
-    with pytest.raises(RuntimeError, match="cheese failed: the cheese of moon is off; start the command again"):
+    running = run_jobs(
+        [("sleeper", partial(light_jobs.sleep, pid)), ("cheese", partial(light_jobs.fail, pid))], 2
+    )
+    with pytest.raises(
+        RuntimeError, match="cheese failed: the cheese of moon is off; start the command again"
+    ):
         list(running)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
 
 
-# sums ------------------------------------------------------------------------------------------------------------------------
+# sums
+# ------------------------------------------------------------------------------------------------------------
 
 
 def row(arm: str, seed: int, value: float, requests: int = 8, **more: Any) -> dict[str, Any]:
-    place = {"arm": arm, "reading": "", "seed": seed, "kind": "held-out", "requests": requests, "target": "t", "source": "s", "epoch": 0}
+    place = {
+        "arm": arm,
+        "reading": "",
+        "seed": seed,
+        "kind": "held-out",
+        "requests": requests,
+        "target": "t",
+        "source": "s",
+        "epoch": 0,
+    }
     return {**place, **dict.fromkeys(experiment_report.SHOWN, 1.0), "acceptance_rate": value, **more}
 
 
 def test_the_table_pairs_by_seed() -> None:
-    rows = [row("a", 0, 0.2), row("a", 1, 0.4), row("b", 0, 0.3), row("b", 1, 0.6), row("b", 1, 0.9, requests=2)]
+    rows = [
+        row("a", 0, 0.2),
+        row("a", 1, 0.4),
+        row("b", 0, 0.3),
+        row("b", 1, 0.6),
+        row("b", 1, 0.9, requests=2),
+    ]
     headings, lines = experiment_report.table(experiment_report.framed(rows))
     shown = [dict(zip(headings, line, strict=True)) for line in lines]
     assert [one["acceptance"] for one in shown] == ["0.300 ± 0.141", "0.450 ± 0.212"]
-    assert [one["Δ acceptance"] for one in shown] == ["", "+0.150 ± 0.071"]  # of 0.1 and 0.2: the seeds' own spread is gone
+    # of 0.1 and 0.2: the seeds' own spread is gone
+    assert [one["Δ acceptance"] for one in shown] == ["", "+0.150 ± 0.071"]
     assert [one["seeds"] for one in shown] == ["2", "2"]
 
 
 def test_the_gap_is_closed_against_the_best_epoch() -> None:
-    rows = [row("fresh", 0, 0.2), row("online", 0, 0.5), row("offline", 0, 0.6, epoch=9), row("offline", 0, 0.55, epoch=18)]
+    rows = [
+        row("fresh", 0, 0.2),
+        row("online", 0, 0.5),
+        row("offline", 0, 0.6, epoch=9),
+        row("offline", 0, 0.55, epoch=18),
+    ]
     frame = experiment_report.framed(rows)
     assert experiment_report.gap_closed(frame, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
     assert experiment_report.gap_closed(frame[:2], "fresh", "online", "offline") == {}
@@ -278,7 +373,11 @@ def test_the_cost_of_training_is_paired_by_request() -> None:
     rows = [{"block": 1, "training": "idle", "seconds": s} for s in (1.1, 2.0, 3.6)]
     rows += [{"block": 1, "training": "off", "seconds": s} for s in (1.0, 2.0, 3.0)]
     found = cost.summary(rows)
-    assert found["off"]["median"] == 2.0 and found["ratio"]["median"] == 1.0 and found["ratio"]["paired"] == pytest.approx(1.1)
+    assert (
+        found["off"]["median"] == 2.0
+        and found["ratio"]["median"] == 1.0
+        and found["ratio"]["paired"] == pytest.approx(1.1)
+    )
     assert found["idle"]["p95"] == pytest.approx(3.44)
 
 

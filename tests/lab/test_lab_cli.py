@@ -1,4 +1,5 @@
-"""The laboratory's command line: experiments and shapes on small random models, and one sentence for bad input."""
+"""The laboratory's command line: experiments and shapes on small random models, and one sentence for bad
+input."""
 
 from __future__ import annotations
 
@@ -16,25 +17,57 @@ TEXTS = ["the other ducks swim", "=1+1 is a formula", "naïve ✓ and <b>bold</b
 @pytest.fixture
 def prompts(tmp_path: Path) -> Path:
     path = tmp_path / "prompts.jsonl"
-    path.write_text("\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8")
+    path.write_text(
+        "\n\n".join(json.dumps({"prompt": text, "domain": "test"}) for text in TEXTS), encoding="utf-8"
+    )
     return path
 
 
-def test_an_experiment_from_the_command_line(lab_cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
-    options = ["--prompts", prompts, "--quick", "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records", *names]
+def test_an_experiment_from_the_command_line(
+    lab_cli: Cli, names: list[str], prompts: Path, tmp_path: Path
+) -> None:
+    options = [
+        "--prompts",
+        prompts,
+        "--quick",
+        "--workers",
+        0,
+        "--out",
+        tmp_path / "out",
+        "--records",
+        tmp_path / "records",
+        *names,
+    ]
     result = lab_cli("experiment", "cache", *options)
     assert result.code == 0, result.err
     assert "¼ lru" in result.out and "speedup" in result.out and str(tmp_path / "out") in result.err
-    assert {path.name for path in (tmp_path / "out").glob("cache.*")} == {"cache.csv", "cache.json", "cache.md", "cache.html"}
+    assert {path.name for path in (tmp_path / "out").glob("cache.*")} == {
+        "cache.csv",
+        "cache.json",
+        "cache.md",
+        "cache.html",
+    }
     facts = json.loads((tmp_path / "out" / "cache.json").read_text())
     assert facts["seeds"] == [0] and facts["torch"] and facts["arms"][0]["readings"][0]["name"] == "none"
 
 
 def test_bench_shapes_writes_its_tables_and_shows_them(lab_cli: Cli, tmp_path: Path) -> None:
-    result = lab_cli("bench-shapes", "--quick", "--device", "cpu", "--draft-lengths", "2,4", "--out", tmp_path / "out")
-    assert result.code == 0 and "tiny-target, drafter tiny-drafter" in result.out and "Verification of 5 tokens" in result.out, result.err
-    assert "acceptance is scripted" in result.err and {path.name for path in (tmp_path / "out").iterdir()} == {"shapes.csv", "shapes.md"}
-    refused(lab_cli("bench-shapes", "--quick", "--draft-lengths", "2,few", "--out", tmp_path), "2,few", "whole numbers")
+    result = lab_cli(
+        "bench-shapes", "--quick", "--device", "cpu", "--draft-lengths", "2,4", "--out", tmp_path / "out"
+    )
+    assert (
+        result.code == 0
+        and "tiny-target, drafter tiny-drafter" in result.out
+        and "Verification of 5 tokens" in result.out
+    ), result.err
+    assert "acceptance is scripted" in result.err and {
+        path.name for path in (tmp_path / "out").iterdir()
+    } == {"shapes.csv", "shapes.md"}
+    refused(
+        lab_cli("bench-shapes", "--quick", "--draft-lengths", "2,few", "--out", tmp_path),
+        "2,few",
+        "whole numbers",
+    )
     refused(lab_cli("bench-shapes", "--shape", "cheese", "--out", tmp_path), "cheese", "qwen2.5-0.5b")
 
 
@@ -43,7 +76,9 @@ def test_what_training_costs(lab_cli: Cli, names: list[str], prompts: Path, tmp_
     result = lab_cli("experiment", "training-cost", *options)
     assert result.code == 0 and "95th percentile" in result.out, result.err
     table = pd.read_csv(tmp_path / "out" / "training-cost.csv")
-    assert table["training"].value_counts().to_dict() == {"idle": 8, "off": 4} and (table["seconds"] > 0).all()
+    assert (
+        table["training"].value_counts().to_dict() == {"idle": 8, "off": 4} and (table["seconds"] > 0).all()
+    )
 
 
 @pytest.mark.parametrize(
@@ -57,8 +92,22 @@ def test_what_training_costs(lab_cli: Cli, names: list[str], prompts: Path, tmp_
         (["rank", "--target", "./nowhere"], ["./nowhere"]),
     ],
 )
-def test_an_experiment_that_cannot_run_is_one_sentence(lab_cli: Cli, tmp_path: Path, arguments: list[str], words: list[str]) -> None:
-    refused(lab_cli("experiment", *arguments, "--workers", 0, "--out", tmp_path / "out", "--records", tmp_path / "records"), *words)
+def test_an_experiment_that_cannot_run_is_one_sentence(
+    lab_cli: Cli, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    refused(
+        lab_cli(
+            "experiment",
+            *arguments,
+            "--workers",
+            0,
+            "--out",
+            tmp_path / "out",
+            "--records",
+            tmp_path / "records",
+        ),
+        *words,
+    )
 
 
 def test_training_of_a_model_that_there_is_not_is_one_sentence(lab_cli: Cli) -> None:
@@ -67,7 +116,8 @@ def test_training_of_a_model_that_there_is_not_is_one_sentence(lab_cli: Cli) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("loops", "answers that loop"), ("write-prompts", "prompt file"), ("answers", "training prompts")]
+    ("name", "words"),
+    [("loops", "answers that loop"), ("write-prompts", "prompt file"), ("answers", "training prompts")],
 )
 def test_commands_are_found_wherever_their_functions_lie(lab_cli: Cli, name: str, words: str) -> None:
     told = lab_cli(name, "--help")

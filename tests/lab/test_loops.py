@@ -34,9 +34,14 @@ def test_there_are_24_questions_of_all_kinds() -> None:
     assert len(set(questions)) == 24 and all(len(one) > 20 for one in questions)
 
 
-def test_a_loop_is_found_and_the_models_own_manner_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_loop_is_found_and_the_models_own_manner_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A penalty far below 1 makes a random model repeat itself, which it does not do by itself."""
-    target, drafter = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1)
+    target, drafter = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "byte-level", seed=1),
+    )
     (tmp_path / "two.jsonl").write_text('{"prompt": "the small duck"}\n{"prompt": "the cat"}\n')
     said = {"repetition_penalty": 0.02}
     for own, found in (({}, 0), (said, 2)):

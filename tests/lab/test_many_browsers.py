@@ -1,4 +1,5 @@
-"""Memory over many browsers: what Gradio keeps of each is bounded, and the command that measures it says when it grows."""
+"""Memory over many browsers: what Gradio keeps of each is bounded, and the command that measures it says when
+it grows."""
 
 from __future__ import annotations
 
@@ -33,14 +34,17 @@ def test_what_browsers_asked_is_forgotten(tmp_path: Path, monkeypatch: pytest.Mo
             memory.visit(client.base_url.port or 0, "What is 2 plus 2?", "bundled/a", "bundled/drafter", 8)
         queue = page._queue
         assert len(queue.pending_event_ids_session) <= 3 and len(queue.pending_messages_per_session) <= 3
-        assert queue.events_recorded == 6 and len(queue.event_analytics) == 1  # Gradio would make a table of all of them after each
+        # Gradio would make a table of all of them after each
+        assert queue.events_recorded == 6 and len(queue.event_analytics) == 1
         assert queue.event_count_at_last_cache == 0
 
 
 def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "REMEMBERED", 3)
     asked: dict[str, set[str]] = {}
-    queue = SimpleNamespace(event_ids_to_events={}, pending_event_ids_session=asked, pending_messages_per_session={})
+    queue = SimpleNamespace(
+        event_ids_to_events={}, pending_event_ids_session=asked, pending_messages_per_session={}
+    )
     page: Any = SimpleNamespace(_queue=queue)
 
     def begin(session: str, event: str) -> None:
@@ -57,13 +61,18 @@ def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) 
     begin("old", "four")  # the newest again
     begin("new", "five")
     begin("newer", "six")
-    assert list(asked) == ["slow", "old", "new", "newer"] and asked.keys() == queue.pending_messages_per_session.keys()
+    assert (
+        list(asked) == ["slow", "old", "new", "newer"]
+        and asked.keys() == queue.pending_messages_per_session.keys()
+    )
     errors.Events._remember(page, None)
     errors.Events._remember(page, "unknown")
     assert len(asked) == 4
 
 
-@pytest.mark.parametrize(("last", "flat_enough"), [(1000.0, True), (1090.0, True), (1110.0, False), (880.0, True)])
+@pytest.mark.parametrize(
+    ("last", "flat_enough"), [(1000.0, True), (1090.0, True), (1110.0, False), (880.0, True)]
+)
 def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
     sizes = {0: 500.0, 500: 1000.0, 2000: 1020.0, 5000: last}
     samples = [AppSample(requests, 0.0, size, 0.0) for requests, size in sizes.items()]
@@ -73,7 +82,9 @@ def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
 
 
 def test_a_short_run_over_new_visitors(tmp_path: Path) -> None:
-    settings = Settings(target="bundled/a", buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1)
+    settings = Settings(
+        target="bundled/a", buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1
+    )
     events = memory.over_browsers(settings, ["What is 2 plus 2?"], 4, 2, tmp_path / "memory.csv", public=True)
     found = [event for event in events if isinstance(event, AppSample)]
     assert [one.requests for one in found] == [0, 2, 4]

@@ -1,4 +1,5 @@
-"""The comparison with `transformers`' assisted generation: what it counts, what it tests, and what it writes. No timing is judged."""
+"""The comparison with `transformers`' assisted generation: what it counts, what it tests, and what it writes.
+No timing is judged."""
 
 from __future__ import annotations
 
@@ -30,14 +31,20 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
     events = list(compare_with_peer(CPU, texts, ours[1:], out, SAMPLES))
     draws = [event for event in events if isinstance(event, Stage) and event.name.startswith("draws")]
-    assert len(draws) == 2 * (len(PEER) + len(ours)) and all(event.done == event.total == SAMPLES for event in draws)
+    assert len(draws) == 2 * (len(PEER) + len(ours)) and all(
+        event.done == event.total == SAMPLES for event in draws
+    )
     found = [event for event in events if not isinstance(event, Stage)]
     told = [event for event in events if isinstance(event, Stage) and event not in draws]
     rows = [SimpleNamespace(**row) for row in found]
     methods = [*PEER, *ours]
     kinds = [("greedy", i) for i in (0, 1)] + [("sampled", i) for i in (0, 1)]
-    assert [(row.kind, row.prompt_index, row.method) for row in rows if row.tokens] == [(*k, m) for k in kinds for m in methods]
-    assert told == [Stage("rows", count, len(rows)) for count in range(1, len(rows) + 1)] and not any(row.error for row in rows)
+    assert [(row.kind, row.prompt_index, row.method) for row in rows if row.tokens] == [
+        (*k, m) for k in kinds for m in methods
+    ]
+    assert told == [Stage("rows", count, len(rows)) for count in range(1, len(rows) + 1)] and not any(
+        row.error for row in rows
+    )
     for row in rows:
         if row.kind == "greedy":
             assert row.identical or row.method in PEER, row
@@ -45,15 +52,26 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
             assert row.samples == SAMPLES if row.kind == "first token" else (row.samples or 0) <= SAMPLES
             assert row.p_value is None or 0 <= row.p_value <= 1
             continue
-        assert row.target_passes and row.proposed is not None and row.accepted is not None and row.drafted is not None
-        assert row.tokens <= ANSWER and row.tokens <= row.accepted + row.target_passes and row.accepted <= row.proposed
+        assert (
+            row.target_passes
+            and row.proposed is not None
+            and row.accepted is not None
+            and row.drafted is not None
+        )
+        assert (
+            row.tokens <= ANSWER
+            and row.tokens <= row.accepted + row.target_passes
+            and row.accepted <= row.proposed
+        )
         assert row.block_efficiency_tokens_per_pass == row.tokens / row.target_passes
         assert (row.drafted > 0) == (row.method not in (PLAIN, LOOKUP, "autoregressive"))
         if row.method in (PLAIN, "autoregressive"):
             assert row.target_passes == row.tokens and row.proposed == 0 and row.own_speedup == 1
     # The fixed draft length is the one asked for; the peer's own settings draft otherwise.
     assert all((row.drafted or 0) <= 4 * (row.target_passes or 0) for row in rows if row.method == ASSISTED)
-    drafted = {method: [row.drafted for row in rows if row.method == method] for method in (ASSISTED, DEFAULTS)}
+    drafted = {
+        method: [row.drafted for row in rows if row.method == method] for method in (ASSISTED, DEFAULTS)
+    }
     assert drafted[ASSISTED] != drafted[DEFAULTS]
     with out.open(encoding="utf-8-sig", newline="") as file:
         written = list(csv.DictReader(file))
@@ -61,13 +79,21 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
         (row.kind, row.method, row.prompt_index) for row in rows
     ]
     lines = bench.summary(found)
-    assert [line[0] for line in lines] == methods * 2 and all(len(line) == 1 + len(bench.HEADINGS) for line in lines)
+    assert [line[0] for line in lines] == methods * 2 and all(
+        len(line) == 1 + len(bench.HEADINGS) for line in lines
+    )
     assert {line[2] for line in lines if line[0] in ours and line[1] == "greedy"} == {"2/2"}
-    assert all("first token: χ²" in line[2] and f"n {2 * SAMPLES}" in line[2] for line in lines if line[1] == "sampled"), lines
+    assert all(
+        "first token: χ²" in line[2] and f"n {2 * SAMPLES}" in line[2]
+        for line in lines
+        if line[1] == "sampled"
+    ), lines
 
 
 @needs("a")
-def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     generate = Peer.generate
 
     def sometimes(self: Peer, method: str, request: Request) -> Answer:
@@ -114,7 +140,8 @@ def test_chi_square() -> None:
     drawn = [0] * 50 + [1] * 30 + [2] * 16 + [3] * 2 + [4] * 2
     # The two rare tokens are too few even together: they join the rarest of the others.
     assert chi_square(drawn, law) == pytest.approx((0.0, 2))
-    assert chi_square(drawn * 2, law) == pytest.approx((0.0, 3))  # together 8 are expected: a cell of their own
+    # together 8 are expected: a cell of their own
+    assert chi_square(drawn * 2, law) == pytest.approx((0.0, 3))
     chi, freedom = chi_square([0] * 100, law)
     assert freedom == 2 and chi == pytest.approx(50**2 / 50 + 30 + 20) and upper_tail(chi, freedom) < 1e-9
     assert chi_square([], law) == (0.0, 0) and chi_square([0] * 9, torch.tensor([1.0, 0.0])) == (0.0, 0)

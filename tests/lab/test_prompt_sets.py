@@ -10,12 +10,17 @@ import pytest
 from lab.drafters import prompt_sets
 from lab.drafters.prompt_sets import Prompt
 
-SCHEMA = "SQLite schema of database shop:\n" + "orders(id, customer, product, amount, price, day, place)\n" * 3
+SCHEMA = (
+    "SQLite schema of database shop:\n" + "orders(id, customer, product, amount, price, day, place)\n" * 3
+)
 OTHER = "SQLite schema of database school:\n" + "pupils(id, name, class, age, teacher, grade, birthday)\n" * 3
 
 
 def write(folder: Path, name: str, prompts: list[str]) -> None:
-    lines = (json.dumps({"id": f"{name}-{number}", "prompt": prompt, "answer": ""}) for number, prompt in enumerate(prompts))
+    lines = (
+        json.dumps({"id": f"{name}-{number}", "prompt": prompt, "answer": ""})
+        for number, prompt in enumerate(prompts)
+    )
     (folder / name).write_text("\n".join(lines) + "\n")
 
 
@@ -26,9 +31,15 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path, "humaneval.jsonl", ["def f(x):"])
     write(tmp_path, "mbpp.jsonl", ["Write f.", "def f(x):"])
     write(tmp_path, "dolly_prompts.jsonl", [f"Question {number}" for number in range(150)])
-    write(tmp_path, "dolly_summarization.jsonl", [f"Sum up {number}.\n\n{'An article. ' * 10}{number}" for number in range(60)])
+    write(
+        tmp_path,
+        "dolly_summarization.jsonl",
+        [f"Sum up {number}.\n\n{'An article. ' * 10}{number}" for number in range(60)],
+    )
     write(tmp_path, "self_instruct.jsonl", [f"Task {number}" for number in range(50)])
-    sql = [f"{OTHER}\n\nQuestion: {number}" for number in range(590)] + [f"{SCHEMA}\n\nQuestion: {number}" for number in range(590, 640)]
+    sql = [f"{OTHER}\n\nQuestion: {number}" for number in range(590)] + [
+        f"{SCHEMA}\n\nQuestion: {number}" for number in range(590, 640)
+    ]
     write(tmp_path, "spider_dev.jsonl", sql)
     return tmp_path
 
@@ -54,7 +65,9 @@ def test_a_prompt_in_both_parts_does_not_teach(folder: Path) -> None:
 
 
 def test_a_schema_of_a_kept_prompt_does_not_teach(folder: Path) -> None:
-    assert {prompt.text.splitlines()[0] for prompt in prompt_sets.training(folder)["sql"]} == {OTHER.splitlines()[0]}
+    assert {prompt.text.splitlines()[0] for prompt in prompt_sets.training(folder)["sql"]} == {
+        OTHER.splitlines()[0]
+    }
     assert len(prompt_sets.training(folder)["sql"]) == 590
 
 

@@ -18,7 +18,13 @@ PROMPTS = ("What is 37 + 25?", "What is 4 + 9?")
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return Task(Settings(target="bundled/a", drafter="bundled/drafter", device="cpu", threads=1), PROMPTS, clients=1, passes=1, tokens=24)
+    return Task(
+        Settings(target="bundled/a", drafter="bundled/drafter", device="cpu", threads=1),
+        PROMPTS,
+        clients=1,
+        passes=1,
+        tokens=24,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -29,13 +35,23 @@ def pair(task: Task) -> Iterator[ReplicatedPair]:
 
 
 def test_each_message_of_each_answer_is_counted(task: Task, pair: ReplicatedPair) -> None:
-    options = {"temperature": 0.0, "seed": 0, "learn": False, "draft_policy": "fixed", "draft_length": task.settings.draft_length}
-    made = [pair.generate([{"role": "user", "content": one}], max_new_tokens=task.tokens, **options) for one in PROMPTS]
+    options = {
+        "temperature": 0.0,
+        "seed": 0,
+        "learn": False,
+        "draft_policy": "fixed",
+        "draft_length": task.settings.draft_length,
+    }
+    made = [
+        pair.generate([{"role": "user", "content": one}], max_new_tokens=task.tokens, **options)
+        for one in PROMPTS
+    ]
     replicas = pair.replicas
     served = timed(pair, task, 1, "two")
     assert pair.replicas is replicas
     assert (served.answers, served.tokens) == (2, sum(len(one.token_ids) for one in made))
-    assert served.messages == sum(len(one.rounds) + 1 for one in made)  # these replicas send each round, and the end, alone
+    # these replicas send each round, and the end, alone
+    assert served.messages == sum(len(one.rounds) + 1 for one in made)
     assert served.cells()[:2] == ("two", "2")
 
 
@@ -46,7 +62,9 @@ def test_calls_rounds_and_traces_are_weighed(task: Task, pair: ReplicatedPair) -
 
 
 @pytest.mark.parametrize("layouts", [[0], [2, -1], []])
-def test_a_number_of_replicas_that_is_none_is_refused_before_anything_runs(task: Task, layouts: list[int]) -> None:
+def test_a_number_of_replicas_that_is_none_is_refused_before_anything_runs(
+    task: Task, layouts: list[int]
+) -> None:
     with pytest.raises(ValueError, match="must be at least 1"):
         next(run(task, layouts))
 

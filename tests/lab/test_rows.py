@@ -21,7 +21,9 @@ from omnidemo.vocab.vocabulary import Vocabulary
 
 @pytest.fixture(scope="module")
 def vocabularies() -> tuple[Vocabulary, Vocabulary]:
-    target, drafter = (open_source(name, hub=False).tokenizer()[1] for name in ("bundled/large", "bundled/drafter"))
+    target, drafter = (
+        open_source(name, hub=False).tokenizer()[1] for name in ("bundled/large", "bundled/drafter")
+    )
     return target, drafter
 
 
@@ -45,11 +47,20 @@ def test_labels_are_what_the_target_might_write(vocabularies: tuple[Vocabulary, 
     lengths = np.diff(spelled.starts)
     assert the is not None and len(the) == 1 and (lengths > 1).any()
     for place, length in zip(spelled.starts, lengths, strict=False):
-        labels = dict(zip(spelled.label_ids[place].tolist(), (spelled.label_weights[place] / WHOLE).tolist(), strict=True))
+        labels = dict(
+            zip(
+                spelled.label_ids[place].tolist(),
+                (spelled.label_weights[place] / WHOLE).tolist(),
+                strict=True,
+            )
+        )
         if spelled.ids[place] != the[0]:
             assert labels[the[0]] == pytest.approx(0.3 / 0.9, abs=1e-3)
         for inside in range(place + 1, place + length):  # of an n-gram: no other token begins like this one
-            assert spelled.label_ids[inside, 0] == spelled.ids[inside] and spelled.label_weights[inside, 0] == WHOLE
+            assert (
+                spelled.label_ids[inside, 0] == spelled.ids[inside]
+                and spelled.label_weights[inside, 0] == WHOLE
+            )
 
 
 def test_rows_hold_each_chat_once_in_every_epoch(tmp_path: Path) -> None:
@@ -94,9 +105,12 @@ def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary
 
     found = guess(Model(), answer, spelling)
     assert found is not None
-    assert found.agreed == pytest.approx([0.5] * len(answer.ids), abs=1e-3) and found.same.tolist() == [1.0] * len(answer.ids)
+    assert found.agreed == pytest.approx([0.5] * len(answer.ids), abs=1e-3) and found.same.tolist() == [
+        1.0
+    ] * len(answer.ids)
     assert found.right.all() and found.sure == pytest.approx([1.0] * len(answer.ids), abs=1e-3)
     answer.penalty = 1e6
     penalised = guess(Model(), answer, spelling)
-    assert penalised is not None and penalised.right.tolist() == [True, False, False]  # its only word has been written
+    # its only word has been written
+    assert penalised is not None and penalised.right.tolist() == [True, False, False]
     assert penalised.same.tolist() == [1.0] * len(answer.ids)

@@ -1,4 +1,5 @@
-"""Passes of several rows, engine beside engine: what is asked, what is written, and who is left out. Times are only asked to be there."""
+"""Passes of several rows, engine beside engine: what is asked, what is written, and who is left out. Times
+are only asked to be there."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from omnidemo.measuring.report_tables import Stage
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import TOKENS, tiny_model, write_gguf
 
-# A double of the parts of llama-cpp-python that are used, as strict as the library: what it has read has to lie before what it reads.
+# A double of the parts of llama-cpp-python that are used, as strict as the library: what it has read has to
+# lie before what it reads.
 DOUBLE = """
 import ctypes
 from types import SimpleNamespace
@@ -38,7 +40,9 @@ class Llama:
 def llama_batch_init(tokens, embd, most):
     assert embd == 0 and most == 1
     empty = [None] * tokens
-    return SimpleNamespace(n_tokens=0, token=[*empty], pos=[*empty], n_seq_id=[*empty], seq_id=[[None] for _ in empty], logits=[*empty])
+    return SimpleNamespace(
+        n_tokens=0, token=[*empty], pos=[*empty], n_seq_id=[*empty],
+        seq_id=[[None] for _ in empty], logits=[*empty])
 
 def llama_decode(context, batch):
     assert 0 < batch.n_tokens <= context.n_batch
@@ -46,7 +50,8 @@ def llama_decode(context, batch):
         return 1
     rows = []
     for place in range(batch.n_tokens):
-        assert batch.pos[place] == len(context.read) and batch.n_seq_id[place] == 1 and batch.seq_id[place] == [0]
+        assert batch.pos[place] == len(context.read)
+        assert batch.n_seq_id[place] == 1 and batch.seq_id[place] == [0]
         assert 0 <= batch.token[place] < VOCABULARY
         context.read.append(batch.token[place])
         if batch.logits[place]:
@@ -70,7 +75,9 @@ def llama_memory_seq_rm(memory, sequence, begin, end):
 
 @pytest.fixture(scope="module")
 def gguf_target(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_gguf(tmp_path_factory.mktemp("gguf") / "tiny.Q8_0.gguf", tiny_model(max_position_embeddings=600), "Q8_0")
+    return write_gguf(
+        tmp_path_factory.mktemp("gguf") / "tiny.Q8_0.gguf", tiny_model(max_position_embeddings=600), "Q8_0"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -102,19 +109,44 @@ def raced(order: RaceRequest, chosen: Settings) -> tuple[Race, list[Stage]]:
     return race, [stage for stage in stages if isinstance(stage, Stage)]
 
 
-def test_each_engine_reads_the_same_in_turns(gguf_target: Path, drafter: str, double: Path, tmp_path: Path) -> None:
+def test_each_engine_reads_the_same_in_turns(
+    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "tiny.Q4_0.gguf"
     other.write_bytes(gguf_target.read_bytes())
-    order = RaceRequest(str(gguf_target), tmp_path / "out", peer_files=[str(other), str(gguf_target)], passes=6, tokens=8, command="it")
+    order = RaceRequest(
+        str(gguf_target),
+        tmp_path / "out",
+        peer_files=[str(other), str(gguf_target)],
+        passes=6,
+        tokens=8,
+        command="it",
+    )
     race, stages = raced(order, settings(drafter))
-    assert [one.engine for one in race.found] == [OURS, f"{LLAMA_CPP}, tiny.Q8_0", f"{LLAMA_CPP}, tiny.Q4_0", TRANSFORMERS]
+    assert [one.engine for one in race.found] == [
+        OURS,
+        f"{LLAMA_CPP}, tiny.Q8_0",
+        f"{LLAMA_CPP}, tiny.Q4_0",
+        TRANSFORMERS,
+    ]
     assert not race.left_out and stages[-1].done == stages[-1].total == 4 * (5 + 5 + 3)
     ours, _, _, theirs = race.found
     for one in race.found:
-        assert list(one.passes) == [64] and list(one.passes[64]) == list(rows_race.ROWS)  # 1,024 do not fit the window
-        assert all(len(times) == 10 and min(times) > 0 for times in one.passes[64].values())  # at least 6, as many in each turn
-        assert len(one.prompt) == 5 and len(one.answers) == 3 and one.tokens == 8 and (one.tokens_per_second or 0) > 0
-    assert ours.same == theirs.same == 8 and ours.weights.startswith(("packed", "bfloat16", "float32")) and "float32" in theirs.weights
+        # 1,024 do not fit the window
+        assert list(one.passes) == [64] and list(one.passes[64]) == list(rows_race.ROWS)
+        # at least 6, as many in each turn
+        assert all(len(times) == 10 and min(times) > 0 for times in one.passes[64].values())
+        assert (
+            len(one.prompt) == 5
+            and len(one.answers) == 3
+            and one.tokens == 8
+            and (one.tokens_per_second or 0) > 0
+        )
+    assert (
+        ours.same == theirs.same == 8
+        and ours.weights.startswith(("packed", "bfloat16", "float32"))
+        and "float32" in theirs.weights
+    )
     said = json.loads((tmp_path / "out" / "rows.json").read_text())
     assert said["command"] == "it" and said["threads"] == 1 and said["left out"] == []
     assert [one["engine"] for one in said["engines"]] == [one.engine for one in race.found]
@@ -171,26 +203,37 @@ def test_who_cannot_take_part_is_told_in_a_sentence(
 ) -> None:
     chosen, order = settings(drafter), RaceRequest(str(gguf_target), tmp_path)
     monkeypatch.setattr(rows_race, "find_spec", lambda name: None)
-    assert Race(order, chosen).left_out == ["llama.cpp is not installed; `pip install llama-cpp-python` adds it"]
+    assert Race(order, chosen).left_out == [
+        "llama.cpp is not installed; `pip install llama-cpp-python` adds it"
+    ]
     monkeypatch.setattr(rows_race, "find_spec", lambda name: SimpleNamespace())
     folder = RaceRequest(drafter, tmp_path)
-    assert "needs a GGUF file" in Race(folder, chosen).left_out[0] and "--peer-file" in Race(folder, chosen).left_out[0]
+    assert (
+        "needs a GGUF file" in Race(folder, chosen).left_out[0]
+        and "--peer-file" in Race(folder, chosen).left_out[0]
+    )
     with pytest.raises(ValueError, match="is no GGUF file"):
         Race(RaceRequest(drafter, tmp_path, peer_files=[drafter]), chosen)
     with pytest.raises(ValueError, match="no peer 'vllm'; choose from"):
         next(iter(rows_race.run(RaceRequest(drafter, tmp_path, peers=["vllm"]), chosen)))
 
 
-def test_another_models_file_is_refused(gguf_target: Path, drafter: str, double: Path, tmp_path: Path) -> None:
+def test_another_models_file_is_refused(
+    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+) -> None:
     (double / "llama_cpp.py").write_text(DOUBLE.replace("VOCABULARY", "17"))
     race = Race(RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP]), settings(drafter))
     with pytest.raises(ValueError, match=r"has 17 tokens where .* has 265; name a file of the same model"):
         list(race.run())
 
 
-def test_a_library_that_fails_is_left_out_and_the_race_goes_on(gguf_target: Path, drafter: str, double: Path, tmp_path: Path) -> None:
+def test_a_library_that_fails_is_left_out_and_the_race_goes_on(
+    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+) -> None:
     (double / "llama_cpp.py").write_text("raise ImportError('no such\\nsymbol')")
-    race, _ = raced(RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP], passes=1, tokens=2), settings(drafter))
+    race, _ = raced(
+        RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP], passes=1, tokens=2), settings(drafter)
+    )
     assert [one.engine for one in race.found] == [OURS]
     assert race.left_out == ["llama.cpp, tiny.Q8_0 does not take part: no such symbol"]
     with pytest.raises(EngineFailed, match="no such symbol"):
@@ -202,16 +245,34 @@ def test_ratios_are_of_medians() -> None:
     other = Raced("llama.cpp", "its file", "", {64: {1: [4.0]}}, [2.0], [4.0], 10, 7)
     lines = rows_race.table([ours, other])
     assert lines[0][:4] == [OURS, "packed", "64", "2000.0"] and lines[0][-3:] == ["1000", "5.0", ""]
-    assert lines[1][-1] == "7/10" and lines[2][:4] == ["ours ÷ llama.cpp", "", "64", "0.50"] and lines[2][-3:] == ["0.50", "2.00", ""]
+    assert (
+        lines[1][-1] == "7/10"
+        and lines[2][:4] == ["ours ÷ llama.cpp", "", "64", "0.50"]
+        and lines[2][-3:] == ["0.50", "2.00", ""]
+    )
     assert lines[0][4] == "–" == lines[2][4]
 
 
 def test_the_command_shows_the_table_and_lines_of_progress(
     lab_cli: Cli, gguf_target: Path, drafter: str, double: Path, tmp_path: Path
 ) -> None:
-    asked = ("bench", "--only", "rows", "--quick", "--target", gguf_target, "--drafter", drafter, "--out", tmp_path)
+    asked = (
+        "bench",
+        "--only",
+        "rows",
+        "--quick",
+        "--target",
+        gguf_target,
+        "--drafter",
+        drafter,
+        "--out",
+        tmp_path,
+    )
     result = lab_cli(*asked, "--threads", 1, "--peers", "llama.cpp")
     assert result.code == 0 and "ours ÷ llama.cpp, tiny.Q8_0" in result.out
     assert "loading engines: 2 of 2" in result.err and "turns of engines: 26 of 26" in result.err
-    refused(lab_cli("bench", "--only", "cheese", "--target", gguf_target, "--drafter", drafter), "--only is rows, answers or copies")
+    refused(
+        lab_cli("bench", "--only", "cheese", "--target", gguf_target, "--drafter", drafter),
+        "--only is rows, answers or copies",
+    )
     refused(lab_cli(*asked, "--peers", "cheese"), "no peer 'cheese'")

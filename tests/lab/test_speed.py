@@ -41,20 +41,25 @@ from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
 CPU = torch.device("cpu")
-with_llama = pytest.mark.skipif(not (find_spec("llama_cpp") and find_spec("gguf")), reason="llama-cpp-python and gguf are not installed")
+with_llama = pytest.mark.skipif(
+    not (find_spec("llama_cpp") and find_spec("gguf")), reason="llama-cpp-python and gguf are not installed"
+)
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     folder = tmp_path_factory.mktemp("models")
     target = tiny.save(folder / "target", "llama", "byte-level", seed=1)
-    return str(target), str(tiny.save(folder / "drafter", "llama grouped, wide heads", "sentence-piece", seed=2))
+    return str(target), str(
+        tiny.save(folder / "drafter", "llama grouped, wide heads", "sentence-piece", seed=2)
+    )
 
 
 @pytest.fixture
 def settings(models: tuple[str, str], tmp_path: Path) -> Settings:
     return Settings(
-        target=models[0], drafter=models[1], device="cpu", threads=1, storage=tmp_path / "storage", update_interval=2, steps_per_update=1,
+        target=models[0], drafter=models[1], device="cpu", threads=1, storage=tmp_path / "storage",
+        update_interval=2, steps_per_update=1,
         batch_size=1, lora_rank=4, max_new_tokens=12,
     )  # fmt: skip
 
@@ -67,7 +72,15 @@ def _threads() -> Iterator[None]:
 
 
 def order(settings: Settings, out: Path, **changes: object) -> BenchRequest:
-    base = BenchRequest([settings.target], {"texts": TEXTS[:2]}, {"texts": TEXTS[2:]}, 2, out, methods=["ngram-exact"], max_new_tokens=12)
+    base = BenchRequest(
+        [settings.target],
+        {"texts": TEXTS[:2]},
+        {"texts": TEXTS[2:]},
+        2,
+        out,
+        methods=["ngram-exact"],
+        max_new_tokens=12,
+    )
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
@@ -77,34 +90,64 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     rows = [SimpleNamespace(**event) for event in events if isinstance(event, dict)]
     stages = {event.name for event in events if isinstance(event, Stage)}
     assert stages == {f"{settings.target}: learning texts", f"{settings.target}: answers"}
-    theirs = [PLAIN, LOOKUP, *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS))]
+    theirs = [
+        PLAIN,
+        LOOKUP,
+        *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS)),
+    ]
     llama = [] if with_llama.args[0] else [LLAMA, LLAMA_LOOKUP]
     theirs += llama
     ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
-    assert [(row.temperature, row.arm) for row in rows] == [(heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]]
+    assert [(row.temperature, row.arm) for row in rows] == [
+        (heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]
+    ]
     assert events[-2] == Stage(f"{settings.target}: answers", len(rows), len(rows))
     for row in rows:
-        assert not row.error and row.tokens and row.seconds and row.floor_seconds and row.floor_bytes and row.floor_operations, row
-        assert row.tokens_per_second == row.tokens / row.seconds and row.over_floor == row.seconds / row.floor_seconds
+        assert (
+            not row.error
+            and row.tokens
+            and row.seconds
+            and row.floor_seconds
+            and row.floor_bytes
+            and row.floor_operations
+        ), row
+        assert (
+            row.tokens_per_second == row.tokens / row.seconds
+            and row.over_floor == row.seconds / row.floor_seconds
+        )
         assert row.identical is (True if row.temperature == 0 else None), row
         assert row.first_token_ms and 0 < row.first_token_ms <= row.seconds * 1e3
         if row.arm in ours or row.arm == "autoregressive":
-            assert row.bare_ms and row.round_ms and row.overhead == pytest.approx(1 - row.bare_ms / row.round_ms)
-            assert sum((row.draft_ms, row.verify_ms, row.settle_ms, row.other_ms)) == pytest.approx(row.round_ms)  # type: ignore[arg-type]
+            assert (
+                row.bare_ms and row.round_ms and row.overhead == pytest.approx(1 - row.bare_ms / row.round_ms)
+            )
+            assert sum((row.draft_ms, row.verify_ms, row.settle_ms, row.other_ms)) == pytest.approx(
+                row.round_ms
+            )  # type: ignore[arg-type]
     plain = {row.temperature: row for row in rows if row.arm == PLAIN}
     for row in rows:
         assert row.speedup == pytest.approx(row.tokens_per_second / plain[row.temperature].tokens_per_second)  # type: ignore[operator]
     assert {row.own_speedup for row in rows if row.arm == "autoregressive"} == {1}
     with (out / "speed.csv").open(encoding="utf-8-sig", newline="") as file:
         written = list(csv.DictReader(file))
-    assert [row["arm"] for row in written] == [row.arm for row in rows] and float(written[0]["seconds"]) == rows[0].seconds
+    assert [row["arm"] for row in written] == [row.arm for row in rows] and float(
+        written[0]["seconds"]
+    ) == rows[0].seconds
     about = json.loads((out / "speed.json").read_text())
     assert about["commit"] and about["torch"] == torch.__version__
-    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1} | ({LLAMA: 1} if llama else {})
+    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1} | (
+        {LLAMA: 1} if llama else {}
+    )
     text = (out / "speed.md").read_text()
-    assert text.count("| ngram-exact adapted cost |") == 6 and "Our plain decoding: " in text and "× as fast." in text
+    assert (
+        text.count("| ngram-exact adapted cost |") == 6
+        and "Our plain decoding: " in text
+        and "× as fast." in text
+    )
     # The drafter that was distilled stays.
-    again = list(run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings))
+    again = list(
+        run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings)
+    )
     assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
 
 
@@ -116,9 +159,15 @@ def test_others_join_in_two_bytes_where_the_weights_have_no_more(settings: Setti
     wanted = order(settings, tmp_path, targets=[str(half)], requests=0, temperatures=[0.0])
     rows = [row for row in run(wanted, settings) if isinstance(row, dict)]
     found = {row["arm"]: SimpleNamespace(**row) for row in rows}
-    assert set(found) & {PLAIN_BF16, LLAMA_BF16} == ({PLAIN_BF16} if with_llama.args[0] else {PLAIN_BF16, LLAMA_BF16})
+    assert set(found) & {PLAIN_BF16, LLAMA_BF16} == (
+        {PLAIN_BF16} if with_llama.args[0] else {PLAIN_BF16, LLAMA_BF16}
+    )
     assert not found[PLAIN_BF16].error and found[PLAIN_BF16].tokens
-    assert 0 < (found[PLAIN_BF16].floor_bytes or 0) / found[PLAIN_BF16].tokens < (found[PLAIN].floor_bytes or 0) / found[PLAIN].tokens
+    assert (
+        0
+        < (found[PLAIN_BF16].floor_bytes or 0) / found[PLAIN_BF16].tokens
+        < (found[PLAIN].floor_bytes or 0) / found[PLAIN].tokens
+    )
     assert "× the same in bfloat16." in speed_report.verdicts(rows)[0]
 
 
@@ -158,7 +207,10 @@ def test_without_requests_no_drafter_is_adapted_and_a_failure_of_theirs_is_told(
     events = list(run(order(settings, tmp_path / "out", requests=0, temperatures=[0.0]), settings))
     rows = {event["arm"]: event for event in events if isinstance(event, dict)}
     assert not any("adapted" in arm for arm in rows)
-    assert rows[f"{DEFAULTS} fresh"]["error"] == "RuntimeError: no such cache" and rows[f"{DEFAULTS} fresh"]["seconds"] is None
+    assert (
+        rows[f"{DEFAULTS} fresh"]["error"] == "RuntimeError: no such cache"
+        and rows[f"{DEFAULTS} fresh"]["seconds"] is None
+    )
     assert "failed: RuntimeError: no such cache" in (tmp_path / "out" / "speed.md").read_text()
     assert rows["autoregressive"]["threads"] == rows[PLAIN]["threads"] == 2
 
@@ -171,7 +223,8 @@ def test_bad_orders_are_refused_before_a_model_is_loaded(settings: Settings, tmp
             next(iter(run(order(nowhere, tmp_path, **wrong), nowhere)))
 
 
-# floors and probes -----------------------------------------------------------------------------------------------------------
+# floors and probes
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_floor_counts_bytes_and_operations(settings: Settings) -> None:
@@ -186,8 +239,11 @@ def test_the_floor_counts_bytes_and_operations(settings: Settings) -> None:
     one, reading = Pass(10, 1, 1), Pass(0, 10, 0)
     assert shape.bytes_of(one) == shape.weights + shape.head + 11 * shape.position
     assert shape.bytes_of(reading) == shape.weights + 10 * shape.position
-    # Each of ten tokens looks at itself and those before it: 55 pairs, two products of the hidden size in each layer.
-    assert shape.operations_of(reading) == 2 * (10 * shape.matrices + 55 * 2 * config.num_hidden_layers * config.hidden_size)
+    # Each of ten tokens looks at itself and those before it: 55 pairs, two products of the hidden size in
+    # each layer.
+    assert shape.operations_of(reading) == 2 * (
+        10 * shape.matrices + 55 * 2 * config.num_hidden_layers * config.hidden_size
+    )
     probe = Probe(CPU, torch.float32)
     moved, _, seconds = floor([(shape, reading), (shape, one)], probe, 1)
     assert moved == shape.bytes_of(one) + shape.bytes_of(reading) and seconds > 0
@@ -238,27 +294,38 @@ def test_bare_passes_are_the_ones_that_were_made(settings: Settings, monkeypatch
     plain = build_pair(settings.target, settings.drafter, settings)
     pair = Pair(watched(plain.target), watched(plain.drafter))
     made = pair.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False, reuse=False)
-    assert made.token_ids == plain.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False).token_ids
+    assert (
+        made.token_ids == plain.generate(TEXTS[0], max_new_tokens=12, draft_length=3, learn=False).token_ids
+    )
     target = take_reads(pair.target)
     prompt, rounds = target[0], target[1:]
     assert prompt.rows == 0 and len(prompt.ids) == made.prompt_tokens - 1
-    assert [(len(read.ids), read.rows) for read in rounds] == [(one.proposed + 1, one.proposed + 1) for one in made.rounds]
+    assert [(len(read.ids), read.rows) for read in rounds] == [
+        (one.proposed + 1, one.proposed + 1) for one in made.rounds
+    ]
     assert rounds[0].start == len(prompt.ids)
     drafter = take_reads(pair.drafter)
     order = [read.order for read in sorted([*target, *drafter], key=lambda read: read.order)]
-    assert len(set(order)) == len(order) and target[0].order < drafter[0].order < target[1].order < drafter[-1].order
+    assert (
+        len(set(order)) == len(order)
+        and target[0].order < drafter[0].order < target[1].order < drafter[-1].order
+    )
     again = Pair(watched(plain.target), watched(plain.drafter))
     read: list[tuple[str, int, int]] = []
     for name, model in (("target", again.target), ("drafter", again.drafter)):
         monkeypatch.setattr(model.runner, "runner", Noting(model.runner.runner, name, read))  # type: ignore[attr-defined]
     caches = unwatched_cache(again.target), unwatched_cache(again.drafter)
     assert bare(CPU, (caches[0], target), (caches[1], drafter)) > 0
-    both = sorted([(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter])
+    both = sorted(
+        [(one.order, "target", one) for one in target] + [(one.order, "drafter", one) for one in drafter]
+    )
     assert read == [(name, one.start, len(one.ids)) for _, name, one in both]
     assert bare(CPU, (caches[0], target[:1])) == 0  # a prompt is no part of a round
 
 
-def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_waiting_clock_is_that_of_one_pair_and_only_within(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair, other = (build_pair(settings.target, settings.drafter, settings) for _ in range(2))
     waits: list[torch.device] = []
     monkeypatch.setattr(watch, "synchronise", waits.append)
@@ -272,36 +339,59 @@ def test_the_waiting_clock_is_that_of_one_pair_and_only_within(settings: Setting
     assert made.rounds[0].seconds["total"] == pytest.approx(4.0)
 
 
-# reports ---------------------------------------------------------------------------------------------------------------------
+# reports
+# ------------------------------------------------------------------------------------------------------------
 
 
 def row(arm: str, speed: float, topic: str = "maths", index: int = 0, **changes: object) -> Row:
     method, drafter, policy = [*arm.split(), "", ""][:3]
-    place = {"topic": topic, "prompt_index": index, "arm": arm, "method": method, "drafter": drafter, "policy": policy}
+    place = {
+        "topic": topic,
+        "prompt_index": index,
+        "arm": arm,
+        "method": method,
+        "drafter": drafter,
+        "policy": policy,
+    }
     return place | {"tokens_per_second": speed, "own_speedup": speed / 30, "speedup": speed / 10} | changes
 
 
 def test_verdicts_compare_medians_on_the_same_prompts() -> None:
-    rows = [row(PLAIN, 10), row(f"{ASSISTED} adapted", 15), row("autoregressive", 30), row("ngram-exact adapted fixed", 45)]
+    rows = [
+        row(PLAIN, 10),
+        row(f"{ASSISTED} adapted", 15),
+        row("autoregressive", 30),
+        row("ngram-exact adapted fixed", 45),
+    ]
     rows += [row("ngram-exact fresh cost", 36), row(PLAIN, 10, "code"), row("autoregressive", 30, "code")]
     rows += [row("ngram-exact fresh cost", 27, "code"), row(LOOKUP, 5, error="out of memory")]
     said = speed_report.verdicts(rows)
     assert said[0] == "Our plain decoding: 3.00 × plain `transformers`."
-    assert said[1] == "Our best, `ngram-exact adapted fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
+    assert (
+        said[1]
+        == "Our best, `ngram-exact adapted fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
+    )
     assert said[2] == f"Their best assisted mode, `{ASSISTED} adapted`: 1.50 × plain; ours is 3.00 × as fast."
     assert said[3].startswith("Fresh drafter") and "0.90 ×" in said[3] and "on code" in said[3]
     assert speed_report.verdicts(rows[:2]) == []
     both = [row(LLAMA, 50), row(LLAMA_LOOKUP, 40)]
-    assert speed_report.verdicts([*rows, *both])[3] == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
+    assert (
+        speed_report.verdicts([*rows, *both])[3]
+        == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
+    )
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
     assert report_tables.Percentiles.of([1.0, 2.0, 3.0, None]).text(".1f") == "2.0 (1.2–2.8)"
-    assert report_tables.Percentiles.of([2.0]).text(".1f") == "2.0" and report_tables.Percentiles.of([None]).text(".1f") == "–"
+    assert (
+        report_tables.Percentiles.of([2.0]).text(".1f") == "2.0"
+        and report_tables.Percentiles.of([None]).text(".1f") == "–"
+    )
     assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
 
 
-# growth and memory -----------------------------------------------------------------------------------------------------------
+# growth and memory
+# -----------------------------------------------------------------------------------------------------------
 
 
 def test_a_scripted_drafter_is_accepted_at_any_size() -> None:
@@ -309,7 +399,9 @@ def test_a_scripted_drafter_is_accepted_at_any_size() -> None:
         pair, ids = one_word(invented(size, 400))
         made = pair.generate(ids[:8], max_new_tokens=40, draft_length=4, learn=False)
         plain = pair.generate(ids[:8], max_new_tokens=40, method="autoregressive", learn=False)
-        assert made.token_ids == plain.token_ids and len(set(made.token_ids)) == 1 and len(made.token_ids) == 40
+        assert (
+            made.token_ids == plain.token_ids and len(set(made.token_ids)) == 1 and len(made.token_ids) == 40
+        )
         shares = [one.accepted / one.proposed for one in made.rounds if one.proposed]
         assert 0.5 < sum(shares) / len(shares) < 1 and pair.mismatches == 0
 
@@ -327,12 +419,25 @@ def test_scripted_compounds_are_merged_from_the_cache() -> None:
 def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_path: Path) -> None:
     found = list(growth.run(settings, growth.QUICK, tmp_path))
     points = [event for event in found if isinstance(event, growth.Point)]
-    assert found[-1] == Stage("sizes", len(points), len(points)) and {point.question for point in points} == set(growth.TITLES)
-    assert [(p.size, p.method) for p in points if p.question == "ngrams"] == [(0, "ngram-exact"), (50, "ngram-exact")]
+    assert found[-1] == Stage("sizes", len(points), len(points)) and {
+        point.question for point in points
+    } == set(growth.TITLES)
+    assert [(p.size, p.method) for p in points if p.question == "ngrams"] == [
+        (0, "ngram-exact"),
+        (50, "ngram-exact"),
+    ]
     for point in points:
-        assert point.rounds and point.round_ms and point.verify_ms and point.host_ms and point.round_ms >= point.verify_ms, point
+        assert (
+            point.rounds
+            and point.round_ms
+            and point.verify_ms
+            and point.host_ms
+            and point.round_ms >= point.verify_ms
+        ), point
     with (tmp_path / "growth.csv").open(encoding="utf-8-sig", newline="") as file:
-        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [point.round_ms for point in points]
+        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [
+            point.round_ms for point in points
+        ]
     page = (tmp_path / "growth.html").read_text()
     assert all(f"over the {title.split(',')[0]}" in page for title in growth.TITLES.values())
     assert len(growth.summary(points)) == 7
@@ -343,11 +448,24 @@ def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path
     samples = [event for event in events if isinstance(event, memory.Sample)]
     assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
     first, last = samples[0], samples[-1]
-    assert first.version == 0 and first.optimiser_tensors == 0 and last.version >= 1 and last.adapters >= 1 and last.adapters_mb > 0
-    assert last.optimiser_tensors == samples[1].optimiser_tensors > 0 and last.optimiser_mb == samples[1].optimiser_mb
+    assert (
+        first.version == 0
+        and first.optimiser_tensors == 0
+        and last.version >= 1
+        and last.adapters >= 1
+        and last.adapters_mb > 0
+    )
+    assert (
+        last.optimiser_tensors == samples[1].optimiser_tensors > 0
+        and last.optimiser_mb == samples[1].optimiser_mb
+    )
     assert last.mismatches == 0
     slope = memory.growth(samples)
-    assert slope is not None and set(slope) == {"rss_mb", "tensors", "tensor_mb"} and memory.growth(samples[:1]) is None
+    assert (
+        slope is not None
+        and set(slope) == {"rss_mb", "tensors", "tensor_mb"}
+        and memory.growth(samples[:1]) is None
+    )
     with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
 
@@ -359,7 +477,8 @@ def test_a_slope_is_that_of_the_second_half() -> None:
     assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
 
 
-# llama.cpp -------------------------------------------------------------------------------------------------------------------
+# llama.cpp
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_projections_are_ordered_for_a_rotary_embedding_of_neighbours() -> None:
@@ -374,10 +493,13 @@ def test_projections_are_ordered_for_a_rotary_embedding_of_neighbours() -> None:
     neighbours = (x @ llama_cpp.interleaved(weight, heads).T).view(positions, heads, dim // 2, 2)
     first, second = neighbours.unbind(3)
     turned = torch.stack([first * cos - second * sin, second * cos + first * sin], 3)
-    assert torch.allclose(turned.transpose(2, 3), wanted, atol=1e-6)  # the same numbers, so the same products of queries and keys
+    # the same numbers, so the same products of queries and keys
+    assert torch.allclose(turned.transpose(2, 3), wanted, atol=1e-6)
 
 
-def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_llama_is_left_out_where_it_cannot_answer(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     model = build_pair(settings.target, settings.drafter, settings).target
     monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None if name == "gguf" else SimpleNamespace())
     assert "pip install llama-cpp-python gguf" in llama_cpp.refusal(model)
@@ -385,7 +507,9 @@ def test_llama_is_left_out_where_it_cannot_answer(settings: Settings, monkeypatc
     assert llama_cpp.refusal(model) == ""
     assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, dtype=torch.bfloat16))
     other = tiny.save(tmp_path / "gpt", "gpt2", "byte-level", steps=0)
-    assert "is a gpt2, which is not converted" in llama_cpp.refusal(replace(model, config=AutoConfig.from_pretrained(other)))
+    assert "is a gpt2, which is not converted" in llama_cpp.refusal(
+        replace(model, config=AutoConfig.from_pretrained(other))
+    )
 
 
 @with_llama
@@ -399,11 +523,17 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
         assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
         for text in (*TEXTS, tiny.SENTENCES[0][:40]):
             ids = pair.prompt_ids(text)
-            wanted = pair.generate(ids, method="autoregressive", max_new_tokens=60, learn=False, reuse=False).token_ids
+            wanted = pair.generate(
+                ids, method="autoregressive", max_new_tokens=60, learn=False, reuse=False
+            ).token_ids
             took = arm.answer(Request(ids, 60, 0.0, 0))
             assert list(took.ids) == list(wanted)
             passes = [one for _, one in took.passes]
-            assert passes[0] == Pass(0, len(ids), 1) and took.timed_rounds == len(passes) - 1 and 0 < (took.first or 0) <= took.seconds
+            assert (
+                passes[0] == Pass(0, len(ids), 1)
+                and took.timed_rounds == len(passes) - 1
+                and 0 < (took.first or 0) <= took.seconds
+            )
             if not lookup:
                 assert passes[1:] == [Pass(len(ids) + place, 1, 1) for place in range(len(took.ids) - 1)]
                 assert took.block_efficiency == 1 and took.drafted == 0
@@ -417,17 +547,20 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
     assert not list(folder_of_files.iterdir())
 
 
-# real shapes -----------------------------------------------------------------------------------------------------------------
+# real shapes
+# ------------------------------------------------------------------------------------------------------------
 
 TINY = shape_rounds.ShapesRequest(
-    Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4, repeats=2, threads=1
+    Path(), [real_shapes.TINY[0]], real_shapes.TINY[1], "cpu", "float32", draft_lengths=(1, 4), rounds=4,
+    repeats=2, threads=1
 )  # fmt: skip
 
 
 def test_shapes_have_the_published_numbers_of_parameters() -> None:
     counted = {name: real_shapes.parameters(name) for name in (real_shapes.DRAFTER, *real_shapes.TARGETS)}
     assert counted == {
-        "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304, "qwen2.5-7b": 7_615_616_512,
+        "llama-68m": 68_030_208, "qwen2.5-0.5b": 494_032_768, "qwen2.5-1.5b": 1_543_714_304,
+        "qwen2.5-7b": 7_615_616_512,
     }  # fmt: skip
     assert all(FusedLlama.fits(form) for form in real_shapes.FORMS.values())
 
@@ -438,9 +571,14 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
     made = real_shapes.make(name, CPU, dtype)
     fast, general = made.runners["fast"], made.runners["general"]
     assert isinstance(fast, FusedLlama) and fast.dtype == general.dtype == dtype
-    assert all(weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items())
+    assert all(
+        weight.data_ptr() == general.weights()[key].data_ptr() for key, weight in fast.weights().items()
+    )
     left, right = (runner.new_cache().forward([3, 1, 4, 1, 5], 5).logits for runner in (fast, general))
-    assert torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02) and float(left.std()) > 0.01
+    assert (
+        torch.allclose(left, right, atol=1e-5 if dtype == torch.float32 else 0.02)
+        and float(left.std()) > 0.01
+    )
     fast._held().model.save_pretrained(tmp_path)
     pair = real_shapes.scripted_pairs(made, made, 0)[0]["general"]
     whole = Shape.of(replace(pair.target, config=AutoConfig.from_pretrained(tmp_path)))
@@ -450,7 +588,9 @@ def test_both_runners_of_a_shape_share_their_weights(name: str, dtype: torch.dty
 
 
 @pytest.mark.parametrize(("target_tokens", "drafter_tokens"), [(700, 400), (400, 700), (400, 400)])
-def test_invented_vocabularies_share_words_and_differ_by_compounds(target_tokens: int, drafter_tokens: int) -> None:
+def test_invented_vocabularies_share_words_and_differ_by_compounds(
+    target_tokens: int, drafter_tokens: int
+) -> None:
     target, drafter = scripted.vocabularies(target_tokens, drafter_tokens)
     assert (len(target.by_bytes), len(drafter.by_bytes)) == (target_tokens, drafter_tokens)
     larger, smaller = (target, drafter) if target_tokens > drafter_tokens else (drafter, target)
@@ -466,17 +606,31 @@ def test_a_row_for_each_repeat_runner_and_draft_length(tmp_path: Path) -> None:
         (repeat, length, kind) for repeat in (1, 2) for length in (1, 4) for kind in real_shapes.KINDS
     }
     for row in rows:
-        other = next(one for one in rows if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner)
-        assert row.tokens_per_round == other.tokens_per_round and row.drafter_passes == other.drafter_passes >= row.draft_length
+        other = next(
+            one
+            for one in rows
+            if (one.repeat, one.draft_length) == (row.repeat, row.draft_length) and one.runner != row.runner
+        )
+        assert (
+            row.tokens_per_round == other.tokens_per_round
+            and row.drafter_passes == other.drafter_passes >= row.draft_length
+        )
         assert 1 < row.tokens_per_round <= row.draft_length + 1 and 0.5 < row.scripted_acceptance <= 1
-        assert row.draft_ms + row.verify_ms + row.settle_ms + row.other_ms == pytest.approx(row.round_ms)  # one run on a CPU
-        assert row.overhead == 1 - row.bare_ms / row.round_ms and row.pass_over_step == row.pass_ms / row.step_ms
+        # one run on a CPU
+        assert row.draft_ms + row.verify_ms + row.settle_ms + row.other_ms == pytest.approx(row.round_ms)
+        assert (
+            row.overhead == 1 - row.bare_ms / row.round_ms and row.pass_over_step == row.pass_ms / row.step_ms
+        )
         assert min(row.other_ms, row.bare_ms, row.drafter_step_ms, row.step_ms, row.floor_ms) > 0
         assert row.over_floor == row.round_ms / row.floor_ms
     with (tmp_path / "shapes.csv").open(encoding="utf-8-sig", newline="") as file:
         assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [row.round_ms for row in rows]
     text = (tmp_path / "shapes.md").read_text()
-    assert "Command: `the command`" in text and text.count("cceptance is scripted") == 2 and text.count("| fast | 4 |") == 2
+    assert (
+        "Command: `the command`" in text
+        and text.count("cceptance is scripted") == 2
+        and text.count("| fast | 4 |") == 2
+    )
     assert "this is no CUDA" in text and "is met" not in text
 
 
@@ -486,8 +640,12 @@ def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
     pair = stand.pairs["fast"]
     for _ in range(2):  # the second answer goes on with the first one's conversation
         answer = stand._answer(pair, 4)
-        assert len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._conversations._idle) == 1
-        assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [(one.proposed + 1,) * 2 for one in answer.rounds]
+        assert (
+            len(answer.rounds) == TINY.rounds == len(answer.reads[0]) and len(pair._conversations._idle) == 1
+        )
+        assert [(len(read.ids), read.rows) for read in answer.reads[0]] == [
+            (one.proposed + 1,) * 2 for one in answer.rounds
+        ]
         assert min(read.start for reads in answer.reads for read in reads) >= TINY.prompt_tokens
     assert len(pair.ngrams) == 300 and pair.mismatches == 0
     cache = target.runners["fast"].new_cache()
@@ -510,35 +668,52 @@ def test_rounds_are_timed_behind_the_prompt_and_without_it() -> None:
         ({"dtype": "int3"}, "'int3' is unknown"),
     ],
 )
-def test_shapes_that_cannot_be_measured_are_refused(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+def test_shapes_that_cannot_be_measured_are_refused(
+    changes: dict[str, object], words: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=words):
         next(shape_rounds.run(replace(TINY, out=tmp_path / "out", **changes)))  # type: ignore[arg-type]
     assert not (tmp_path / "out").exists()
 
 
-def test_shapes_that_do_not_fit_the_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shapes_that_do_not_fit_the_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(model_files, "free_memory", lambda device: 16e9)
     order = replace(TINY, out=tmp_path, shapes=["qwen2.5-7b"], drafter=real_shapes.DRAFTER)
-    with pytest.raises(ValueError, match=r"qwen2.5-7b with llama-68m needs about 36.9 GB and cpu has 16.0 GB free; choose a smaller"):
+    with pytest.raises(
+        ValueError,
+        match=r"qwen2.5-7b with llama-68m needs about 36.9 GB and cpu has 16.0 GB free; choose a smaller",
+    ):
         next(shape_rounds.run(order))
     real_shapes.check_memory(["qwen2.5-1.5b", real_shapes.DRAFTER], CPU, torch.bfloat16)
 
 
 def shape_row(runner: str, length: int, **changes: object) -> shape_report.Row:
     base = shape_report.Row(
-        "qwen2.5-7b", "llama-68m", "cuda", runner, length, 1, 1, 20, 3.0, length, 0.8, 10.0, 2.0, 7.0, 0.5, 0.5, 9.7, 0.03, 0.3, 6.0, 6.3,
+        "qwen2.5-7b", "llama-68m", "cuda", runner, length, 1, 1, 20, 3.0, length, 0.8, 10.0, 2.0, 7.0, 0.5,
+        0.5, 9.7, 0.03, 0.3, 6.0, 6.3,
         1.05, 8.0, 1.25,
     )  # fmt: skip
     return replace(base, **changes)  # type: ignore[arg-type]
 
 
 def test_verdicts_on_shapes_hold_the_medians_against_the_aims() -> None:
-    rows = [shape_row("fast", 4), shape_row("fast", 8, overhead=0.06), shape_row("general", 4, round_ms=30.0, drafter_step_ms=9.0)]
+    rows = [
+        shape_row("fast", 4),
+        shape_row("fast", 8, overhead=0.06),
+        shape_row("general", 4, round_ms=30.0, drafter_step_ms=9.0),
+    ]
     said = shape_report.verdicts(rows)
     assert said[0] == "Drafter step, llama-68m: 0.300 ms; the aim of at most 0.35 ms is met."
     assert said[1] == "Verification of 5 tokens: 1.05 plain steps; the aim of at most 1.1 is met."
-    assert said[2].startswith("Overhead at qwen2.5-7b, the worst of all draft lengths (8): 6.0%") and said[2].endswith("5% is missed.")
-    assert said[3] == "Rounds with the fast runners are 3.00 × as fast as with the general ones." and len(said) == 4
+    assert said[2].startswith("Overhead at qwen2.5-7b, the worst of all draft lengths (8): 6.0%") and said[
+        2
+    ].endswith("5% is missed.")
+    assert (
+        said[3] == "Rounds with the fast runners are 3.00 × as fast as with the general ones."
+        and len(said) == 4
+    )
     one = shape_report.verdicts([shape_row("fast", 2, shape="qwen2.5-1.5b", device="cpu")])
     assert len(one) == 2 and "no CUDA" in one[0] and one[1].endswith("3.0% of the round.")
     assert shape_report.verdicts(rows[2:]) == []

@@ -34,11 +34,21 @@ def test_a_short_torture_holds(lab_cli: Cli, tmp_path: Path, monkeypatch: pytest
     (report,) = reports
     assert report.held and ended.code == 0, "\n".join(report.troubles())
     assert "Everything held." in ended.out and "a first start: up after" in ended.err
-    assert report.outcomes[ledger.ACKNOWLEDGED].tried >= 2 and report.outcomes["kills of the server"].survived == 1
+    assert (
+        report.outcomes[ledger.ACKNOWLEDGED].tried >= 2
+        and report.outcomes["kills of the server"].survived == 1
+    )
     assert report.outcomes["what pages of other sites tried"].tried > 10
     assert report.outcomes["what a visitor tried on another's data"].tried > 20
-    assert "tracebacks in the server's log" in report.outcomes and (tmp_path / "kept" / "public" / "server.log").is_file()
-    again = [one.tried for what, one in report.outcomes.items() if what.endswith("decoded again plainly by one process")]
+    assert (
+        "tracebacks in the server's log" in report.outcomes
+        and (tmp_path / "kept" / "public" / "server.log").is_file()
+    )
+    again = [
+        one.tried
+        for what, one in report.outcomes.items()
+        if what.endswith("decoded again plainly by one process")
+    ]
     assert sum(again) == len(ledger.fixed(sorted((tmp_path / "kept").glob("ledger-*"))))
 
 
@@ -46,11 +56,31 @@ def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> 
     file, rows = tmp_path / "ledger", [("a", "1"), ("b", "2"), ("b", "2"), ("c", "3")]
     told = [("a", "1"), ("b", "2"), ("c", "other"), ("d", "4")]
     lines = [
-        {"kind": "chat", "prompt": p, "acknowledged": True, "answer": a, "tokens": 8, "temperature": 0.0, "error": "", "raw": ""}
+        {
+            "kind": "chat",
+            "prompt": p,
+            "acknowledged": True,
+            "answer": a,
+            "tokens": 8,
+            "temperature": 0.0,
+            "error": "",
+            "raw": "",
+        }
         for p, a in told
     ]
-    lines += [{"kind": "chat", "prompt": "e", "acknowledged": False, "answer": None, "error": "busy", "raw": ""}]
-    lines += [{"kind": "bad", "event": "x", "data": "y", "status": 500, "error": "z", "raw": "'NoneType' object has no attribute"}]
+    lines += [
+        {"kind": "chat", "prompt": "e", "acknowledged": False, "answer": None, "error": "busy", "raw": ""}
+    ]
+    lines += [
+        {
+            "kind": "bad",
+            "event": "x",
+            "data": "y",
+            "status": 500,
+            "error": "z",
+            "raw": "'NoneType' object has no attribute",
+        }
+    ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"kind": "chat", "prom')
     found = ledger.compare([file], rows)
     told, bad = found[ledger.ACKNOWLEDGED], found[ledger.BAD]
@@ -61,7 +91,9 @@ def test_the_books_find_what_is_lost_doubled_altered_and_raw(tmp_path: Path) -> 
     assert ledger.fixed([file])["c", 8, 0.0] == {"other"}
 
 
-def test_a_database_is_read_checked_locked_and_killed(postgres_server: PostgresServer, tmp_path: Path) -> None:
+def test_a_database_is_read_checked_locked_and_killed(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
     postgres_server.database()
     file = SqliteFile(tmp_path / "omnidemo.db")
     for database, url in ((postgres_server, postgres_server.url), (file, f"sqlite:///{file.file}")):
@@ -78,7 +110,9 @@ def test_a_database_is_read_checked_locked_and_killed(postgres_server: PostgresS
     assert sorted(postgres_server.answers()) == [("a", "1"), ("b", "2")] and postgres_server.is_sound()
 
 
-@pytest.mark.parametrize("text", ["'<' not supported between instances of 'str' and 'int'", "Traceback (most recent call last)"])
+@pytest.mark.parametrize(
+    "text", ["'<' not supported between instances of 'str' and 'int'", "Traceback (most recent call last)"]
+)
 def test_raw_errors_are_known(text: str) -> None:
     assert client.Answer(error=text).raw and client.Answer(500, text).raw and not client.Answer(200, text).raw
     assert not client.Answer(error="“Temperature” is not a finite number: 'x'").raw
@@ -90,7 +124,8 @@ def test_nonsense_and_damage_of_every_kind_can_be_made(tmp_path: Path) -> None:
     chat = client.Client(0, "s").chat_values("hello", 8)
     made = [harm.call(draw, events, chat) for _ in range(150)]
     assert {name for name, _ in made} == {"chat", "generate"}
-    assert sum(name == "chat" and len(data) == len(chat) for name, data in made) > 50  # fewer values are refused before anything reads them
+    # fewer values are refused before anything reads them
+    assert sum(name == "chat" and len(data) == len(chat) for name, data in made) > 50
     assert len({repr(harm.request(draw))[:80] for _ in range(200)}) > 15
     version = tmp_path / "adapters" / "drafter" / "target" / "default" / "v000001"
     version.mkdir(parents=True)

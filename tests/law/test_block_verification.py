@@ -1,4 +1,5 @@
-"""Block verification: how long what it keeps is, by every branch; and that the law's test sees what other implementations got wrong."""
+"""Block verification: how long what it keeps is, by every branch; and that the law's test sees what other
+implementations got wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ EACH = [replace(base, seed=seed) for base in (NESTED, PLAIN, SAME) for seed in r
 
 def first_round(world: World, method: Method, budget: int, rng: Randomness, count: int = 50) -> Round:
     state = world.conversation(world.prompt)
-    rounds = decode(state, method, world.map, world.cache(), SamplingParams(1.0), rng, Limits(count), FixedPolicy(budget))
+    rounds = decode(
+        state, method, world.map, world.cache(), SamplingParams(1.0), rng, Limits(count), FixedPolicy(budget)
+    )
     return next(rounds)
 
 
@@ -56,7 +59,9 @@ def mean(law: list[float]) -> float:
 def test_no_fewer_are_kept_than_token_by_token(budget: int) -> None:
     gains = []
     for world in EACH:
-        block, token = (mean(lengths(world, method, budget)) for method in (BlockVerification(), TokenIntersection()))
+        block, token = (
+            mean(lengths(world, method, budget)) for method in (BlockVerification(), TokenIntersection())
+        )
         assert block >= token - 1e-12
         gains.append(block / token - 1)
     assert max(gains) < 1e-12 if budget == 1 else max(gains) > 0.01  # a block of one is a token
@@ -64,7 +69,8 @@ def test_no_fewer_are_kept_than_token_by_token(budget: int) -> None:
 
 @pytest.mark.parametrize("budget", [2, 3])
 def test_what_is_said_of_each_position_is_what_happens(budget: int) -> None:
-    """The chances that a round gives with its tokens, averaged over all drafts, are the shares that are kept."""
+    """The chances that a round gives with its tokens, averaged over all drafts, are the shares that are
+    kept."""
     for world in EACH[::2]:
         reached, chances, found = [0.0] * budget, [0.0] * budget, lengths(world, BlockVerification(), budget)
         for mass, done in every_round(world, budget):
@@ -87,7 +93,11 @@ class WithoutP(BlockVerification):
 
     def accept(self, context: RoundContext, draft: Draft, logits: Logits) -> Acceptance:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(block_verification, "remaining", lambda context, slot, row, joint: REMAINING(context, slot, row, 1.0))
+            patched.setattr(
+                block_verification,
+                "remaining",
+                lambda context, slot, row, joint: REMAINING(context, slot, row, 1.0),
+            )
             return super().accept(context, draft, logits)
 
 
@@ -102,7 +112,8 @@ class NoLast(BlockVerification):
 
 
 class Shortened(BlockVerification):
-    """Drops the last token of a draft by what it is, so that the last position is not known from what stands before it."""
+    """Drops the last token of a draft by what it is, so that the last position is not known from what stands
+    before it."""
 
     def draft(self, context: RoundContext, budget: int) -> Draft:
         draft = super().draft(context, budget)
@@ -112,7 +123,9 @@ class Shortened(BlockVerification):
         return draft
 
 
-@pytest.mark.parametrize("method", [WithoutP(), NoLast(), Shortened()], ids=["p left out", "no last position", "a dropped token"])
+@pytest.mark.parametrize(
+    "method", [WithoutP(), NoLast(), Shortened()], ids=["p left out", "no last position", "a dropped token"]
+)
 def test_what_is_wrong_is_seen(method: Method) -> None:
     assert max(emitted(world, method, SamplingParams(1.0), 3) for world in (NESTED, PLAIN, SAME)) > 1e-3
 

@@ -1,4 +1,5 @@
-"""The law of what is emitted where drafts are copied from the text, alone and together with every lossless method."""
+"""The law of what is emitted where drafts are copied from the text, alone and together with every lossless
+method."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ class Copying(FixedPolicy):
 def first_round(world: World, method: Method, sampling: SamplingParams) -> Round:
     state = world.conversation(world.prompt)
     rounds = decode(
-        state, method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3), copier=world.copier(state)
+        state, method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3),
+        copier=world.copier(state)
     )  # fmt: skip
     return next(rounds)
 
@@ -87,7 +89,12 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
 
 def test_one_vocabulary() -> None:
     world = replace(SAME, prompt=(0, 1, 2, 1, 1, 0, 1), copying=True)
-    assert distance(world.emitted_law(Speculative(), SamplingParams(0.7), 2, 3), world.law(SamplingParams(0.7), 3)) < 1e-12
+    assert (
+        distance(
+            world.emitted_law(Speculative(), SamplingParams(0.7), 2, 3), world.law(SamplingParams(0.7), 3)
+        )
+        < 1e-12
+    )
 
 
 class Unmended(TokenIntersection):
@@ -103,7 +110,8 @@ def test_a_wrong_correction_is_seen() -> None:
 
 def test_the_papers_merging_may_copy_too() -> None:
     world = AGAIN["nested"]
-    assert emitted(world, NgramMerge(), SamplingParams(1.0), 3) < 1e-12  # in a round that copies it merges nothing
+    # in a round that copies it merges nothing
+    assert emitted(world, NgramMerge(), SamplingParams(1.0), 3) < 1e-12
 
 
 @pytest.mark.parametrize("method", [Copy(), LOSSLESS["exact"]], ids=["copy", "exact"])
@@ -122,5 +130,8 @@ def test_with_shared_noise_copies_do_not_change_the_text(method: Method) -> None
     for seed in range(40):
         noise = [SharedNoise(seed, len(world.target) + 1) for _ in range(2)]
         with torch.inference_mode():
-            texts = [one.sample(method, sampling, rng, 4, 8) for one, rng in zip((world, alone), noise, strict=True)]
+            texts = [
+                one.sample(method, sampling, rng, 4, 8)
+                for one, rng in zip((world, alone), noise, strict=True)
+            ]
         assert texts[0] == texts[1]

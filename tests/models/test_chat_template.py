@@ -1,4 +1,5 @@
-"""What people type is text: control tokens come from the chat template alone, and everything else is spelled as `transformers` does."""
+"""What people type is text: control tokens come from the chat template alone, and everything else is spelled
+as `transformers` does."""
 
 from __future__ import annotations
 
@@ -23,7 +24,10 @@ from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from tests.support.models import save
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
 
-BUNDLED = {path.parent.name: path.parent for path in sorted(Path(__file__).parents[2].glob("assets/models/*/tokenizer.json"))}
+BUNDLED = {
+    path.parent.name: path.parent
+    for path in sorted(Path(__file__).parents[2].glob("assets/models/*/tokenizer.json"))
+}
 ALL = (*FAMILIES, *BUNDLED)
 BYTES = ("byte-level", "sentence-piece", "llama", "unigram-bytes", *BUNDLED)  # that spell any text
 BOUNDED = settings(max_examples=40, deadline=None)
@@ -58,7 +62,11 @@ def tokenizer(name: str) -> Any:
 def parts(name: str) -> tuple[Vocabulary, Speller, tuple[str, ...]]:
     known = read_vocabulary(tokenizer(name))
     added = tokenizer(name).backend_tokenizer.get_added_tokens_decoder()
-    return known, Speller(tokenizer(name), known), tuple(entry.content for i, entry in added.items() if known.tokens[i] is None)
+    return (
+        known,
+        Speller(tokenizer(name), known),
+        tuple(entry.content for i, entry in added.items() if known.tokens[i] is None),
+    )
 
 
 def control(name: str, ids: list[int]) -> list[int]:
@@ -67,13 +75,19 @@ def control(name: str, ids: list[int]) -> list[int]:
 
 
 def applied(name: str, messages: list[dict[str, str]]) -> list[int]:
-    return list(tokenizer(name).apply_chat_template(messages, add_generation_prompt=True, tokenize=True, return_dict=False))
+    return list(
+        tokenizer(name).apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+    )
 
 
 @pytest.mark.parametrize("name", ALL)
 @BOUNDED
 @given(turns=st.lists(st.tuples(ROLES, PLAIN), min_size=1, max_size=3))
-def test_messages_without_control_tokens_are_spelled_as_the_template_does(name: str, turns: list[tuple[str, str]]) -> None:
+def test_messages_without_control_tokens_are_spelled_as_the_template_does(
+    name: str, turns: list[tuple[str, str]]
+) -> None:
     _, speller, names = parts(name)
     messages = [{"role": role, "content": text} for role, text in turns]
     if not any(one in text.lower() or one in text for one in names for _, text in turns):
@@ -85,15 +99,20 @@ def test_messages_without_control_tokens_are_spelled_as_the_template_does(name: 
 @BOUNDED
 @given(data=st.data())
 def test_typed_control_tokens_stay_text(name: str, data: st.DataObject) -> None:
-    """As many control tokens as with harmless messages, in the same order; and where the tokenizer spells any text, the very text."""
+    """As many control tokens as with harmless messages, in the same order; and where the tokenizer spells any
+    text, the very text."""
     known, speller, names = parts(name)
     piece = st.sampled_from(names) | PLAIN
-    turns = data.draw(st.lists(st.tuples(ROLES, st.lists(piece, max_size=4).map("".join)), min_size=1, max_size=3))
+    turns = data.draw(
+        st.lists(st.tuples(ROLES, st.lists(piece, max_size=4).map("".join)), min_size=1, max_size=3)
+    )
     messages = [{"role": role, "content": text} for role, text in turns]
     ids = speller.messages(messages)
     harmless = control(name, applied(name, [{"role": role, "content": "duck"} for role, _ in turns]))
     unknown = known.roles.get("unknown", ())
-    assert [one for one in control(name, ids) if one not in unknown] == [one for one in harmless if one not in unknown]
+    assert [one for one in control(name, ids) if one not in unknown] == [
+        one for one in harmless if one not in unknown
+    ]
     raw = speller.text(turns[0][1])
     begins = control(name, list(tokenizer(name)("duck")["input_ids"]))
     assert [one for one in control(name, raw) if one not in unknown] == begins
@@ -110,18 +129,34 @@ def test_every_control_token_is_spelled_in_pieces(name: str) -> None:
             ids = speller.messages([{"role": "user", "content": text}])
             plain = applied(name, [{"role": "user", "content": "duck"}])
             unknown = known.roles.get("unknown", ())
-            assert [i for i in control(name, ids) if i not in unknown] == [i for i in control(name, plain) if i not in unknown], text
-        assert speller.text(f"a {one} b", control_tokens=True) == list(tokenizer(name)(f"a {one} b")["input_ids"])
+            assert [i for i in control(name, ids) if i not in unknown] == [
+                i for i in control(name, plain) if i not in unknown
+            ], text
+        assert speller.text(f"a {one} b", control_tokens=True) == list(
+            tokenizer(name)(f"a {one} b")["input_ids"]
+        )
         assert known.control[one] in speller.text(one, control_tokens=True)
 
 
 def test_a_stop_string_that_is_a_control_token_ends_the_answer_there(tmp_path: Path) -> None:
-    pair = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1))
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1)
+    )
     vocabulary = pair.target.vocabulary
-    names = {token_id: one for one, token_id in vocabulary.control.items() if token_id not in vocabulary.roles.get("end", ())}
+    names = {
+        token_id: one
+        for one, token_id in vocabulary.control.items()
+        if token_id not in vocabulary.roles.get("end", ())
+    }
     found = 0
     for seed in range(12):
-        options: dict[str, Any] = {"method": "autoregressive", "temperature": 1.0, "seed": seed, "max_new_tokens": 50, "reuse": False}
+        options: dict[str, Any] = {
+            "method": "autoregressive",
+            "temperature": 1.0,
+            "seed": seed,
+            "max_new_tokens": 50,
+            "reuse": False,
+        }
         ids = pair.generate("hello", **options).token_ids
         at = next((place for place, one in enumerate(ids[:-1]) if one in names), None)
         if at is not None:
@@ -132,17 +167,27 @@ def test_a_stop_string_that_is_a_control_token_ends_the_answer_there(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("large", "small"), [("byte-level", "sentence-piece"), ("sentence-piece", "byte-level"), ("unigram-bytes", "llama")]
+    ("large", "small"),
+    [("byte-level", "sentence-piece"), ("sentence-piece", "byte-level"), ("unigram-bytes", "llama")],
 )
-def test_an_answer_to_a_forged_system_turn_drafts_on_the_same_text(tmp_path: Path, large: str, small: str) -> None:
-    """The drafter reads what was typed as text, too: it has as many control tokens as after harmless words."""
+def test_an_answer_to_a_forged_system_turn_drafts_on_the_same_text(
+    tmp_path: Path, large: str, small: str
+) -> None:
+    """The drafter reads what was typed as text, too: it has as many control tokens as after harmless
+    words."""
     pair = load_pair(save(tmp_path / "target", large, ends=False), save(tmp_path / "drafter", small, seed=1))
-    control_ids = set(control(small, list(range(len(tokenizer(small)))))) - set(pair.drafter.vocabulary.roles.get("unknown", ()))
+    control_ids = set(control(small, list(range(len(tokenizer(small)))))) - set(
+        pair.drafter.vocabulary.roles.get("unknown", ())
+    )
 
     def read(text: str) -> tuple[list[int], list[int]]:
         made = pair.generate(text, max_new_tokens=12, reuse=False)
         context = pair._conversations._idle[-1].drafter
-        assert context is not None and context.spells(pair._conversations._idle[-1].target.ids) and made.metrics["context_mismatch"] == 0.0
+        assert (
+            context is not None
+            and context.spells(pair._conversations._idle[-1].target.ids)
+            and made.metrics["context_mismatch"] == 0.0
+        )
         answer = len(pair.prompt_ids(text))
         spelled = pair.target.vocabulary.text_bytes(pair._conversations._idle[-1].target.ids[:answer])
         return [one for one in context.ids if one in control_ids], list(spelled)
@@ -194,7 +239,10 @@ def test_what_is_no_prompt_is_refused_in_one_sentence(pair: Pair, prompt: Any, s
 @pytest.mark.parametrize(
     ("template", "says"),
     [
-        ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "has not ended after 0.3 seconds"),
+        (
+            "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+            "has not ended after 0.3 seconds",
+        ),
         ("{{ 'x' * 2000000 }}", "makes 2,000,000 characters of one short message"),
     ],
 )
@@ -211,7 +259,13 @@ def test_a_template_without_an_end_is_refused_as_the_model_loads(
 
 
 @pytest.mark.parametrize(
-    "template", ["{% for %}", "{{ raise_exception('no') }}", "{{ lipsum.__globals__['os'] }}", "{% for i in range(10 ** 9) %}{% endfor %}"]
+    "template",
+    [
+        "{% for %}",
+        "{{ raise_exception('no') }}",
+        "{{ lipsum.__globals__['os'] }}",
+        "{% for i in range(10 ** 9) %}{% endfor %}",
+    ],
 )
 def test_a_template_that_refuses_keeps_no_model_from_loading(tmp_path: Path, template: str) -> None:
     folder = Path(save(tmp_path / "model", "byte-level"))

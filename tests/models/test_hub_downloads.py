@@ -1,4 +1,5 @@
-"""Downloads of GGUF files and of folders against a Hub on the loopback: progress, stops, resumption, and what goes wrong."""
+"""Downloads of GGUF files and of folders against a Hub on the loopback: progress, stops, resumption, and what
+goes wrong."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def hub(contents: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubDouble]:
     monkeypatch.setattr(hub_downloads, "LARGE", 4 * CHUNK)
     assert len(contents) > 8 * CHUNK
-    with hub_double({(REPOSITORY, FILE): contents, (REPOSITORY, "README.md"): b"about"}, tmp_path / "cache", monkeypatch) as hub:
+    with hub_double(
+        {(REPOSITORY, FILE): contents, (REPOSITORY, "README.md"): b"about"}, tmp_path / "cache", monkeypatch
+    ) as hub:
         yield hub
 
 
@@ -44,7 +47,9 @@ def kept(tmp_path: Path) -> list[str]:
     return sorted(path.name for path in (tmp_path / "cache").glob("models--*/blobs/*"))
 
 
-def test_a_file_is_downloaded_once_and_known_by_its_name(hub: HubDouble, contents: bytes, tmp_path: Path) -> None:
+def test_a_file_is_downloaded_once_and_known_by_its_name(
+    hub: HubDouble, contents: bytes, tmp_path: Path
+) -> None:
     told: list[float] = []
     assert sources.is_gguf(NAME)
     with pytest.raises(sources.NotHere, match="downloads are switched off"):
@@ -82,7 +87,9 @@ def test_a_connection_that_is_lost_is_taken_up_again(hub: HubDouble, contents: b
     assert [begin for _, begin in hub.asked][:2] == [None, f"bytes={3 * CHUNK}-"] and len(hub.asked) == 3
 
 
-def test_a_connection_that_stays_lost_is_one_sentence_and_nothing_half_is_taken_for_whole(hub: HubDouble, contents: bytes) -> None:
+def test_a_connection_that_stays_lost_is_one_sentence_and_nothing_half_is_taken_for_whole(
+    hub: HubDouble, contents: bytes
+) -> None:
     hub.cuts = [2 * CHUNK] + [0] * 20
     with pytest.raises(ModelError, match="the Hub cannot be reached; check the connection"):
         names.gguf_file(NAME)
@@ -126,7 +133,9 @@ def test_what_the_hub_refuses(hub: HubDouble, status: int, code: str, words: str
     assert "\n" not in str(caught.value) and not hub.asked
 
 
-def test_memory_and_disk_are_looked_at_first(hub: HubDouble, contents: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_and_disk_are_looked_at_first(
+    hub: HubDouble, contents: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ModelError, match="needs about"):
         names.gguf_file(NAME, free=len(contents) // 2)
     monkeypatch.setattr(hub_downloads, "SPARE", 2**60)
@@ -148,7 +157,11 @@ def test_all_parts_of_a_split_model(hub: HubDouble, contents: bytes, tmp_path: P
 
 def test_a_folder_of_safetensors_stops_and_goes_on_too(hub: HubDouble, tmp_path: Path) -> None:
     whole = bytes(range(256)) * 40 * 64
-    hub.files |= {("some/model", "model.safetensors"): whole, ("some/model", "config.json"): b"{}", ("some/model", "tokenizer.json"): b"[]"}
+    hub.files |= {
+        ("some/model", "model.safetensors"): whole,
+        ("some/model", "config.json"): b"{}",
+        ("some/model", "tokenizer.json"): b"[]",
+    }
     with pytest.raises(Stopped):
         model_files.find("some/model", progress=stop_after(0.5))
     assert model_files.cached_folder("some/model") is None

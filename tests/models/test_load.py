@@ -47,10 +47,15 @@ def tokenizer() -> PreTrainedTokenizerFast:
     backend.decoder = decoders.ByteLevel()
     specials = ["<|begin|>", "<|end|>", "<|stop|>", "<|pad|>"]
     trainer = trainers.BpeTrainer(
-        vocab_size=300, special_tokens=specials, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+        vocab_size=300,
+        special_tokens=specials,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
     )
     backend.train_from_iterator(["the cat sat on the mat and the dog sat on the log"] * 5, trainer)
-    made = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>")
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=backend, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>"
+    )
     made.chat_template = "{{ messages[0]['content'] }}"
     return made
 
@@ -59,7 +64,13 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def save(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Callable[..., Path]:
     """Save a tiny random model with the tokenizer; the returned folder can then be damaged."""
 
-    def saved(kind: str = "Llama", *, with_tokenizer: bool = True, generation: dict[str, Any] | None = None, **options: Any) -> Path:
+    def saved(
+        kind: str = "Llama",
+        *,
+        with_tokenizer: bool = True,
+        generation: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> Path:
         folder = tmp_path / f"{kind}-{len(list(tmp_path.iterdir()))}"
         torch.manual_seed(0)
         config = getattr(transformers, f"{kind}Config")(**{"vocab_size": len(tokenizer), **TINY, **options})
@@ -84,17 +95,26 @@ def refusal(name: str | Path, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weights are rounded and computed with in float32, by the compiled passes; where there is no room they stay."""
+def test_two_bytes_on_a_cpu_take_the_path_of_four(
+    save: Callable[..., Path], dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights are rounded and computed with in float32, by the compiled passes; where there is no room
+    they stay."""
     folder = str(save())
     usual, model = load_model(folder, device="cpu"), load_model(folder, device="cpu", dtype=dtype)
-    assert isinstance(model.runner, FusedLlama) and model.dtype == torch.float32 and model.runner.passes is not None
+    assert (
+        isinstance(model.runner, FusedLlama)
+        and model.dtype == torch.float32
+        and model.runner.passes is not None
+    )
     for name, weight in model.runner.weights().items():
         assert torch.equal(weight, usual.runner.weights()[name].to(getattr(torch, dtype)).float())
     if dtype == "bfloat16":  # which is what the file holds
         rows = [one.runner.new_cache().forward([1, 2, 3], 3).logits for one in (usual, model)]
         assert torch.equal(*map(torch.as_tensor, rows))
-    monkeypatch.setattr(model_files, "free_memory", lambda place: model_files.count_parameters(Path(folder)) * 3)
+    monkeypatch.setattr(
+        model_files, "free_memory", lambda place: model_files.count_parameters(Path(folder)) * 3
+    )
     narrow = load_model(folder, device="cpu", dtype=dtype)
     assert narrow.dtype == getattr(torch, dtype)
 
@@ -102,11 +122,21 @@ def test_two_bytes_on_a_cpu_take_the_path_of_four(save: Callable[..., Path], dty
 def test_a_local_folder(save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast) -> None:
     stages: list[tuple[str, float]] = []
     folder = save(tie_word_embeddings=True)
-    model = load_model(str(folder), device="cpu", progress=lambda stage, fraction: stages.append((stage, fraction)))
+    model = load_model(
+        str(folder), device="cpu", progress=lambda stage, fraction: stages.append((stage, fraction))
+    )
     assert isinstance(model.runner, FusedLlama)
-    assert (model.dtype, model.device, model.context, model.folder) == (torch.float32, torch.device("cpu"), 64, folder)
+    assert (model.dtype, model.device, model.context, model.folder) == (
+        torch.float32,
+        torch.device("cpu"),
+        64,
+        folder,
+    )
     assert model.chat and len(model.vocabulary) == len(tokenizer) == model.runner.rows
-    assert model.parameters == model_files.count_parameters(folder) and model.memory_bytes == 4 * model.parameters
+    assert (
+        model.parameters == model_files.count_parameters(folder)
+        and model.memory_bytes == 4 * model.parameters
+    )
     assert list(dict.fromkeys(stage for stage, _ in stages)) == ["files", "tokenizers", "weights"]
     ids = tokenizer("the cat sat").input_ids
     assert model.tokenizer("the cat sat").input_ids == ids
@@ -136,19 +166,26 @@ def test_a_tokenizer_with_more_ids_than_the_model_has_rows(save: Callable[..., P
     tokenizer.add_special_tokens({"pad_token": "<filler>"})
     tokenizer.save_pretrained(folder)
     model = load_model(str(folder), device="cpu")
-    assert len(model.vocabulary) == model.runner.rows and max(map(max, model.vocabulary.roles.values())) < model.runner.rows
+    assert (
+        len(model.vocabulary) == model.runner.rows
+        and max(map(max, model.vocabulary.roles.values())) < model.runner.rows
+    )
     pair = Pair(model, model)
     assert pair.fill_cache() == 0 and pair.summary()["ngram_share"] == 0
 
 
 def test_several_end_ids(save: Callable[..., Path]) -> None:
-    assert load_model(str(save(eos_token_id=1, generation={"eos_token_id": [1, 2]})), device="cpu").vocabulary.roles["end"] == (1, 2)
+    assert load_model(
+        str(save(eos_token_id=1, generation={"eos_token_id": [1, 2]})), device="cpu"
+    ).vocabulary.roles["end"] == (1, 2)
     folder = save(eos_token_id=2)
     (folder / "generation_config.json").unlink()
     assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == (1, 2)
 
 
-def test_pickles_are_refused_before_they_are_opened(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pickles_are_refused_before_they_are_opened(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = save()
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
@@ -187,7 +224,9 @@ def test_damaged_folders(save: Callable[..., Path]) -> None:
     (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
     assert "lacks" in refusal(folder)
     folder = save()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"x": "model-00002-of-00002.safetensors"}}))
+    (folder / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"x": "model-00002-of-00002.safetensors"}})
+    )
     assert "lacks model-00002-of-00002.safetensors" in refusal(folder)
 
 
@@ -202,9 +241,16 @@ def test_a_missing_package_of_quantized_weights_is_no_damage(
     monkeypatch.setattr(folder_model, "read_model", lacks)
     assert "download or save the model again" in refusal(folder)
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "gptq", "bits": 4}}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "quantization_config": {"quant_method": "gptq", "bits": 4}})
+    )
     said = refusal(folder)
-    assert "quantized by gptq" in said and f"pip install {missing}" in said and "without quantization" in said and "again" not in said
+    assert (
+        "quantized by gptq" in said
+        and f"pip install {missing}" in said
+        and "without quantization" in said
+        and "again" not in said
+    )
 
 
 @pytest.mark.parametrize("ends", ["</s>", [None], True, -1, [[1]], {"id": 1}], ids=repr)
@@ -212,8 +258,15 @@ def test_an_end_that_is_no_id_keeps_no_model_from_loading(
     save: Callable[..., Path], caplog: pytest.LogCaptureFixture, ends: object
 ) -> None:
     folder = save(generation={"eos_token_id": ends})
-    assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == load_model(str(save()), device="cpu").vocabulary.roles["end"]
-    assert [one.getMessage() for one in caplog.records if "eos_token_id in generation_config.json" in one.getMessage()]
+    assert (
+        load_model(str(folder), device="cpu").vocabulary.roles["end"]
+        == load_model(str(save()), device="cpu").vocabulary.roles["end"]
+    )
+    assert [
+        one.getMessage()
+        for one in caplog.records
+        if "eos_token_id in generation_config.json" in one.getMessage()
+    ]
 
 
 def test_weights_are_told_apart_by_all_of_them(save: Callable[..., Path], tmp_path: Path) -> None:
@@ -237,9 +290,13 @@ def test_weights_are_told_apart_by_all_of_them(save: Callable[..., Path], tmp_pa
 def test_models_of_another_kind(save: Callable[..., Path]) -> None:
     folder = save()
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["LlamaForSequenceClassification"]}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "architectures": ["LlamaForSequenceClassification"]})
+    )
     assert "not a causal language model" in refusal(folder)
-    (folder / "config.json").write_text(json.dumps({**config, "model_type": "own", "auto_map": {"AutoConfig": "own.Config"}}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "model_type": "own", "auto_map": {"AutoConfig": "own.Config"}})
+    )
     (folder / "own.py").write_text("raise SystemExit('ran code of the model')")
     assert "cannot read" in refusal(folder)
 
@@ -282,8 +339,15 @@ def test_every_dtype_reads(save: Callable[..., Path], kind: str, dtype: str) -> 
     folder = save(kind, num_key_value_heads=1)
     model = load_model(str(folder), device="cpu", dtype=dtype)
     used = "float32" if kind == "Llama" else dtype  # the compiled passes compute in float32
-    assert str(model.dtype) == f"torch.{used}" and model.memory_bytes == model.parameters * (4 if used == "float32" else 2)
-    wanted = load_model(str(folder), device="cpu", dtype="float32").runner.new_cache().forward([5, 6, 7, 8], 4).logits
+    assert str(model.dtype) == f"torch.{used}" and model.memory_bytes == model.parameters * (
+        4 if used == "float32" else 2
+    )
+    wanted = (
+        load_model(str(folder), device="cpu", dtype="float32")
+        .runner.new_cache()
+        .forward([5, 6, 7, 8], 4)
+        .logits
+    )
     cache = model.runner.new_cache()
     got = torch.cat([cache.forward([5, 6], 2).logits, cache.forward([7, 8], 2).logits])
     assert got.dtype == torch.float32 and torch.allclose(got, wanted, atol=0.05 * float(wanted.abs().max()))
@@ -291,7 +355,10 @@ def test_every_dtype_reads(save: Callable[..., Path], kind: str, dtype: str) -> 
 
 def test_a_device_map_goes_through_accelerate(save: Callable[..., Path]) -> None:
     folder = save(num_key_value_heads=1)
-    spread, plain = load_model(str(folder), device="sequential", dtype="float32"), load_model(str(folder), device="cpu")
+    spread, plain = (
+        load_model(str(folder), device="sequential", dtype="float32"),
+        load_model(str(folder), device="cpu"),
+    )
     assert isinstance(spread.runner, TransformersRunner)
     if not torch.cuda.is_available():
         assert spread.device == torch.device("cpu")
@@ -299,7 +366,9 @@ def test_a_device_map_goes_through_accelerate(save: Callable[..., Path]) -> None
     assert torch.allclose(got, wanted, atol=1e-4)
 
 
-def test_quantization_needs_cuda_and_bitsandbytes(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantization_needs_cuda_and_bitsandbytes(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = save()
     assert "quantization '2bit' is unknown" in refusal(folder, quantization="2bit")
     assert "need a CUDA GPU, and this model would run on cpu" in refusal(folder, quantization="4bit")
@@ -310,7 +379,9 @@ def test_quantization_needs_cuda_and_bitsandbytes(save: Callable[..., Path], mon
 
 
 @pytest.mark.parametrize("quantization", ["4bit", "8bit"])
-def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quantized_weights_are_asked_for(
+    save: Callable[..., Path], quantization: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: dict[str, Any] = {}
 
     def stop(folder: Path, **options: Any) -> None:
@@ -319,7 +390,8 @@ def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization
 
     monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
     monkeypatch.setattr(load, "_check_quantization", lambda quantization, place: None)
-    monkeypatch.setattr(folder_model, "BitsAndBytesConfig", SimpleNamespace)  # the real one asks for bitsandbytes' version
+    # the real one asks for bitsandbytes' version
+    monkeypatch.setattr(folder_model, "BitsAndBytesConfig", SimpleNamespace)
     monkeypatch.setattr(model_files, "free_memory", lambda device: 10**9)
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", stop)
     assert "no GPU in this test" in refusal(save(), quantization=quantization, dtype="bfloat16")
@@ -330,7 +402,11 @@ def test_quantized_weights_are_asked_for(save: Callable[..., Path], quantization
 
 def words(*vocabulary: str) -> PreTrainedTokenizerFast:
     """A tokenizer of whole words and nothing else."""
-    backend = Tokenizer(tokenizer_models.WordLevel({word: index for index, word in enumerate(vocabulary)}, unk_token=vocabulary[0]))
+    backend = Tokenizer(
+        tokenizer_models.WordLevel(
+            {word: index for index, word in enumerate(vocabulary)}, unk_token=vocabulary[0]
+        )
+    )
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
     return PreTrainedTokenizerFast(tokenizer_object=backend)
@@ -348,20 +424,28 @@ def test_vocabularies_that_share_nothing(save: Callable[..., Path]) -> None:
 
 
 def hub_error(kind: type[errors.HfHubHTTPError], status: int) -> errors.HfHubHTTPError:
-    return kind("from the Hub", response=httpx2.Response(status, request=httpx2.Request("GET", "https://huggingface.co")))
+    return kind(
+        "from the Hub",
+        response=httpx2.Response(status, request=httpx2.Request("GET", "https://huggingface.co")),
+    )
 
 
 @pytest.mark.parametrize(
     ("cause", "words"),
     [
-        (hub_error(errors.GatedRepoError, 403), ["gated", "https://huggingface.co/some/model", "hf auth login", "HF_TOKEN"]),
+        (
+            hub_error(errors.GatedRepoError, 403),
+            ["gated", "https://huggingface.co/some/model", "hf auth login", "HF_TOKEN"],
+        ),
         (hub_error(errors.RepositoryNotFoundError, 404), ["knows no model some/model", "spelling"]),
         (hub_error(errors.HfHubHTTPError, 503), ["503", "try again"]),
         (OSError(28, "No space left on device"), ["disk is full"]),
         (errors.LocalEntryNotFoundError("no connection"), ["cannot be reached", "bundled"]),
     ],
 )
-def test_what_the_hub_can_answer(cause: Exception, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_hub_can_answer(
+    cause: Exception, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def answer(name: str, **options: Any) -> str:
         if options.get("local_files_only"):
             raise errors.LocalEntryNotFoundError("not cached")
@@ -382,7 +466,11 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
         if options.get("local_files_only"):
             raise errors.LocalEntryNotFoundError("not cached")
         if options.get("dry_run"):
-            return [SimpleNamespace(filename="model.safetensors", file_size=1000, will_download=True, commit_hash="0" * 40)]
+            return [
+                SimpleNamespace(
+                    filename="model.safetensors", file_size=1000, will_download=True, commit_hash="0" * 40
+                )
+            ]
         bar = options["tqdm_class"](total=0, unit="B")
         bar.update(250)
         bar.update(750)
@@ -390,14 +478,18 @@ def test_a_download_reports_its_bytes_and_is_measured_first(
 
     monkeypatch.setattr(model_files, "snapshot_download", download)
     told: list[tuple[str, float]] = []
-    assert model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction))) == folder
+    assert (
+        model_files.find("some/model", progress=lambda stage, fraction: told.append((stage, fraction)))
+        == folder
+    )
     assert told == [("downloading", 0.25), ("downloading", 1.0)]
     with pytest.raises(ModelError, match="needs about"):
         model_files.find("some/model", free=999)
     asked: dict[str, Any] = {"free": 999, "share": 0.375}
     assert model_files.find("some/model", **asked) == folder  # of which packed weights take less
     monkeypatch.setattr(model_files, "free_memory", lambda device: 999)
-    assert load_model("some/model", device="cpu", absent=True).parameters  # weights that stay away need no room
+    # weights that stay away need no room
+    assert load_model("some/model", device="cpu", absent=True).parameters
 
 
 def in_hub_cache(folder: Path, cache: Path, name: str) -> Path:
@@ -427,7 +519,10 @@ def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: 
     assert "bundled/a)" in refusal("bundled/z")
     cards = {card.name: card for card in list_models(Settings(device="cpu"))}
     assert cards["bundled/a"].availability == "bundled" and cards["bundled/large"].availability == "missing"
-    assert cards["bundled/a"].title == "Bundled A · byte-level BPE, 1 layers" and cards["bundled/a"].role == "target"
+    assert (
+        cards["bundled/a"].title == "Bundled A · byte-level BPE, 1 layers"
+        and cards["bundled/a"].role == "target"
+    )
     assert cards["bundled/a"].parameters == model_files.count_parameters(tmp_path / "models" / "a")
     (tmp_path / "models" / "a" / "model.safetensors").unlink()
     assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
@@ -436,18 +531,30 @@ def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("name", model_files.GONE)
-def test_a_target_that_is_gone_says_so(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_target_that_is_gone_says_so(
+    save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setattr(model_files, "BUNDLED", tmp_path / "models")
-    assert refusal(name) == f"{name} is a model that is gone, though what is stored of it is kept; choose another target"
+    assert (
+        refusal(name)
+        == f"{name} is a model that is gone, though what is stored of it is kept; choose another target"
+    )
     cards = {card.name: card for card in list_models(Settings(device="cpu", target=name))}
     assert cards[name].availability == "missing" and "is gone" in cards[name].note
-    assert model_files.is_gone(name) and not model_files.is_gone("bundled/a") and not model_files.is_gone("some/model")
-    shutil.copytree(save(), tmp_path / "models" / name.removeprefix("bundled/"))  # the laboratory can make it again
+    assert (
+        model_files.is_gone(name)
+        and not model_files.is_gone("bundled/a")
+        and not model_files.is_gone("some/model")
+    )
+    # the laboratory can make it again
+    shutil.copytree(save(), tmp_path / "models" / name.removeprefix("bundled/"))
     assert load_model(name, device="cpu").name == name and not model_files.is_gone(name)
 
 
 def availability(name: str, **settings: Any) -> str:
-    return next(card.availability for card in list_models(Settings(device="cpu", **settings)) if card.name == name)
+    return next(
+        card.availability for card in list_models(Settings(device="cpu", **settings)) if card.name == name
+    )
 
 
 def test_availability(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,7 +594,8 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
 
 
 LONG = {
-    "num_hidden_layers": 2, "max_position_embeddings": 256, "original_max_position_embeddings": 64, "initializer_range": 0.3,
+    "num_hidden_layers": 2, "max_position_embeddings": 256, "original_max_position_embeddings": 64,
+    "initializer_range": 0.3,
     "rope_parameters": {
         "rope_type": "longrope", "rope_theta": 10_000.0, "original_max_position_embeddings": 64,
         "short_factor": [1.0] * 4, "long_factor": [1.0, 3.0, 9.0, 20.0],
@@ -497,8 +605,13 @@ LONG = {
 
 @pytest.mark.parametrize("kind", ["Phi3", "Llama"])
 def test_a_window_ends_before_rotary_frequencies_change(save: Callable[..., Path], kind: str) -> None:
-    """Passes of longrope depend on the length that they reach; up to the first boundary all ids are those of `transformers`."""
-    options = {name: value for name, value in LONG.items() if kind == "Phi3" or name != "original_max_position_embeddings"}
+    """Passes of longrope depend on the length that they reach; up to the first boundary all ids are those of
+    `transformers`."""
+    options = {
+        name: value
+        for name, value in LONG.items()
+        if kind == "Phi3" or name != "original_max_position_embeddings"
+    }
     folder = str(save(kind, pad_token_id=3, **options))
     pair = load_pair(folder, folder)
     assert pair.target.context == 64
@@ -506,14 +619,20 @@ def test_a_window_ends_before_rotary_frequencies_change(save: Callable[..., Path
     ids = [(5 + 7 * place) % 290 for place in range(30)]
     prompt = pair.target.tokenizer.decode(ids)
     ids = pair.target.tokenizer(prompt, add_special_tokens=False).input_ids
-    wanted = model.generate(torch.tensor([ids]), max_new_tokens=64 - len(ids), do_sample=False)[0, len(ids) :].tolist()
+    wanted = model.generate(torch.tensor([ids]), max_new_tokens=64 - len(ids), do_sample=False)[
+        0, len(ids) :
+    ].tolist()
     for method, draft in (("autoregressive", 1), ("ngram-exact", 3), ("ngram-exact", 8)):
         made = pair.generate(prompt, max_new_tokens=60, method=method, draft_length=draft, temperature=0)
-        assert list(made.token_ids) == wanted[: len(made.token_ids)] and (len(made.token_ids) == len(wanted)), (method, draft)
+        assert list(made.token_ids) == wanted[: len(made.token_ids)] and (
+            len(made.token_ids) == len(wanted)
+        ), (method, draft)
         assert made.finish_reason == "context"
 
 
-def test_a_model_that_cannot_roll_back_at_a_boundary_is_refused(save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_cannot_roll_back_at_a_boundary_is_refused(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = save("Mistral", num_key_value_heads=1, sliding_window=16, initializer_range=0.3)
     assert load_model(str(folder), device="cpu").context == 64
     assert boundaries(transformers.AutoConfig.from_pretrained(folder)) == [16]
@@ -533,7 +652,9 @@ def test_a_model_that_cannot_roll_back_at_a_boundary_is_refused(save: Callable[.
 def test_caches_of_a_form_of_their_own_are_refused(save: Callable[..., Path]) -> None:
     folder = save()
     kinds = ["heavily_compressed_attention", "compressed_sparse_attention"]
-    config = transformers.DeepseekV4Config(**{**TINY, "num_hidden_layers": 2, "layer_types": kinds, "sliding_window": 32})
+    config = transformers.DeepseekV4Config(
+        **{**TINY, "num_hidden_layers": 2, "layer_types": kinds, "sliding_window": 32}
+    )
     config.architectures = ["DeepseekV4ForCausalLM"]
     config.save_pretrained(folder)
     assert "keeps its context in a form of its own (DeepseekV4HCACache)" in refusal(folder)

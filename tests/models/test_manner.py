@@ -1,4 +1,5 @@
-"""A model's own manner: where it is read, what is left out of it, and that it holds wherever a request says nothing."""
+"""A model's own manner: where it is read, what is left out of it, and that it holds wherever a request says
+nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ from omnidemo.remote.remote_pair import RemotePair
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 
-OWN = {"do_sample": True, "temperature": 0.7, "top_p": 0.8, "top_k": 20, "min_p": 0.05, "repetition_penalty": 1.1}
+OWN = {
+    "do_sample": True,
+    "temperature": 0.7,
+    "top_p": 0.8,
+    "top_k": 20,
+    "min_p": 0.05,
+    "repetition_penalty": 1.1,
+}
 ALL = Manner(0.7, 0.8, 20, 0.05, 1.1)
 
 
@@ -42,33 +50,55 @@ def of_folder(folder: Path, said: Any) -> Manner:
         ({"do_sample": True, "temperature": 0.6, "top_p": 0.9}, Manner(0.6, 0.9, 50)),
         ({"do_sample": True, "temperature": None, "top_k": 0}, Manner(1.0)),
         ({"do_sample": True, "temperature": 1e-6, "top_k": -1}, GREEDY),
-        (OWN | {"do_sample": False}, Manner(repetition_penalty=1.1)),  # transformers penalises greedy text, too
+        # transformers penalises greedy text, too
+        (OWN | {"do_sample": False}, Manner(repetition_penalty=1.1)),
         ({"temperature": 0.7, "top_p": 0.8}, GREEDY),
         ({"eos_token_id": 4}, GREEDY),
         ({}, GREEDY),
     ],
 )
-def test_a_folder_is_read_as_transformers_reads_it(tmp_path: Path, said: dict[str, Any], expected: Manner) -> None:
+def test_a_folder_is_read_as_transformers_reads_it(
+    tmp_path: Path, said: dict[str, Any], expected: Manner
+) -> None:
     found = of_folder(tmp_path, said)
     assert numbers(found) == numbers(expected)
-    assert (found is GREEDY or SETTINGS_FILE in found.source) and read_manner("a model", tmp_path / "empty") is GREEDY
+    assert (found is GREEDY or SETTINGS_FILE in found.source) and read_manner(
+        "a model", tmp_path / "empty"
+    ) is GREEDY
 
 
 def test_a_header_is_read_by_llama_cpps_names(tmp_path: Path) -> None:
     keys = Keys.General
     assert list(manner.IN_HEADER.values()) == [
-        keys.SAMPLING_TEMP, keys.SAMPLING_TOP_P, keys.SAMPLING_TOP_K, keys.SAMPLING_MIN_P, keys.SAMPLING_PENALTY_REPEAT
+        keys.SAMPLING_TEMP, keys.SAMPLING_TOP_P, keys.SAMPLING_TOP_K, keys.SAMPLING_MIN_P,
+        keys.SAMPLING_PENALTY_REPEAT
     ]  # fmt: skip
     header: dict[str, Any] = {key: OWN[name] for name, key in manner.IN_HEADER.items()}
     found = read_manner("m.gguf", metadata=header | {"general.name": "M", "general.sampling.mirostat": 2})
     assert numbers(found) == numbers(ALL) and "GGUF" in found.source
-    assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_TOP_P: 0.9})) == (1.0, 0.9, 0, 0.0, 1.0), "it means to sample"
-    assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_PENALTY_REPEAT: 1.2})) == (0.0, 1.0, 0, 0.0, 1.2)
+    assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_TOP_P: 0.9})) == (
+        1.0,
+        0.9,
+        0,
+        0.0,
+        1.0,
+    ), "it means to sample"
+    assert numbers(read_manner("m.gguf", metadata={keys.SAMPLING_PENALTY_REPEAT: 1.2})) == (
+        0.0,
+        1.0,
+        0,
+        0.0,
+        1.2,
+    )
     assert read_manner("m.gguf", metadata={"general.name": "M"}) is GREEDY
     narrow = {key: float(np.float32(value)) for key, value in header.items()}
-    assert numbers(read_manner("m.gguf", metadata=narrow)) == numbers(ALL), "a header's four bytes are shown as they were written"
+    assert numbers(read_manner("m.gguf", metadata=narrow)) == numbers(ALL), (
+        "a header's four bytes are shown as they were written"
+    )
     of_folder(tmp_path, OWN)
-    assert numbers(read_manner("m.gguf", tmp_path, header | {keys.SAMPLING_TEMP: 0.1}))[0] == 0.1, "the header comes before the folder"
+    assert numbers(read_manner("m.gguf", tmp_path, header | {keys.SAMPLING_TEMP: 0.1}))[0] == 0.1, (
+        "the header comes before the folder"
+    )
     assert numbers(read_manner("m.gguf", tmp_path, {})) == numbers(ALL)
 
 
@@ -76,9 +106,16 @@ def test_the_catalogue_comes_first(tmp_path: Path) -> None:
     of_folder(tmp_path, OWN)
     name = "HuggingFaceTB/SmolLM2-135M-Instruct"
     found = read_manner(name, tmp_path, {"general.sampling.temp": 0.9})
-    assert numbers(found) == (0.2, 0.9, 0, 0.0, 1.15) and (found.penalty_scope, "is ours" in found.source) == ("answer", True)
+    assert numbers(found) == (0.2, 0.9, 0, 0.0, 1.15) and (
+        found.penalty_scope,
+        "is ours" in found.source,
+    ) == ("answer", True)
     for own in (entry["sampling"] for entry in entries().values() if "sampling" in entry):
-        assert set(own) <= {*SAMPLING, "penalty_scope", "from"} and own["from"].endswith(".") and len(own["from"]) < 130
+        assert (
+            set(own) <= {*SAMPLING, "penalty_scope", "from"}
+            and own["from"].endswith(".")
+            and len(own["from"]) < 130
+        )
         GenerationConfig.of(**{key: value for key, value in own.items() if key != "from"})
     assert catalogue_file.CATALOG.name == "catalog.json"
 
@@ -91,7 +128,10 @@ def test_a_gguf_file_brings_its_manner(tmp_path: Path) -> None:
 
 
 WRONG = [
-    *[("temperature", value) for value in ("0.2", float("nan"), float("inf"), -1, 1e9, [], {}, True, 10**400)],
+    *[
+        ("temperature", value)
+        for value in ("0.2", float("nan"), float("inf"), -1, 1e9, [], {}, True, 10**400)
+    ],
     *[("top_p", value) for value in (0, 1.5, "x", float("nan"))],
     *[("top_k", value) for value in (-2, 2.5, "x", 10**30)],
     *[("min_p", value) for value in (-0.1, 2)],
@@ -115,12 +155,16 @@ def test_what_is_not_possible_is_left_out_with_one_warning(
 
 
 # What made `transformers` fail as it read the tokenizer or the weights, and was then told of those.
-DAMAGED = ["[1]", '"x"', "{", "", "\x00", '{"max_new_tokens": "x"}', '{"cache_implementation": "x"}', '{"watermarking_config": 3}',
-           '{"num_beams": 3, "num_return_sequences": 9}', '{"temperature": "hot", "top_p": [1]}', "[" * 100_000]  # fmt: skip
+DAMAGED = ["[1]", '"x"', "{", "", "\x00", '{"max_new_tokens": "x"}', '{"cache_implementation": "x"}',
+    '{"watermarking_config": 3}',
+           '{"num_beams": 3, "num_return_sequences": 9}', '{"temperature": "hot", "top_p": [1]}',
+           "[" * 100_000]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", DAMAGED, ids=lambda said: repr(said)[:30])
-def test_no_generation_config_keeps_a_model_from_loading(tmp_path: Path, caplog: pytest.LogCaptureFixture, said: str) -> None:
+def test_no_generation_config_keeps_a_model_from_loading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, said: str
+) -> None:
     name = save(tmp_path / "model", "byte-level")
     (tmp_path / "model" / SETTINGS_FILE).write_text(said)
     with caplog.at_level(logging.WARNING, "omnidemo"):
@@ -132,7 +176,10 @@ def test_no_generation_config_keeps_a_model_from_loading(tmp_path: Path, caplog:
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """A target whose folder names all five numbers."""
     root = tmp_path_factory.mktemp("manner")
-    target, drafter = save(root / "target", "byte-level", ends=False), save(root / "drafter", "byte-level", seed=1)
+    target, drafter = (
+        save(root / "target", "byte-level", ends=False),
+        save(root / "drafter", "byte-level", seed=1),
+    )
     of_folder(root / "target", OWN)
     return Pair(load_model(target, device="cpu", fast=False), load_model(drafter, device="cpu", fast=False))
 
@@ -144,7 +191,10 @@ def test_the_manner_holds_where_a_request_says_nothing(pair: Pair) -> None:
     assert own == pair.generate("the small duck", **asked, **ALL.options).token_ids
     assert own == pair.generate("the small duck", **asked, **dict.fromkeys(SAMPLING)).token_ids
     greedy = pair.generate("the small duck", **asked, **GREEDY.options).token_ids
-    assert greedy != own and greedy == pair.generate("the small duck", **asked | {"seed": 4}, **GREEDY.options).token_ids
+    assert (
+        greedy != own
+        and greedy == pair.generate("the small duck", **asked | {"seed": 4}, **GREEDY.options).token_ids
+    )
 
 
 @pytest.mark.parametrize("name", SAMPLING)

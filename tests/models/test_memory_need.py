@@ -20,7 +20,8 @@ from tests.support.models import save
 from tests.support.runners import make, some_ids
 
 SMOL = transformers.LlamaConfig(
-    hidden_size=576, num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3, intermediate_size=1536,
+    hidden_size=576, num_hidden_layers=30, num_attention_heads=9, num_key_value_heads=3,
+    intermediate_size=1536,
     max_position_embeddings=8192,
 )  # fmt: skip
 
@@ -39,7 +40,12 @@ def test_the_bytes_of_a_conversation_are_those_that_a_cache_takes(shape: str) ->
 
 def test_one_key_head_for_all_and_sizes_that_are_not_said() -> None:
     falcon = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    assert cache_bytes(transformers.FalconConfig(**falcon, multi_query=True, new_decoder_architecture=False), 10, 2) == 2 * 2 * 8 * 10 * 2
+    assert (
+        cache_bytes(
+            transformers.FalconConfig(**falcon, multi_query=True, new_decoder_architecture=False), 10, 2
+        )
+        == 2 * 2 * 8 * 10 * 2
+    )
     several = transformers.FalconConfig(**falcon, new_decoder_architecture=True, num_kv_heads=2)
     assert cache_bytes(several, 10, 2) == 2 * 2 * 2 * 8 * 10 * 2
     assert cache_bytes(transformers.PretrainedConfig(), 10, 4) == 0
@@ -48,7 +54,11 @@ def test_one_key_head_for_all_and_sizes_that_are_not_said() -> None:
 def test_the_least_is_a_conversation_of_2048_tokens_and_the_whole_one_of_the_window() -> None:
     weights = 134_515_008 * 4
     least, whole = least_need(weights, SMOL, 4), whole_need(weights, SMOL, 4)
-    assert whole.conversation == 377_487_360 and whole.positions == 8192 and least.conversation * 4 == whole.conversation
+    assert (
+        whole.conversation == 377_487_360
+        and whole.positions == 8192
+        and least.conversation * 4 == whole.conversation
+    )
     assert str(whole) == "about 1.0 GB, 0.4 of it for a conversation of 8,192 tokens,"
     assert str(Need(2e9, 1e6, 600)) == "about 2.0 GB"
     small = transformers.LlamaConfig(max_position_embeddings=512)
@@ -59,7 +69,10 @@ def test_a_model_is_refused_where_its_weights_and_a_short_conversation_do_not_fi
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = Path(save(tmp_path / "model", "byte-level", window=200_000))
-    config, weights = transformers.AutoConfig.from_pretrained(folder), 4 * model_files.count_parameters(folder)
+    config, weights = (
+        transformers.AutoConfig.from_pretrained(folder),
+        4 * model_files.count_parameters(folder),
+    )
     least, whole = least_need(weights, config, 4), whole_need(weights, config, 4)
     assert least.conversation > 1e6 and whole.conversation > 1e8
 
@@ -84,6 +97,9 @@ def test_the_picker_counts_a_conversation_that_fills_the_window(tmp_path: Path) 
     config = transformers.AutoConfig.from_pretrained(folder)
     assert card.parameters is not None and card.conversation_bytes == cache_bytes(config, 50_000, 4) > 0
     assert card.memory_bytes == int(4 * card.parameters * MARGIN + card.conversation_bytes)
-    assert conversation_in(folder, 4, 2048) == cache_bytes(config, 2048, 4) and conversation_in(folder, 4, 10**9) == card.conversation_bytes
+    assert (
+        conversation_in(folder, 4, 2048) == cache_bytes(config, 2048, 4)
+        and conversation_in(folder, 4, 10**9) == card.conversation_bytes
+    )
     (folder / "config.json").write_text("{")
     assert conversation_in(folder, 4) == conversation_in(tmp_path / "nowhere", 4) == 0

@@ -1,4 +1,5 @@
-"""Real replicas and trainers of Ray on this machine, killed in the middle of their work. Skipped where Ray is not installed."""
+"""Real replicas and trainers of Ray on this machine, killed in the middle of their work. Skipped where Ray is
+not installed."""
 
 from __future__ import annotations
 
@@ -22,14 +23,30 @@ from tests.support.models import needs
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-scale.txt")
 pytestmark = [needs("a", "drafter"), pytest.mark.timeout(1500)]
-QUESTIONS = ("What is 37 + 25?", "Tell me a story with a duck.", "Write a Python function that doubles a number.")
+QUESTIONS = (
+    "What is 37 + 25?",
+    "Tell me a story with a duck.",
+    "Write a Python function that doubles a number.",
+)
 SECONDS = 400.0  # for what takes a few on a quiet machine
 
 
 @pytest.fixture(scope="module")
 def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    options: dict[str, Any] = {"update_interval": 3, "steps_per_update": 2, "lora_rank": 4, "head": "off", "cost_aware": False}
-    options |= {"draft_policy": "fixed", "backend": "reference", "device": "cpu", "compact": "neither", "threads": 1}
+    options: dict[str, Any] = {
+        "update_interval": 3,
+        "steps_per_update": 2,
+        "lora_rank": 4,
+        "head": "off",
+        "cost_aware": False,
+    }
+    options |= {
+        "draft_policy": "fixed",
+        "backend": "reference",
+        "device": "cpu",
+        "compact": "neither",
+        "threads": 1,
+    }
     return Settings(storage=tmp_path_factory.mktemp("storage"), **options)
 
 
@@ -77,7 +94,9 @@ def process(title: str) -> int:
     return 0
 
 
-def test_replicas_say_what_one_process_says_also_where_one_is_killed(services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replicas_say_what_one_process_says_also_where_one_is_killed(
+    services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = services.settings
     plain = build_pair(settings.target, settings.drafter, settings)
     wanted = {question: plain.generate(question, max_new_tokens=60).token_ids for question in QUESTIONS}
@@ -104,7 +123,9 @@ def test_replicas_say_what_one_process_says_also_where_one_is_killed(services: S
             written += next(steps).tokens
     made = ended.value.value
     assert len(calls) == 2 and calls[1].begun and not calls[0].begun
-    assert made.token_ids == tuple(token.id for token in written) == plain.generate(story, **options).token_ids
+    assert (
+        made.token_ids == tuple(token.id for token in written) == plain.generate(story, **options).token_ids
+    )
 
 
 def test_a_version_outlives_the_trainer_and_a_restart(services: Services, cluster: RayCluster) -> None:

@@ -1,4 +1,5 @@
-"""Answers that replicas write say what the plain pair says, also where a replica is lost; and what one has learned all have."""
+"""Answers that replicas write say what the plain pair says, also where a replica is lost; and what one has
+learned all have."""
 
 from __future__ import annotations
 
@@ -69,17 +70,27 @@ def test_greedy_answers_equal_the_plain_pair(pair: ReplicatedPair, plain: Pair, 
 
 
 def test_the_app_holds_no_weights(pair: ReplicatedPair) -> None:
-    assert {weight.device.type for model in (pair.target, pair.drafter) for weight in model.runner.weights().values()} == {"meta"}
+    assert {
+        weight.device.type
+        for model in (pair.target, pair.drafter)
+        for weight in model.runner.weights().values()
+    } == {"meta"}
     assert pair.summary()["device"] == "replicas"
 
 
 @pytest.mark.parametrize("losses", [[0], [1], [3], [2, 0, 2], [-1]])
-def test_an_answer_goes_on_elsewhere_and_is_the_same(pair: ReplicatedPair, plain: Pair, losses: list[int]) -> None:
+def test_an_answer_goes_on_elsewhere_and_is_the_same(
+    pair: ReplicatedPair, plain: Pair, losses: list[int]
+) -> None:
     options: dict[str, Any] = {"max_new_tokens": 24, "draft_length": 2, "stop": ["never said"]}
     wanted = plain.generate(PROMPT, **options)
     replicas(pair).losses = list(losses)
     made = pair.generate(PROMPT, **options)
-    assert (made.token_ids, made.text, made.finish_reason) == (wanted.token_ids, wanted.text, wanted.finish_reason)
+    assert (made.token_ids, made.text, made.finish_reason) == (
+        wanted.token_ids,
+        wanted.text,
+        wanted.finish_reason,
+    )
     assert text(made) == made.text and [done.index for done in made.rounds] == list(range(len(made.rounds)))
     assert made.prompt_tokens == wanted.prompt_tokens and made.metrics["tokens"] == 24 and made.key
     assert len(replicas(pair).calls) == (1 if losses == [-1] else 1 + len(losses))
@@ -103,18 +114,31 @@ def test_any_token_may_be_the_last_one_before_a_loss(plain: Pair) -> None:
 
 
 @pytest.mark.parametrize("method", ["ngram-exact", "autoregressive", "string-exact-match"])
-def test_above_temperature_0_another_replica_writes_the_same_text(pair: ReplicatedPair, plain: Pair, method: str) -> None:
+def test_above_temperature_0_another_replica_writes_the_same_text(
+    pair: ReplicatedPair, plain: Pair, method: str
+) -> None:
     for seed in range(8):
-        options: dict[str, Any] = {"temperature": 1.5, "seed": seed, "max_new_tokens": 24, "repetition_penalty": 1.1 + seed / 20}
+        options: dict[str, Any] = {
+            "temperature": 1.5,
+            "seed": seed,
+            "max_new_tokens": 24,
+            "repetition_penalty": 1.1 + seed / 20,
+        }
         replicas(pair).losses = [seed, 0, seed % 3]
         whole = plain.generate(PROMPT, method="autoregressive", learn=False, **options)
-        assert pair.generate(PROMPT, method=method, penalty_scope="text", **options).token_ids == whole.token_ids
+        assert (
+            pair.generate(PROMPT, method=method, penalty_scope="text", **options).token_ids == whole.token_ids
+        )
 
 
 def test_an_answer_without_a_seed_gets_one(pair: ReplicatedPair) -> None:
     replicas(pair).losses = [3]
     made = pair.generate(PROMPT, temperature=1.5, max_new_tokens=24)
-    assert made.seed is not None and pair.generate(PROMPT, temperature=1.5, max_new_tokens=24, seed=made.seed).token_ids == made.token_ids
+    assert (
+        made.seed is not None
+        and pair.generate(PROMPT, temperature=1.5, max_new_tokens=24, seed=made.seed).token_ids
+        == made.token_ids
+    )
     assert pair.generate(PROMPT, temperature=0, max_new_tokens=4).seed is None
 
 
@@ -135,7 +159,9 @@ def test_what_was_shown_stays_and_a_lossy_method_goes_on_with_other_numbers(pair
 
 def test_replicas_that_are_lost_one_after_another_end_in_a_sentence(pair: ReplicatedPair) -> None:
     replicas(pair).losses = [0] * (LOSSES + 1)
-    with pytest.raises(RuntimeError, match=r"No replica could write the answer \(it was killed\); ask again\."):
+    with pytest.raises(
+        RuntimeError, match=r"No replica could write the answer \(it was killed\); ask again\."
+    ):
         pair.generate(PROMPT)
     assert pair.in_flight == 0
     with pytest.raises(ValueError, match="draft_length = 99"):
@@ -172,8 +198,11 @@ def test_a_replica_that_lacks_older_ngrams_gets_them(pair: ReplicatedPair) -> No
     assert list(side.serve(replace(first, ngrams=fresh), lambda: False)) == [Behind(0)]
 
 
-def test_a_replica_keeps_all_ngrams_of_a_visitor(pair: ReplicatedPair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that the visitor's copy begins with, which are the app's shared ones, and of which the replica has fewer itself."""
+def test_a_replica_keeps_all_ngrams_of_a_visitor(
+    pair: ReplicatedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that the visitor's copy begins with, which are the app's shared ones, and of which the replica
+    has fewer itself."""
     monkeypatch.setattr(visitor_state, "OWN_NGRAMS", 5)
     for number in range(40):
         pair.ngrams.insert(number, (number, number + 1))
@@ -198,7 +227,9 @@ def test_answers_at_once_count_their_own_mismatches(settings: Settings) -> None:
     side = build_pair(settings.target, settings.drafter, settings, make=WritingPair)
     assert isinstance(side, WritingPair)
     asked = GenerationConfig.of(max_new_tokens=4).model_dump()
-    call = Call(tuple(side.prompt_ids("x")), asked, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None)
+    call = Call(
+        tuple(side.prompt_ids("x")), asked, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None
+    )
     messages = side.serve(call, lambda: False)
     next(messages)
     side.mismatches += 1  # another answer's
@@ -212,9 +243,14 @@ def test_what_was_begun_may_fill_the_window(plain: Pair) -> None:
     assert (made.token_ids, made.finish_reason) == ((), "context")
 
 
-def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(pair: ReplicatedPair, plain: Pair) -> None:
+def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(
+    pair: ReplicatedPair, plain: Pair
+) -> None:
     names = {name: weight for name, weight in plain.drafter.runner.weights().items() if weight.dim() == 2}
-    other = {name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5)) for name, weight in names.items()}
+    other = {
+        name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5))
+        for name, weight in names.items()
+    }
 
     def drafts(pair: Pair) -> tuple[list[tuple[int, int]], int]:
         made = pair.generate(PROMPTS[0], method="union", max_new_tokens=24, learn=False, draft_length=4)
@@ -224,7 +260,8 @@ def test_a_published_version_drafts_in_the_next_answer_and_goes_with_a_reset(pai
     assert base == drafts(pair) == drafts(plain) and base[1] == 0
     pair.publish(1, other)
     learned = drafts(pair), drafts(pair)
-    assert all(call.adapter.weights == b"" for call in replicas(pair).calls) and len(replicas(pair).kept) == 1  # a reference goes along
+    # a reference goes along
+    assert all(call.adapter.weights == b"" for call in replicas(pair).calls) and len(replicas(pair).kept) == 1
     pair.drop_domain("default")
     pair.publish(1, other)  # another version 1
     pair.publish(0, {})
@@ -240,7 +277,12 @@ def test_traces_and_recorded_answers_come_back(pair: ReplicatedPair, plain: Pair
     assert [trace.key for trace in traces] == [made.key] and traces[0].top_p.size
     ids = plain.prompt_ids(PROMPTS[0])
     one, two = pair.record(ids, 16, lambda: False), plain.record(ids, 16, lambda: False)
-    assert one is not None and two is not None and one[0] == two[0] and pair.record(ids, 16, lambda: True) is None
+    assert (
+        one is not None
+        and two is not None
+        and one[0] == two[0]
+        and pair.record(ids, 16, lambda: True) is None
+    )
 
 
 def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
@@ -252,7 +294,11 @@ def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
         while True:
             next(steps)
     made = ended.value.value
-    assert made.finish_reason == "cancelled" and 1 <= len(made.token_ids) < 200 and made.method == "autoregressive"
+    assert (
+        made.finish_reason == "cancelled"
+        and 1 <= len(made.token_ids) < 200
+        and made.method == "autoregressive"
+    )
     steps = pair.stream("duck", max_new_tokens=200)
     next(steps)
     steps.close()
@@ -278,7 +324,16 @@ def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings,
 
     def call(prompt: str) -> Call:
         options = GenerationConfig.of(max_new_tokens=40, method="autoregressive").model_dump()
-        return Call(tuple(pair.prompt_ids(prompt)), options, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None)
+        return Call(
+            tuple(pair.prompt_ids(prompt)),
+            options,
+            True,
+            False,
+            Adapter(),
+            Insertions("e", 0, ()),
+            CostModel(),
+            None,
+        )
 
     async def read(prompt: str) -> list[list[Any]]:
         return [batch async for batch in replica.answer(call(prompt))]
@@ -290,7 +345,11 @@ def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings,
         flat = [message for batch in batches for message in batch]
         assert isinstance(flat[-1], Finished) and all(isinstance(one, Round) for one in flat[:-1])
         wanted = replica._pair.generate(prompt, max_new_tokens=40, method="autoregressive", learn=False)
-        assert flat[-1].generation.token_ids == wanted.token_ids == tuple(token.id for done in flat[:-1] for token in done.tokens)
+        assert (
+            flat[-1].generation.token_ids
+            == wanted.token_ids
+            == tuple(token.id for done in flat[:-1] for token in done.tokens)
+        )
 
     async def leave() -> int:
         answer = replica.answer(call("duck"))
@@ -305,13 +364,19 @@ def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings,
     assert asyncio.run(leave()) == 0
 
 
-def test_without_ray_one_sentence_says_what_to_install(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_one_sentence_says_what_to_install(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ValueError, match=r"more than one process needs Ray; run `pip install -r requirements-scale.txt`"):
+    with pytest.raises(
+        ValueError, match=r"more than one process needs Ray; run `pip install -r requirements-scale.txt`"
+    ):
         RayCluster(settings)
 
 
-def test_a_token_of_ray_is_found_where_ray_looks_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_of_ray_is_found_where_ray_looks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))

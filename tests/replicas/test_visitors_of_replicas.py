@@ -1,4 +1,5 @@
-"""What visitors of a public app have of their own, they have where replicas answer, too: the same tests over two of them."""
+"""What visitors of a public app have of their own, they have where replicas answer, too: the same tests over
+two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Methods side by side: on what the pair has learned, by the rules of a chat, beside the drafter as it came."""
+"""Methods side by side: on what the pair has learned, by the rules of a chat, beside the drafter as it
+came."""
 
 from __future__ import annotations
 
@@ -22,21 +23,30 @@ from tests.support.models import save
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     root = tmp_path_factory.mktemp("comparison")
-    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+    return load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
 
 
 def test_the_fresh_drafter_has_a_lane_and_all_meet_the_same_warm_cache(pair: Pair) -> None:
     assert not len(pair.ngrams)
-    done = list(compare(pair, ["the small duck swims"], [BASELINE, FRESH, "ngram-exact"], max_new_tokens=40, warm=True))
+    done = list(
+        compare(
+            pair, ["the small duck swims"], [BASELINE, FRESH, "ngram-exact"], max_new_tokens=40, warm=True
+        )
+    )
     assert [one.method for one in done] == [BASELINE, FRESH, "ngram-exact"]
     assert [one.generation.domain for one in done] == ["default", beside.FRESH_LINE, "default"]
     assert all(one.identical for one in done)
     entries = {one.generation.cache_entries for one in done}
-    assert entries == {len(pair.ngrams)} and len(pair.ngrams) > 0  # met before the first lane, and nothing learned between them
+    # met before the first lane, and nothing learned between them
+    assert entries == {len(pair.ngrams)} and len(pair.ngrams) > 0
 
 
 def test_the_fresh_and_todays_lane_are_one_method_also_for_one_vocabulary(tmp_path: Path) -> None:
-    twins = load_pair(save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1))
+    twins = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level", seed=1)
+    )
     fresh, today = compare(twins, ["the small duck"], [FRESH, TODAY], max_new_tokens=8)
     assert fresh.generation.method == today.generation.method == TODAY
 
@@ -58,7 +68,14 @@ def ask(monkeypatch: pytest.MonkeyPatch, settings: Settings, **options: Any) -> 
 
     shelf: Any = SimpleNamespace(settings=settings, using=using)
     made = chat_service.ChatService(shelf, None, None, None)  # type: ignore[arg-type]
-    options |= {"target": "t", "drafter": "d", "prompts": ["a"], "methods": [FRESH], "max_new_tokens": 8, "temperature": 0.0}
+    options |= {
+        "target": "t",
+        "drafter": "d",
+        "prompts": ["a"],
+        "methods": [FRESH],
+        "max_new_tokens": 8,
+        "temperature": 0.0,
+    }
     assert list(made.compare(**options)) == []
     return asked[0]
 
@@ -71,7 +88,10 @@ def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
     assert (asked["draft_policy"], asked["draft_length"]) == drafting and asked["warm"]
 
 
-@pytest.mark.parametrize(("setting", "given", "line"), [("poetry", None, "poetry"), ("auto", None, "default"), ("poetry", "code", "code")])
+@pytest.mark.parametrize(
+    ("setting", "given", "line"),
+    [("poetry", None, "poetry"), ("auto", None, "default"), ("poetry", "code", "code")],
+)
 def test_the_line_is_that_of_the_chat_unless_one_is_given(
     monkeypatch: pytest.MonkeyPatch, setting: str, given: str | None, line: str
 ) -> None:

@@ -24,12 +24,18 @@ WHOLE = Reading()
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     root = tmp_path_factory.mktemp("history")
-    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+    return load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
 
 
 def chat(turns: int, words: str = "the small duck swims") -> list[dict[str, str]]:
     """`turns` questions with answers, and a last question."""
-    said = [{"role": role, "content": f"{words} {turn} {role}"} for turn in range(turns) for role in ("user", "assistant")]
+    said = [
+        {"role": role, "content": f"{words} {turn} {role}"}
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
     return [*said, {"role": "user", "content": "and now?"}]
 
 
@@ -61,12 +67,20 @@ def test_a_pasted_page_stays_for_the_next_questions(pair: Pair) -> None:
     messages = [*chat(12)[:-1], page]
     assert newest(pair, messages, WHOLE, 20).messages[-1] == page
     for _ in range(2):
-        messages += [{"role": "assistant", "content": "the duck"}, {"role": "user", "content": "and the other ducks?"}]
+        messages += [
+            {"role": "assistant", "content": "the duck"},
+            {"role": "user", "content": "and the other ducks?"},
+        ]
         assert page in newest(pair, messages, WHOLE, 20).messages
 
 
-def test_what_the_template_refuses_is_told_and_loses_nothing(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    strict = "{% if messages|length > 1 and messages[0].role == messages[1].role %}{{ raise_exception('roles must alternate') }}{% endif %}"
+def test_what_the_template_refuses_is_told_and_loses_nothing(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strict = (
+        "{% if messages|length > 1 and messages[0].role == messages[1].role %}{{ raise_exception('roles must"
+        " alternate') }}{% endif %}"
+    )
     monkeypatch.setattr(pair.target.tokenizer, "chat_template", strict + pair.target.tokenizer.chat_template)
     twice = [{"role": "user", "content": "the duck"}, {"role": "user", "content": "swims"}]
     with pytest.raises(ValueError, match="refuses these messages: roles must alternate"):
@@ -77,27 +91,39 @@ def test_what_the_template_refuses_is_told_and_loses_nothing(pair: Pair, monkeyp
 def test_the_system_prompt_is_the_templates_own_until_somebody_writes_one(pair: Pair) -> None:
     tokenizer = copy.deepcopy(pair.target.tokenizer)
     tokenizer.chat_template = (
-        "{% if messages[0]['role'] != 'system' %}its own words. {% endif %}{% for one in messages %}{{ one['content'] }}. {% endfor %}"
+        "{% if messages[0]['role'] != 'system' %}its own words. {% endif %}{% for one in messages %}{{"
+        " one['content'] }}. {% endfor %}"
     )
     other = Pair(replace(pair.target, tokenizer=tokenizer, chat=True), pair.drafter)
     asked = [{"role": "user", "content": "the duck"}]
     written = [{"role": "system", "content": "be short"}, *asked]
     for messages, said in ((asked, "its own words. the duck. "), (written, "be short. the duck. ")):
-        assert tokenizer.decode(other.prompt_ids(newest(other, messages, WHOLE, 20).messages), skip_special_tokens=True) == said
+        assert (
+            tokenizer.decode(
+                other.prompt_ids(newest(other, messages, WHOLE, 20).messages), skip_special_tokens=True
+            )
+            == said
+        )
 
 
 def test_a_system_message_stays_and_half_an_exchange_does_not(pair: Pair) -> None:
     system = {"role": "system", "content": "be short"}
     messages = chat(40)
     given = newest(pair, [system, *messages], WHOLE, 50)
-    assert given.messages[0] == system and given.messages[1]["role"] == "user" and len(given.messages) + given.dropped == 82
+    assert (
+        given.messages[0] == system
+        and given.messages[1]["role"] == "user"
+        and len(given.messages) + given.dropped == 82
+    )
     assert given.messages[1:] == messages[given.dropped :] and given.dropped > 2
     assert newest(pair, messages[:2], WHOLE, 50) == Window(messages[:2], 0)
     assert newest(pair, messages[1:2], WHOLE, 50) == Window(messages[1:2], 0)
     assert newest(pair, [], WHOLE, 50) == Window([], 0)
 
 
-def test_a_long_history_is_read_a_few_times_and_its_old_part_never(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_history_is_read_a_few_times_and_its_old_part_never(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read: list[int] = []
     ids = pair.prompt_ids
     monkeypatch.setattr(pair, "prompt_ids", lambda messages: read.append(len(messages)) or ids(messages))
@@ -125,7 +151,8 @@ def test_the_catalogue_says_what_the_bundled_models_read() -> None:
     assert reading("Qwen/Qwen2.5-1.5B-Instruct") == reading("some/folder") == WHOLE
 
 
-# the scored conversations --------------------------------------------------------------------------------------------------
+# the scored conversations
+# --------------------------------------------------------------------------------------------------
 
 
 def test_conversations_change_their_topic_and_are_the_same_every_time() -> None:
@@ -136,7 +163,10 @@ def test_conversations_change_their_topic_and_are_the_same_every_time() -> None:
 
 
 def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
-    chats = [[Example("maths", "p", ((prompt, ""),), number="3") for prompt in prompts] for prompts in (("1 + 2", "4 - 1"), ("1 + 2",))]
+    chats = [
+        [Example("maths", "p", ((prompt, ""),), number="3") for prompt in prompts]
+        for prompts in (("1 + 2", "4 - 1"), ("1 + 2",))
+    ]
     asked: list[int] = []
 
     class Lost(evaluate.Model):
@@ -163,7 +193,11 @@ def test_the_examples_of_the_page_are_answered_right() -> None:
     folder: Path = BUNDLED / settings.target.removeprefix("bundled/")
     if not list(folder.glob("*.safetensors")):
         pytest.skip("the weights of the bundled target are not here")
-    model = evaluate.Model(build_pair(settings.target, settings.drafter, settings), Reading(1), conversations.LONGEST)
+    model = evaluate.Model(
+        build_pair(settings.target, settings.drafter, settings), Reading(1), conversations.LONGEST
+    )
     records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
-    wrong = [record["label"] for record in records if not model.answer(write_prompts.from_record(record)).right]
+    wrong = [
+        record["label"] for record in records if not model.answer(write_prompts.from_record(record)).right
+    ]
     assert len(records) == 12 and not wrong

@@ -1,4 +1,5 @@
-"""The endpoint over scripted answers, asked by OpenAI's own client: shapes, errors, keys, slots. No models."""
+"""The endpoint over scripted answers, asked by OpenAI's own client: shapes, errors, keys, slots. No
+models."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ from omnidemo.records import Generation, Round
 from tests.support.fakes import FakeServices, script
 from tests.support.running_app import serving
 
-openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
+openai = pytest.importorskip(
+    "openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt"
+)
 
 HELLO = [{"role": "user", "content": "Hello"}]
 FULL = "bundled/a@bundled/drafter:default"
@@ -41,7 +44,9 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[FakeServic
 
 def post(url: str, body: Any, path: str = "chat/completions", **headers: str) -> httpx.Response:
     content = {"content": body} if isinstance(body, bytes) else {"json": body}
-    return httpx.post(f"{url}/v1/{path}", headers={"Content-Type": "application/json", **headers}, timeout=30, **content)
+    return httpx.post(
+        f"{url}/v1/{path}", headers={"Content-Type": "application/json", **headers}, timeout=30, **content
+    )
 
 
 def sentence(answer: httpx.Response) -> str:
@@ -55,9 +60,14 @@ def sentence(answer: httpx.Response) -> str:
 
 def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
     services, url = local
-    made = client(url).chat.completions.create(model="omnidemo", messages=HELLO, temperature=0.5, top_p=0.9, max_tokens=7, seed=3)
+    made = client(url).chat.completions.create(
+        model="omnidemo", messages=HELLO, temperature=0.5, top_p=0.9, max_tokens=7, seed=3
+    )
     assert made.object == "chat.completion" and made.model == FULL and made.id.startswith("chatcmpl-")
-    assert made.choices[0].message.content.startswith("You said: Hello") and made.choices[0].message.role == "assistant"
+    assert (
+        made.choices[0].message.content.startswith("You said: Hello")
+        and made.choices[0].message.role == "assistant"
+    )
     assert made.choices[0].finish_reason == "stop" and len(made.choices) == 1
     asked = services.calls[-1]
     assert asked["messages"] == HELLO and asked["kind"] == "api" and asked["learn"] and asked["keep"]
@@ -65,7 +75,11 @@ def test_an_answer_in_one_piece(local: tuple[FakeServices, str]) -> None:
     tokens = made.usage.completion_tokens
     assert made.usage.prompt_tokens == 12 and tokens > 7 and made.usage.total_tokens == 12 + tokens
     own = made.model_extra["omnidemo"]
-    assert own["block_efficiency"] == tokens / own["rounds"] and own["accepted"] <= own["drafted"] and "tokens" not in own
+    assert (
+        own["block_efficiency"] == tokens / own["rounds"]
+        and own["accepted"] <= own["drafted"]
+        and "tokens" not in own
+    )
     assert made.system_fingerprint == "compiled.cpu.float32"
 
 
@@ -73,7 +87,9 @@ def test_the_fingerprint_names_what_a_text_depends_on_and_no_more(local: tuple[F
     _, url = local
     seen: dict[str, str] = {}
     for method in ("ngram-exact", "autoregressive", "string-exact-match", "ngram-merge"):
-        made = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=3, extra_body={"omnidemo": {"method": method}})
+        made = client(url).chat.completions.create(
+            model=FULL, messages=HELLO, seed=3, extra_body={"omnidemo": {"method": method}}
+        )
         seen[method] = made.system_fingerprint
     merged = seen.pop("ngram-merge")
     assert set(seen.values()) == {"compiled.cpu.float32"}
@@ -93,31 +109,51 @@ def test_a_stream_is_the_same_answer_one_event_a_round(local: tuple[FakeServices
     assert len(rounds) == whole.model_extra["omnidemo"]["rounds"]
     text = "".join(chunk.choices[0].delta.content or "" for chunk in [*rounds, last])
     assert text == whole.choices[0].message.content
-    assert rounds[0].choices[0].delta.role == "assistant" and all(chunk.choices[0].finish_reason is None for chunk in rounds)
+    assert rounds[0].choices[0].delta.role == "assistant" and all(
+        chunk.choices[0].finish_reason is None for chunk in rounds
+    )
     assert last.choices[0].finish_reason == "stop" and last.system_fingerprint == whole.system_fingerprint
     assert last.model_extra["omnidemo"]["accepted"] == whole.model_extra["omnidemo"]["accepted"]
-    assert not usage.choices and usage.usage == whole.usage and all(chunk.usage is None for chunk in chunks[:-1])
+    assert (
+        not usage.choices and usage.usage == whole.usage and all(chunk.usage is None for chunk in chunks[:-1])
+    )
     sources = [token for chunk in rounds for token in chunk.model_extra["omnidemo"]["tokens"]]
     assert "".join(token["text"] for token in sources) == text
     assert {token["source"] for token in sources} >= {"direct", "ngram", "corrected"}
     assert len({chunk.id for chunk in chunks}) == 1
-    assert "usage" not in next(iter(client(url).chat.completions.create(model=FULL, messages=HELLO, stream=True))).model_fields_set
+    assert (
+        "usage"
+        not in next(
+            iter(client(url).chat.completions.create(model=FULL, messages=HELLO, stream=True))
+        ).model_fields_set
+    )
 
 
 def test_a_stream_on_the_wire_ends_with_its_mark(local: tuple[FakeServices, str]) -> None:
     answer = post(local[1], {"messages": HELLO, "stream": True})
-    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8" and answer.headers["cache-control"] == "no-store"
+    assert (
+        answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        and answer.headers["cache-control"] == "no-store"
+    )
     events = answer.text.split("\n\n")
-    assert events[-1] == "" and events[-2] == "data: [DONE]" and all(event.startswith("data: ") for event in events[:-1])
+    assert (
+        events[-1] == ""
+        and events[-2] == "data: [DONE]"
+        and all(event.startswith("data: ") for event in events[:-1])
+    )
 
 
 def test_a_text_is_continued_raw(local: tuple[FakeServices, str]) -> None:
     services, url = local
-    made = client(url).completions.create(model="bundled/a", prompt="Once upon", extra_body={"omnidemo": {"token_sources": True}})
+    made = client(url).completions.create(
+        model="bundled/a", prompt="Once upon", extra_body={"omnidemo": {"token_sources": True}}
+    )
     assert made.object == "text_completion" and made.choices[0].text.startswith("You said: Once upon")
     assert services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 16
     assert "".join(token["text"] for token in made.model_extra["omnidemo"]["tokens"]) == made.choices[0].text
-    pieces = client(url).completions.create(model="bundled/a", prompt=["Once upon"], max_tokens=5, stream=True)
+    pieces = client(url).completions.create(
+        model="bundled/a", prompt=["Once upon"], max_tokens=5, stream=True
+    )
     assert "".join(piece.choices[0].text for piece in pieces) == made.choices[0].text
     client(url).chat.completions.create(model="bundled/a", messages=HELLO, max_completion_tokens=9)
     assert not services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 9
@@ -125,7 +161,11 @@ def test_a_text_is_continued_raw(local: tuple[FakeServices, str]) -> None:
 
 def test_stop_strings_are_left_out_of_whole_and_streamed_answers(local: tuple[FakeServices, str]) -> None:
     services, url = local
-    for stop, kept in ((["def dou"], "You said: Hello\n"), ("nothing of this", None), (["ello", "said"], "You ")):
+    for stop, kept in (
+        (["def dou"], "You said: Hello\n"),
+        ("nothing of this", None),
+        (["ello", "said"], "You "),
+    ):
         made = client(url).chat.completions.create(model=FULL, messages=HELLO, stop=stop)
         pieces = list(client(url).chat.completions.create(model=FULL, messages=HELLO, stop=stop, stream=True))
         streamed = "".join(piece.choices[0].delta.content or "" for piece in pieces)
@@ -154,24 +194,46 @@ def test_contents_of_parts_and_fields_that_ask_for_nothing(local: tuple[FakeServ
         {"role": "developer", "content": "Be short."},
         {"role": "user", "content": [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]},
     ]
-    body = {"messages": messages, "n": 1, "tools": [], "presence_penalty": 0, "logprobs": False, "user": "x", "stop": None, "top_p": None}
+    body = {
+        "messages": messages,
+        "n": 1,
+        "tools": [],
+        "presence_penalty": 0,
+        "logprobs": False,
+        "user": "x",
+        "stop": None,
+        "top_p": None,
+    }
     assert post(url, body).status_code == 200
-    assert services.calls[-1]["messages"] == [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]
+    assert services.calls[-1]["messages"] == [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": "Hello"},
+    ]
 
 
 def test_what_a_request_says_nothing_of_is_left_to_the_model(local: tuple[FakeServices, str]) -> None:
     services, url = local
     said = {"temperature": 0, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.2}
-    for given, expected in (({}, {}), (dict.fromkeys(SAMPLING), {}), (said, said), ({"top_k": -1}, {"top_k": 0})):
+    for given, expected in (
+        ({}, {}),
+        (dict.fromkeys(SAMPLING), {}),
+        (said, said),
+        ({"top_k": -1}, {"top_k": 0}),
+    ):
         assert post(url, {"messages": HELLO, **given}).status_code == 200
         assert {name: services.calls[-1][name] for name in SAMPLING} == dict.fromkeys(SAMPLING) | expected
-    assert post(url, {"prompt": "Once"}, "completions").status_code == 200 and services.calls[-1]["temperature"] is None
+    assert (
+        post(url, {"prompt": "Once"}, "completions").status_code == 200
+        and services.calls[-1]["temperature"] is None
+    )
     for name, value in (("top_k", -2), ("top_k", 1.5), ("min_p", 2), ("repetition_penalty", 0)):
         answer = post(url, {"messages": HELLO, name: value})
         assert answer.status_code == 400 and f"{name} = {value}" in sentence(answer)
 
 
-def test_a_null_is_a_field_not_given_and_fields_that_nobody_knows_are_named(local: tuple[FakeServices, str]) -> None:
+def test_a_null_is_a_field_not_given_and_fields_that_nobody_knows_are_named(
+    local: tuple[FakeServices, str],
+) -> None:
     services, url = local
     messages = [
         *HELLO,
@@ -187,14 +249,30 @@ def test_a_null_is_a_field_not_given_and_fields_that_nobody_knows_are_named(loca
     body |= {"tools": None, "n": 1, "ignore_eos": False, "typical_p": 1.0, "user": None}
     answer = post(url, body)
     assert answer.status_code == 200 and answer.headers["x-omnidemo-ignored"] == "messages.name"
-    assert services.calls[-1]["messages"] == [*HELLO, {"role": "assistant", "content": ""}, {"role": "user", "content": "Again"}]
+    assert services.calls[-1]["messages"] == [
+        *HELLO,
+        {"role": "assistant", "content": ""},
+        {"role": "user", "content": "Again"},
+    ]
     for stream in (False, True):
         answer = post(
-            url, {"messages": HELLO, "stream": stream, "user": "x", "Größe\n": 1, "stream_options": {"include_obfuscation": True}}
+            url,
+            {
+                "messages": HELLO,
+                "stream": stream,
+                "user": "x",
+                "Größe\n": 1,
+                "stream_options": {"include_obfuscation": True},
+            },
         )
-        assert answer.headers["x-omnidemo-ignored"] == "user, Gr%C3%B6%C3%9Fe%0A, stream_options.include_obfuscation"
+        assert (
+            answer.headers["x-omnidemo-ignored"]
+            == "user, Gr%C3%B6%C3%9Fe%0A, stream_options.include_obfuscation"
+        )
     assert "x-omnidemo-ignored" not in post(url, {"messages": HELLO, "max_tokens": 5}).headers
-    many = post(url, {"messages": HELLO, **{f"field{number}" * 100: 1 for number in range(50)}}).headers["x-omnidemo-ignored"]
+    many = post(url, {"messages": HELLO, **{f"field{number}" * 100: 1 for number in range(50)}}).headers[
+        "x-omnidemo-ignored"
+    ]
     assert many.endswith("and 30 more") and len(many) < 1500
     deep: Any = "x"
     for _ in range(400):
@@ -202,7 +280,9 @@ def test_a_null_is_a_field_not_given_and_fields_that_nobody_knows_are_named(loca
     assert post(url, {"messages": HELLO, "metadata": deep}).status_code == 200
 
 
-def test_other_names_seeds_below_zero_and_control_tokens_of_raw_prompts(local: tuple[FakeServices, str]) -> None:
+def test_other_names_seeds_below_zero_and_control_tokens_of_raw_prompts(
+    local: tuple[FakeServices, str],
+) -> None:
     services, url = local
     for given, name, value in (
         ({"repeat_penalty": 1.1}, "repetition_penalty", 1.1),
@@ -233,7 +313,11 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
 
     monkeypatch.setattr(services, "chat", too_long)
     answer = post(url, {"messages": HELLO})
-    assert answer.status_code == 400 and answer.json()["error"]["code"] == "context_length_exceeded" and sentence(answer)
+    assert (
+        answer.status_code == 400
+        and answer.json()["error"]["code"] == "context_length_exceeded"
+        and sentence(answer)
+    )
 
 
 @pytest.mark.parametrize(
@@ -263,11 +347,20 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
         ({"messages": HELLO, "logprobs": 0}, "logprobs is not offered here"),
         ({"messages": HELLO, "echo": 0}, "echo is not offered here"),
         ({"messages": HELLO, "stream": 1}, "stream = 1"),
-        ({"messages": HELLO, "ignore_eos": True}, "ignore_eos is not offered here; leave it out or send false"),
+        (
+            {"messages": HELLO, "ignore_eos": True},
+            "ignore_eos is not offered here; leave it out or send false",
+        ),
         ({"messages": HELLO, "stop_token_ids": [2]}, "stop_token_ids is not offered"),
         ({"messages": HELLO, "guided_json": {}}, "guided_json is not offered"),
-        ({"messages": HELLO, "chat_template_kwargs": {"enable_thinking": False}}, "chat_template_kwargs is not offered"),
-        ({"messages": HELLO, "repeat_penalty": 1.1, "repetition_penalty": 1.2}, "repeat_penalty and repetition_penalty are one option"),
+        (
+            {"messages": HELLO, "chat_template_kwargs": {"enable_thinking": False}},
+            "chat_template_kwargs is not offered",
+        ),
+        (
+            {"messages": HELLO, "repeat_penalty": 1.1, "repetition_penalty": 1.2},
+            "repeat_penalty and repetition_penalty are one option",
+        ),
         (
             {"messages": [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]},
             "messages.0 has tool_calls, and there are no",
@@ -276,7 +369,10 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
             {"messages": [*HELLO, {"role": "tool", "tool_call_id": "1", "content": "7"}]},
             "messages.1 is the result of a tool, and there are no",
         ),
-        ({"messages": HELLO, "omnidemo": {"control_tokens": True}}, "there is no option omnidemo.control_tokens"),
+        (
+            {"messages": HELLO, "omnidemo": {"control_tokens": True}},
+            "there is no option omnidemo.control_tokens",
+        ),
         ({"messages": HELLO, "seed": 2**63}, "seed = 9223372036854775808"),
         ({"messages": HELLO, "stop": 7}, "stop = 7"),
         ({"messages": HELLO, "stream": "perhaps"}, "stream = 'perhaps'"),
@@ -289,13 +385,24 @@ def test_what_is_no_request_gets_one_sentence(local: tuple[FakeServices, str], b
     assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
-def test_bodies_of_another_size_or_kind_are_refused_in_the_same_shape(local: tuple[FakeServices, str]) -> None:
+def test_bodies_of_another_size_or_kind_are_refused_in_the_same_shape(
+    local: tuple[FakeServices, str],
+) -> None:
     _, url = local
     assert post(url, b" " * 8_000_001).status_code == 413 and sentence(post(url, b" " * 8_000_001))
-    assert sentence(httpx.post(f"{url}/v1/completions", content=b"{}", headers={"Content-Type": "text/plain"}))
-    assert "not known as evil.example" in sentence(httpx.get(f"{url}/v1/models", headers={"Host": "evil.example"}))
+    assert sentence(
+        httpx.post(f"{url}/v1/completions", content=b"{}", headers={"Content-Type": "text/plain"})
+    )
+    assert "not known as evil.example" in sentence(
+        httpx.get(f"{url}/v1/models", headers={"Host": "evil.example"})
+    )
     assert httpx.get(f"{url}/v1/models", headers={"Origin": "https://evil.example"}).status_code == 403
-    for method, path in (("GET", "chat/completions"), ("POST", "embeddings"), ("DELETE", "models/omnidemo"), ("GET", "")):
+    for method, path in (
+        ("GET", "chat/completions"),
+        ("POST", "embeddings"),
+        ("DELETE", "models/omnidemo"),
+        ("GET", ""),
+    ):
         answer = httpx.request(method, f"{url}/v1/{path}", json={} if method == "POST" else None)
         assert answer.status_code == 404 and f"There is no {method} /v1/{path}" in sentence(answer)
 
@@ -303,18 +410,27 @@ def test_bodies_of_another_size_or_kind_are_refused_in_the_same_shape(local: tup
 def test_models_by_their_ids(local: tuple[FakeServices, str]) -> None:
     services, url = local
     ids = [one.id for one in client(url).models.list()]
-    assert ids[:3] == ["omnidemo", "bundled/a", "bundled/b"] and FULL in ids and "bundled/b@bundled/drafter:default" in ids
-    assert not any(name.startswith(("Qwen/", "meta-llama/")) for name in ids)  # nothing that has to be downloaded first
+    assert (
+        ids[:3] == ["omnidemo", "bundled/a", "bundled/b"]
+        and FULL in ids
+        and "bundled/b@bundled/drafter:default" in ids
+    )
+    # nothing that has to be downloaded first
+    assert not any(name.startswith(("Qwen/", "meta-llama/")) for name in ids)
     for name in ids:
         assert client(url).models.retrieve(name).id == name
     client(url).chat.completions.create(model="bundled/b@bundled/drafter:maths", messages=HELLO)
     assert services.calls[-1]["domain"] == "maths" and services.calls[-1]["target"] == "bundled/b"
     client(url).chat.completions.create(model="bundled/b", messages=HELLO)
     assert services.calls[-1]["domain"] is None and services.calls[-1]["drafter"] == "bundled/drafter"
-    assert "bundled/b@bundled/drafter:maths" in [one.id for one in client(url).models.list()]  # its pair is loaded now
+    # its pair is loaded now
+    assert "bundled/b@bundled/drafter:maths" in [one.id for one in client(url).models.list()]
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "bundled/a@", "bundled/a@bundled/a", f"{FULL}x", "bundled/a:default", "/etc", "", "\u00e4 💥"])
+@pytest.mark.parametrize(
+    "name",
+    ["gpt-4o", "bundled/a@", "bundled/a@bundled/a", f"{FULL}x", "bundled/a:default", "/etc", "", "\u00e4 💥"],
+)
 def test_an_unknown_model_is_not_found(local: tuple[FakeServices, str], name: str) -> None:
     with pytest.raises(openai.NotFoundError) as refused:
         client(local[1]).chat.completions.create(model=name, messages=HELLO)
@@ -328,7 +444,9 @@ def test_a_pair_that_fails_to_load_says_why(local: tuple[FakeServices, str]) -> 
     assert refused.value.status_code == 503 and "is gated" in refused.value.message
 
 
-def test_a_request_waits_for_its_pair(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_waits_for_its_pair(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = local
     monkeypatch.setattr(services, "load_seconds", 0.4)
     monkeypatch.setattr(services, "started", {})
@@ -336,7 +454,10 @@ def test_a_request_waits_for_its_pair(local: tuple[FakeServices, str], monkeypat
     monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
     with pytest.raises(openai.InternalServerError) as refused:
         client(url).chat.completions.create(model="bundled/b", messages=HELLO)
-    assert "still being loaded" in refused.value.message and refused.value.response.headers["retry-after"] == "10"
+    assert (
+        "still being loaded" in refused.value.message
+        and refused.value.response.headers["retry-after"] == "10"
+    )
 
 
 def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp_path: Any) -> None:
@@ -344,7 +465,8 @@ def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp
         most, said = api_routes.ANSWERS + 2, list[int]()
 
         def ask() -> None:
-            while (status := post(url, {"messages": HELLO}).status_code) == 503:  # the one below may have come first
+            # the one below may have come first
+            while (status := post(url, {"messages": HELLO}).status_code) == 503:
                 time.sleep(0.1)
             said.append(status)
 
@@ -355,7 +477,12 @@ def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp
         while refused is None and time.monotonic() < until:
             with suppress(httpx.TimeoutException):  # whoever leaves gives the place back
                 refused = httpx.post(f"{url}/v1/chat/completions", json={"messages": HELLO}, timeout=0.3)
-        assert refused is not None and refused.status_code == 503 and "5 requests wait" in sentence(refused) and not said
+        assert (
+            refused is not None
+            and refused.status_code == 503
+            and "5 requests wait" in sentence(refused)
+            and not said
+        )
         assert refused.headers["retry-after"] == "1"
         services.load_seconds = 0.0
         for thread in threads:
@@ -363,7 +490,9 @@ def test_all_who_ask_while_a_pair_is_loaded_are_answered_as_many_as_may_wait(tmp
         assert said == [200] * most == [200] * len(services.calls)
 
 
-def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_the_engine_is_told_before_and_in_a_stream(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = local
     fail = [{"role": "user", "content": "fail"}]
     for streamed in (False, True):
@@ -384,7 +513,9 @@ def test_an_error_of_the_engine_is_told_before_and_in_a_stream(local: tuple[Fake
         client(url).chat.completions.create(model="omnidemo", messages=HELLO)
 
 
-def test_twenty_clients_at_once_and_a_full_house(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twenty_clients_at_once_and_a_full_house(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = local
     monkeypatch.setattr(services, "pace", 0.002)
     said: list[str] = []
@@ -392,7 +523,11 @@ def test_twenty_clients_at_once_and_a_full_house(local: tuple[FakeServices, str]
     def ask(number: int) -> None:
         text = [{"role": "user", "content": f"number {number}"}]
         pieces = client(url).chat.completions.create(model="omnidemo", messages=text, stream=bool(number % 2))
-        whole = "".join(piece.choices[0].delta.content or "" for piece in pieces) if number % 2 else pieces.choices[0].message.content
+        whole = (
+            "".join(piece.choices[0].delta.content or "" for piece in pieces)
+            if number % 2
+            else pieces.choices[0].message.content
+        )
         said.append(whole.partition("\n")[0])
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
@@ -406,7 +541,10 @@ def test_twenty_clients_at_once_and_a_full_house(local: tuple[FakeServices, str]
 def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path: Any) -> None:
     long = [{"role": "user", "content": "long"}]
     with serving(tmp_path, pace=0.1, queue_size=1) as (services, url):
-        streams = [client(url).chat.completions.create(model="omnidemo", messages=long, stream=True) for _ in range(api_routes.ANSWERS)]
+        streams = [
+            client(url).chat.completions.create(model="omnidemo", messages=long, stream=True)
+            for _ in range(api_routes.ANSWERS)
+        ]
         for stream in streams:
             next(iter(stream))
         first: list[float] = []
@@ -421,7 +559,11 @@ def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path
         with pytest.raises(openai.InternalServerError) as refused:
             client(url).chat.completions.create(model="omnidemo", messages=HELLO)
         assert refused.value.status_code == 503 and "4 requests wait or run already" in refused.value.message
-        assert refused.value.response.headers["retry-after"] == "1" and not first and len(services.calls) == api_routes.ANSWERS
+        assert (
+            refused.value.response.headers["retry-after"] == "1"
+            and not first
+            and len(services.calls) == api_routes.ANSWERS
+        )
         closed = time.monotonic()
         streams[0].close()
         waiting.join(10)
@@ -430,7 +572,9 @@ def test_a_full_house_says_so_and_a_cancelled_stream_makes_room_at_once(tmp_path
             stream.close()
 
 
-def test_a_client_that_leaves_before_its_answer_ends_it(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_leaves_before_its_answer_ends_it(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (services, url), ended = local, threading.Event()
     monkeypatch.setattr(services, "pace", 0.05)
     whole = services.chat
@@ -443,26 +587,38 @@ def test_a_client_that_leaves_before_its_answer_ends_it(local: tuple[FakeService
 
     monkeypatch.setattr(services, "chat", watched)
     with pytest.raises(openai.APITimeoutError):
-        client(url).with_options(timeout=0.6).chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "long"}])
+        client(url).with_options(timeout=0.6).chat.completions.create(
+            model="omnidemo", messages=[{"role": "user", "content": "long"}]
+        )
     assert ended.wait(0.5)
 
 
 def test_keys_are_visitors(tmp_path: Any) -> None:
-    with serving(tmp_path, api_keys="sesame, plum", public="true", allowed_hosts="duck.example", visitor_requests=2) as (services, url):
+    with serving(
+        tmp_path, api_keys="sesame, plum", public="true", allowed_hosts="duck.example", visitor_requests=2
+    ) as (services, url):
         for key, says in (
             ("", "needs a key"),
             ("Sesame", "none of this endpoint's"),
             ("\u00e9".encode("latin-1").decode("latin-1"), "none of"),
         ):
             answer = post(url, {"messages": HELLO}, **({"X-API-Key": key.encode()} if key else {}))  # type: ignore[dict-item]
-            assert answer.status_code == 401 and says in sentence(answer) and answer.json()["error"]["code"] == "invalid_api_key"
+            assert (
+                answer.status_code == 401
+                and says in sentence(answer)
+                and answer.json()["error"]["code"] == "invalid_api_key"
+            )
         with pytest.raises(openai.AuthenticationError):
             client(url, "wrong").models.list()
         client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
         first = services.calls[-1]["session"]
-        assert first.startswith("~visitor-") and "sesame" not in first and services.calls[-1]["domain"] == first
+        assert (
+            first.startswith("~visitor-") and "sesame" not in first and services.calls[-1]["domain"] == first
+        )
         # A private Space's own token is the bearer; the key comes beside it.
-        client(url, "token-of-the-space", default_headers={"X-API-Key": "sesame"}).chat.completions.create(model="omnidemo", messages=HELLO)
+        client(url, "token-of-the-space", default_headers={"X-API-Key": "sesame"}).chat.completions.create(
+            model="omnidemo", messages=HELLO
+        )
         assert services.calls[-1]["session"] == first
         with pytest.raises(openai.RateLimitError) as refused:
             client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
@@ -471,14 +627,22 @@ def test_keys_are_visitors(tmp_path: Any) -> None:
         client(url, "plum").chat.completions.create(model="omnidemo", messages=HELLO)
         assert services.calls[-1]["session"] not in (first, "api")
         with pytest.raises(openai.NotFoundError):
-            client(url, "plum").chat.completions.create(model="bundled/a@bundled/drafter:maths", messages=HELLO)
+            client(url, "plum").chat.completions.create(
+                model="bundled/a@bundled/drafter:maths", messages=HELLO
+            )
 
 
 def test_without_keys_only_this_machine_is_answered(tmp_path: Any) -> None:
-    with serving(tmp_path / "public", public="true") as (services, url), pytest.raises(openai.NotFoundError) as refused:
+    with (
+        serving(tmp_path / "public", public="true") as (services, url),
+        pytest.raises(openai.NotFoundError) as refused,
+    ):
         client(url).chat.completions.create(model="omnidemo", messages=HELLO)
     assert "OMNIDEMO_API_KEYS" in refused.value.message and not services.calls
-    with serving(tmp_path / "password", auth="duck:pond") as (services, url), pytest.raises(openai.NotFoundError):
+    with (
+        serving(tmp_path / "password", auth="duck:pond") as (services, url),
+        pytest.raises(openai.NotFoundError),
+    ):
         client(url).models.list()
     with serving(tmp_path / "proxy") as (services, url):
         client(url, "whatever").chat.completions.create(model="omnidemo", messages=HELLO)
@@ -489,7 +653,8 @@ def test_without_keys_only_this_machine_is_answered(tmp_path: Any) -> None:
     with serving(tmp_path / "keys", api_keys="sesame") as (services, url):
         assert post(url, {"messages": HELLO}).status_code == 401
         client(url, "sesame").chat.completions.create(model="omnidemo", messages=HELLO)
-        assert services.calls[-1]["session"] not in ("", "api")  # also in a private app the key has a session of its own
+        # also in a private app the key has a session of its own
+        assert services.calls[-1]["session"] not in ("", "api")
 
 
 def test_one_caller_cannot_take_every_slot() -> None:
@@ -537,7 +702,8 @@ def test_answers_one_after_another_are_made_in_one_thread_and_two_at_once_in_two
         one_by_one = [(await everything(slots.start("", begin)))[0] for _ in range(4)]
         assert set(one_by_one) == {"answers 1"}
         waiting = slots.start("", hold)
-        assert await asyncio.to_thread(begun.wait, 30)  # by the first thread, which would be free for the next answer otherwise
+        # by the first thread, which would be free for the next answer otherwise
+        assert await asyncio.to_thread(begun.wait, 30)
         assert (await everything(slots.start("", begin)))[0] == "answers 2"
         go.set()
         assert await everything(waiting) == [True, None]
@@ -553,8 +719,11 @@ async def everything(work: Work[Any]) -> list[Any]:
     return found
 
 
-def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_slots, "LOOK_SECONDS", 60.0)  # only the end is a reason for another look within the test
+def test_rounds_are_looked_at_in_order_and_seldom_and_the_end_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # only the end is a reason for another look within the test
+    monkeypatch.setattr(answer_slots, "LOOK_SECONDS", 60.0)
     rounds, seen = script("one two three four five six seven eight nine ten " * 3), threading.Event()
 
     def begin(cancel: threading.Event) -> Iterator[Any]:

@@ -1,4 +1,5 @@
-"""The endpoint over the bundled pair, asked by OpenAI's own client: it learns, stops, repeats and gives its slot back."""
+"""The endpoint over the bundled pair, asked by OpenAI's own client: it learns, stops, repeats and gives its
+slot back."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
 
-openai = pytest.importorskip("openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt")
+openai = pytest.importorskip(
+    "openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt"
+)
 
 SUM = [{"role": "user", "content": "What is 37 + 25?"}]
 STORY = [{"role": "user", "content": "Tell me a story with a duck."}]
@@ -50,10 +53,17 @@ def test_answers_are_the_pairs_own_and_recorded(app: tuple[Services, Any]) -> No
     services, client = app
     made = client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0)
     pair = services.pair(*PAIR)
-    plain = pair.generate(SUM, method="autoregressive", max_new_tokens=services.settings.max_new_tokens, learn=False)
+    plain = pair.generate(
+        SUM, method="autoregressive", max_new_tokens=services.settings.max_new_tokens, learn=False
+    )
     assert made.choices[0].message.content == plain.text and made.choices[0].finish_reason == "stop"
-    assert made.usage.prompt_tokens == plain.prompt_tokens and made.usage.completion_tokens == len(plain.token_ids)
-    assert text(client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, stream=True)) == plain.text
+    assert made.usage.prompt_tokens == plain.prompt_tokens and made.usage.completion_tokens == len(
+        plain.token_ids
+    )
+    assert (
+        text(client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, stream=True))
+        == plain.text
+    )
     rows = services.store.requests(limit=None)
     assert [row["kind"] for row in rows] == ["api", "api"] and rows[0]["prompt"] == SUM[0]["content"]
     assert {row["session"] for row in rows} == {Visitors(services.settings.storage).name_of_key("sesame")}
@@ -75,7 +85,9 @@ def test_a_seed_repeats_under_the_same_fingerprint(app: tuple[Services, Any]) ->
 
     def ask(seed: int | None, method: str = "auto", **own: Any) -> tuple[str, str]:
         body = {"omnidemo": {"method": method, **own}}
-        made = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=60, seed=seed, extra_body=body)
+        made = client.chat.completions.create(
+            model="omnidemo", messages=STORY, temperature=1, max_tokens=60, seed=seed, extra_body=body
+        )
         return made.choices[0].message.content, made.system_fingerprint
 
     first, learned, other = ask(1), ask(1), ask(2, learn=False)
@@ -90,24 +102,39 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
     services, client = app
     usual = services.conditions(*PAIR)
     with monkeypatch.context() as patched:
-        patched.setattr(services._pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"}))
+        patched.setattr(
+            services._pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"})
+        )
         assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
     kinds = iter(["torch", "compiled"])
     monkeypatch.setattr(services_module, "kind_of", lambda runner: next(kinds))
-    made = client.chat.completions.create(model="omnidemo", messages=SUM, temperature=0, max_tokens=4, extra_body=QUIET)
+    made = client.chat.completions.create(
+        model="omnidemo", messages=SUM, temperature=0, max_tokens=4, extra_body=QUIET
+    )
     assert made.system_fingerprint == f"{usual}-then-{usual.replace('torch', 'compiled')}"
 
 
 def test_limits_end_an_answer(app: tuple[Services, Any]) -> None:
     _, client = app
-    whole = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=0, max_tokens=60, extra_body=QUIET)
+    whole = client.chat.completions.create(
+        model="omnidemo", messages=STORY, temperature=0, max_tokens=60, extra_body=QUIET
+    )
     said = whole.choices[0].message.content
     assert whole.choices[0].finish_reason == "length" and whole.usage.completion_tokens == 60
     words = said.split()
     stop = f"{words[8]} {words[9]}"
-    options = {"model": "omnidemo", "messages": STORY, "temperature": 0, "max_tokens": 60, "stop": [stop], "extra_body": QUIET}
+    options = {
+        "model": "omnidemo",
+        "messages": STORY,
+        "temperature": 0,
+        "max_tokens": 60,
+        "stop": [stop],
+        "extra_body": QUIET,
+    }
     cut = client.chat.completions.create(**options)
-    assert cut.choices[0].message.content == said[: said.index(stop)] and cut.choices[0].finish_reason == "stop"
+    assert (
+        cut.choices[0].message.content == said[: said.index(stop)] and cut.choices[0].finish_reason == "stop"
+    )
     pieces = list(client.chat.completions.create(**options, stream=True))
     assert text(pieces) == said[: said.index(stop)] and pieces[-1].choices[0].finish_reason == "stop"
 
@@ -116,19 +143,27 @@ def test_a_text_is_continued_without_a_chat_template(app: tuple[Services, Any]) 
     services, client = app
     pair = services.pair(*PAIR)
     begun = "Once upon a time"
-    made = client.completions.create(model="omnidemo", prompt=begun, temperature=0, max_tokens=12, extra_body=QUIET)
+    made = client.completions.create(
+        model="omnidemo", prompt=begun, temperature=0, max_tokens=12, extra_body=QUIET
+    )
     ids = pair.prompt_ids(begun, raw=True)
     plain = pair.generate(ids, method="autoregressive", max_new_tokens=12, learn=False)
-    assert made.choices[0].text == plain.text and made.usage.prompt_tokens == len(ids) < len(pair.prompt_ids(begun))
+    assert made.choices[0].text == plain.text and made.usage.prompt_tokens == len(ids) < len(
+        pair.prompt_ids(begun)
+    )
 
 
 def test_what_does_not_fit_the_window_is_a_wrong_request(app: tuple[Services, Any]) -> None:
     _, client = app
     for ask in (
-        lambda: client.chat.completions.create(model="omnidemo", messages=[{"role": "user", "content": "duck " * 4000}]),
+        lambda: client.chat.completions.create(
+            model="omnidemo", messages=[{"role": "user", "content": "duck " * 4000}]
+        ),
         lambda: client.completions.create(model="omnidemo", prompt="duck " * 4000),
         lambda: client.chat.completions.create(model="omnidemo", messages=SUM, temperature=1e-6),
-        lambda: client.chat.completions.create(model="omnidemo", messages=SUM, extra_body={"omnidemo": {"method": "magic"}}),
+        lambda: client.chat.completions.create(
+            model="omnidemo", messages=SUM, extra_body={"omnidemo": {"method": "magic"}}
+        ),
         lambda: client.chat.completions.create(model="bundled/a@bundled/drafter:nowhere", messages=SUM),
     ):
         with pytest.raises((openai.BadRequestError, openai.NotFoundError)) as refused:
@@ -142,14 +177,21 @@ def test_an_answer_says_what_was_read_of_the_chat(app: tuple[Services, Any]) -> 
     for chat, dropped in ((SUM, 0), ([*STORY, {"role": "assistant", "content": "Once."}, *SUM], 2)):
         made = client.chat.completions.create(model="omnidemo", messages=chat, extra_body=QUIET)
         own, used = made.model_extra["omnidemo"], made.usage.total_tokens
-        assert (own["context_tokens"], own["context_limit"], own["dropped_messages"]) == (used, window, dropped)
+        assert (own["context_tokens"], own["context_limit"], own["dropped_messages"]) == (
+            used,
+            window,
+            dropped,
+        )
 
 
 @pytest.mark.parametrize(
     ("condition", "before"),
     [
         ("messages[0].role == 'system'", {"role": "system", "content": "be short"}),
-        ("messages|length > 1 and messages[0].role == messages[1].role", {"role": "user", "content": "the duck"}),
+        (
+            "messages|length > 1 and messages[0].role == messages[1].role",
+            {"role": "user", "content": "the duck"},
+        ),
     ],
     ids=["system", "two users in a row"],
 )
@@ -157,7 +199,8 @@ def test_what_a_template_refuses_is_a_wrong_request_with_its_reason(
     app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch, condition: str, before: dict[str, str]
 ) -> None:
     services, client = app
-    monkeypatch.setattr(chat_service, "reading", lambda name: Reading())  # the bundled target reads its last question alone
+    # the bundled target reads its last question alone
+    monkeypatch.setattr(chat_service, "reading", lambda name: Reading())
     tokenizer = services.pair(*PAIR).target.tokenizer
     strict = f"{{% if {condition} %}}{{{{ raise_exception('not in this order') }}}}{{% endif %}}"
     monkeypatch.setattr(tokenizer, "chat_template", strict + tokenizer.chat_template)
@@ -174,7 +217,12 @@ def test_half_a_character_is_a_wrong_request(app: tuple[Services, Any]) -> None:
     ):
         answer = httpx.post(f"{client.base_url}{path}", content=body, headers=headers, timeout=60)
         assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"]
-    ignored = httpx.post(f"{client.base_url}completions", content=b'{"prompt": "duck", "\\ud800x": 1}', headers=headers, timeout=60)
+    ignored = httpx.post(
+        f"{client.base_url}completions",
+        content=b'{"prompt": "duck", "\\ud800x": 1}',
+        headers=headers,
+        timeout=60,
+    )
     assert ignored.status_code == 200 and ignored.headers["X-OmniDemo-Ignored"] == "%3Fx"
 
 
@@ -183,7 +231,9 @@ def test_a_cancelled_stream_is_over_within_half_a_second(app: tuple[Services, An
     pair = services.pair(*PAIR)
     took: list[float] = []
     for _ in range(3):
-        ended = client.chat.completions.create(model="omnidemo", messages=STORY, temperature=1, max_tokens=1500, stream=True)
+        ended = client.chat.completions.create(
+            model="omnidemo", messages=STORY, temperature=1, max_tokens=1500, stream=True
+        )
         next(iter(ended))
         ended.close()
         began = time.monotonic()

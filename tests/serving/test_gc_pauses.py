@@ -44,7 +44,8 @@ def test_what_threads_freed_goes_back() -> None:
     in_a_thread(work)
     held = resident() - before
     gc_pauses.give_back()
-    assert held > 50 * MEGABYTE and resident() - before < held / 4  # of 200; what earlier tests freed is used first, and may go meanwhile
+    # of 200; what earlier tests freed is used first, and may go meanwhile
+    assert held > 50 * MEGABYTE and resident() - before < held / 4
 
 
 @needs_proc
@@ -52,7 +53,10 @@ def test_a_conversations_room_costs_what_was_written_and_goes_back() -> None:
     large = torch.empty(31 * MEGABYTE, dtype=torch.uint8)
     del large  # from now on the C library cuts blocks of that size out of a larger piece, and keeps it
     runner: Any = SimpleNamespace(
-        device=torch.device("cpu"), dtype=torch.float32, fixed=None, buffer_size=lambda capacity: (8, 2, 4, capacity, 64)
+        device=torch.device("cpu"),
+        dtype=torch.float32,
+        fixed=None,
+        buffer_size=lambda capacity: (8, 2, 4, capacity, 64),
     )
     rooms: list[Any] = []
     behind: list[torch.Tensor] = []

@@ -1,4 +1,5 @@
-"""A GGUF file is asked for by any of its names, and everything shows and stores the one that it is known by."""
+"""A GGUF file is asked for by any of its names, and everything shows and stores the one that it is known
+by."""
 
 from __future__ import annotations
 
@@ -42,7 +43,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextmanager
 def serving(tmp_path: Path, target: str, **more: Any) -> Iterator[Services]:
-    services = Services(Settings(target=target, drafter=DRAFTER, storage=tmp_path / "storage", training="off", device="cpu", **more))
+    services = Services(
+        Settings(
+            target=target, drafter=DRAFTER, storage=tmp_path / "storage", training="off", device="cpu", **more
+        )
+    )
     try:
         yield services
     finally:
@@ -64,7 +69,11 @@ def test_a_path_never_shows(file: Path, tmp_path: Path) -> None:
         services.load(str(file), DRAFTER)  # as a page that was open before would ask
         assert until(services, str(file), "ready").target == known
         assert services.load(known, DRAFTER).stage == "ready" and services.known(str(file)) == known
-        asked: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}], "max_new_tokens": 4, "session": "s"}
+        asked: dict[str, Any] = {
+            "messages": [{"role": "user", "content": "hi"}],
+            "max_new_tokens": 4,
+            "session": "s",
+        }
         *_, answer = services.chat(target=str(file), drafter=DRAFTER, method="ngram-exact", **asked)
         assert isinstance(answer, Generation)
         services.store.flush()
@@ -93,7 +102,9 @@ def test_a_wrong_path_is_said_where_it_is_loaded(tmp_path: Path) -> None:
         assert state.error is not None and "is not there" in state.error
 
 
-def test_a_download_is_stopped_goes_on_and_then_has_its_name(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_stopped_goes_on_and_then_has_its_name(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = "some-org/tiny-GGUF:tiny.F32.gguf"
     monkeypatch.setattr(hub_downloads, "LARGE", CHUNK)
     slow, http_get = {"seconds": 0.05}, hub_downloads.http_get
@@ -113,7 +124,10 @@ def test_a_download_is_stopped_goes_on_and_then_has_its_name(file: Path, tmp_pat
     files = {("some-org/tiny-GGUF", "tiny.F32.gguf"): data}
     with hub_double(files, tmp_path / "cache", monkeypatch) as hub, serving(tmp_path, spec) as services:
         front = public_services(services)
-        assert services.settings.target == spec and next(c for c in services.models() if c.name == spec).availability == "downloadable"
+        assert (
+            services.settings.target == spec
+            and next(c for c in services.models() if c.name == spec).availability == "downloadable"
+        )
         services.load(spec, DRAFTER)
         while not until(services, spec, "downloading").fraction:
             time.sleep(0.01)
@@ -136,10 +150,14 @@ def test_the_panel_of_other_models(file: Path, tmp_path: Path) -> None:
     known = sources.find(str(file)).name
     with serving(tmp_path, "bundled/a", model_folders=str(tmp_path / "nowhere")) as services:
         front = public_services(services)
-        shown, target, drafter = models_panel.use(front, str(tmp_path / "nothing.gguf"), "target", "bundled/a", DRAFTER)
+        shown, target, drafter = models_panel.use(
+            front, str(tmp_path / "nothing.gguf"), "target", "bundled/a", DRAFTER
+        )
         assert "is not there; give the path" in shown and target == drafter == gr.skip()
         shown, target, drafter = models_panel.use(front, f" {file} ", "target", "bundled/a", DRAFTER)
-        assert target.value == known and known in [name for _, name in target.choices] and drafter == gr.skip()
+        assert (
+            target.value == known and known in [name for _, name in target.choices] and drafter == gr.skip()
+        )
         assert "secret-place" not in shown
         assert "Write the name" in models_panel.use(front, "  ", "target", "bundled/a", DRAFTER)[0]
 
@@ -152,7 +170,9 @@ def test_visitors_of_a_public_app_choose_from_the_list_alone(file: Path, tmp_pat
         known = services.settings.target
         front = public_services(services).calling_as(Caller("somebody"))
         cards = front.models()
-        assert known in [card.name for card in cards] and all(card.name.startswith("bundled/") or card.name == known for card in cards)
+        assert known in [card.name for card in cards] and all(
+            card.name.startswith("bundled/") or card.name == known for card in cards
+        )
         with pytest.raises(Refused):
             front.resolve(str(file))
         with pytest.raises(Refused):

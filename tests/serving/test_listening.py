@@ -32,7 +32,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[st
     monkeypatch.setattr(services, "chat", noted)
     services.load(services.settings.target, services.settings.drafter)
     page = build_app(services)
-    _, address, _ = page.launch(**launch_options(services) | {"server_port": None}, prevent_thread_lock=True, quiet=True)
+    _, address, _ = page.launch(
+        **launch_options(services) | {"server_port": None}, prevent_thread_lock=True, quiet=True
+    )
     number = next(number for number, fn in page.fns.items() if fn.api_name == "generate")
     yield address, number, decoded
     page.close(verbose=False)
@@ -44,7 +46,9 @@ def join(address: str, number: int, session: str, prompt: str) -> None:
 
 
 def listen(address: str, session: str) -> str:
-    with httpx.stream("GET", f"{address}gradio_api/queue/data", params={"session_hash": session}, timeout=60) as stream:
+    with httpx.stream(
+        "GET", f"{address}gradio_api/queue/data", params={"session_hash": session}, timeout=60
+    ) as stream:
         for line in stream.iter_lines():
             if "process_completed" in line:
                 return line
@@ -72,9 +76,16 @@ def test_what_the_framework_cannot_read_and_what_runs_in_the_browser_alone_comes
     served: tuple[str, int, list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     address, _, _ = served
-    for path, body in (("run/predict", {"data": []}), ("queue/join", {"data": [], "fn_index": "x"}), ("queue/join", [])):
+    for path, body in (
+        ("run/predict", {"data": []}),
+        ("queue/join", {"data": [], "fn_index": "x"}),
+        ("queue/join", []),
+    ):
         answer = httpx.post(f"{address}gradio_api/{path}", json=body)
-        assert 400 <= answer.status_code < 500 and "Internal Server Error" not in answer.text, (path, answer.text)
+        assert 400 <= answer.status_code < 500 and "Internal Server Error" not in answer.text, (
+            path,
+            answer.text,
+        )
     config = httpx.get(f"{address}config").json()
     number = next(one["id"] for one in config["dependencies"] if not one["backend_fn"])
     httpx.post(f"{address}gradio_api/queue/join", json={"data": [], "fn_index": number, "session_hash": "js"})
@@ -82,7 +93,10 @@ def test_what_the_framework_cannot_read_and_what_runs_in_the_browser_alone_comes
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_a_busy_machine_does_not_keep_the_app_from_starting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gradio.networking.url_ok", lambda url: False)  # what Gradio finds where its own page takes 3 s
+def test_a_busy_machine_does_not_keep_the_app_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # what Gradio finds where its own page takes 3 s
+    monkeypatch.setattr("gradio.networking.url_ok", lambda url: False)
     with serving(tmp_path) as (_, url):
         assert httpx.get(url, timeout=30).status_code == 200

@@ -15,7 +15,9 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 
 
-def test_the_log_says_how_far_a_pair_is(models: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_says_how_far_a_pair_is(
+    models: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "omnidemo")
     store = Store(f"sqlite:///{tmp_path / 'test.db'}")
     pool = PairPool(Settings(storage=tmp_path / "storage", training="off"), store)

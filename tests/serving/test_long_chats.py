@@ -57,7 +57,9 @@ def converse(pair: Pair, turns: int, words: str) -> tuple[Chat, list[int]]:
         given = newest(pair, chat, Reading(), ANSWER)
         dropped.append(given.dropped)
         made = pair.generate(given.messages, method="ngram-exact", max_new_tokens=ANSWER, learn=False)
-        assert made.context_limit == pair.target.context and made.context_tokens == made.prompt_tokens + ANSWER
+        assert (
+            made.context_limit == pair.target.context and made.context_tokens == made.prompt_tokens + ANSWER
+        )
         chat.append({"role": "assistant", "content": made.text})
     return chat, dropped
 

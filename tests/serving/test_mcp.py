@@ -1,4 +1,5 @@
-"""The two tools over scripted answers, called by the `mcp` package's own client, in both of its protocol's generations. No models."""
+"""The two tools over scripted answers, called by the `mcp` package's own client, in both of its protocol's
+generations. No models."""
 
 from __future__ import annotations
 
@@ -17,11 +18,15 @@ from omnidemo.endpoint import api_routes, mcp_server
 from tests.support.fakes import FakeServices
 from tests.support.running_app import serving
 
-mcp = pytest.importorskip("mcp", reason="the tools are tested with the client of the package mcp; install it by requirements-dev.txt")
+mcp = pytest.importorskip(
+    "mcp",
+    reason="the tools are tested with the client of the package mcp; install it by requirements-dev.txt",
+)
 httpx2 = pytest.importorskip("httpx2")
 from mcp.client.streamable_http import streamable_http_client  # noqa: E402
 
-ERAS = pytest.mark.parametrize("era", ["auto", "legacy"])  # a request by itself, and sessions as most clients of today open them
+# a request by itself, and sessions as most clients of today open them
+ERAS = pytest.mark.parametrize("era", ["auto", "legacy"])
 
 
 @asynccontextmanager
@@ -34,7 +39,9 @@ async def connected(url: str, era: str = "auto", key: str = "", **headers: str) 
         yield session
 
 
-def talk(url: str, act: Callable[[Any], Awaitable[Any]], era: str = "auto", key: str = "", **headers: str) -> Any:
+def talk(
+    url: str, act: Callable[[Any], Awaitable[Any]], era: str = "auto", key: str = "", **headers: str
+) -> Any:
     async def run() -> Any:
         async with connected(url, era, key, **headers) as session:
             return await act(session)
@@ -46,7 +53,9 @@ def call(url: str, tool: str, arguments: dict[str, Any], **options: Any) -> Any:
     return talk(url, lambda session: session.call_tool(tool, arguments), **options)
 
 
-def refused(url: str, act: Callable[[Any], Awaitable[Any]] = lambda session: session.list_tools(), **options: Any) -> str:
+def refused(
+    url: str, act: Callable[[Any], Awaitable[Any]] = lambda session: session.list_tools(), **options: Any
+) -> str:
     """What a client is told that gets no further."""
     with pytest.raises(BaseException) as told:
         talk(url, act, **options)
@@ -86,8 +95,21 @@ def test_there_are_exactly_two_tools(local: tuple[FakeServices, str], era: str) 
     tools = {tool.name: tool for tool in talk(local[1], lambda session: session.list_tools(), era).tools}
     assert set(tools) == {"generate", "compare"}
     takes = tools["generate"].input_schema["properties"]
-    assert set(takes) == {"prompt", "messages", "max_new_tokens", *SAMPLING, "seed", "method", "copying", "model", "token_sources"}
-    assert takes["max_new_tokens"]["type"] == "integer" and tools["compare"].input_schema["properties"]["temperature"]["type"] == "number"
+    assert set(takes) == {
+        "prompt",
+        "messages",
+        "max_new_tokens",
+        *SAMPLING,
+        "seed",
+        "method",
+        "copying",
+        "model",
+        "token_sources",
+    }
+    assert (
+        takes["max_new_tokens"]["type"] == "integer"
+        and tools["compare"].input_schema["properties"]["temperature"]["type"] == "number"
+    )
     assert (
         tools["compare"].input_schema["required"] == ["prompt"]
         and tools["compare"].input_schema["properties"]["methods"]["type"] == "array"
@@ -111,10 +133,14 @@ def test_generate_gives_text_and_figures(local: tuple[FakeServices, str], era: s
     own = made.structured_content
     assert not made.is_error and json.loads(made.content[0].text) == own
     assert (
-        own["text"].startswith("You said: Hello") and own["model"] == "bundled/a@bundled/drafter:default" and own["finish_reason"] == "stop"
+        own["text"].startswith("You said: Hello")
+        and own["model"] == "bundled/a@bundled/drafter:default"
+        and own["finish_reason"] == "stop"
     )
     assert own["tokens"] == sum(own["sources"].values()) == len(own["token_sources"])
-    assert "".join(token["text"] for token in own["token_sources"]) == own["text"] and set(own["sources"]) >= {
+    assert "".join(token["text"] for token in own["token_sources"]) == own["text"] and set(
+        own["sources"]
+    ) >= {
         "direct",
         "ngram",
         "corrected",
@@ -122,12 +148,23 @@ def test_generate_gives_text_and_figures(local: tuple[FakeServices, str], era: s
     assert own["tokens_per_second"] > 0 and own["tokens_per_round"] > 1 and 0 < own["acceptance"] <= 1
     assert own["system_fingerprint"] == "compiled.cpu.float32" and own["adapter_version"] == 5
     last = services.calls[-1]
-    assert (last["max_new_tokens"], last["temperature"], last["seed"], last["kind"], last["learn"]) == (9, 0.5, 3, "api", True)
+    assert (last["max_new_tokens"], last["temperature"], last["seed"], last["kind"], last["learn"]) == (
+        9,
+        0.5,
+        3,
+        "api",
+        True,
+    )
     talked = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"}]
     own = call(url, "generate", {"messages": talked, "method": "autoregressive"}, era=era).structured_content
-    assert services.calls[-1]["messages"] == talked and own["method"] == "autoregressive" and set(own["sources"]) == {"plain"}
+    assert (
+        services.calls[-1]["messages"] == talked
+        and own["method"] == "autoregressive"
+        and set(own["sources"]) == {"plain"}
+    )
     assert own["token_sources"] is None and own["acceptance"] is None
-    assert all(services.calls[-1][name] is None for name in SAMPLING)  # nothing was said of it, so the model's own manner holds
+    # nothing was said of it, so the model's own manner holds
+    assert all(services.calls[-1][name] is None for name in SAMPLING)
     given = {"temperature": 0.4, "top_p": 0.8, "top_k": 20, "min_p": 0.1, "repetition_penalty": 1.2}
     call(url, "generate", {"prompt": "Hello", **given}, era=era)
     assert {name: services.calls[-1][name] for name in SAMPLING} == given
@@ -141,13 +178,24 @@ def test_compare_has_a_row_for_each_method(local: tuple[FakeServices, str], era:
     assert (plain["method"], own["method"]) == ("autoregressive", "ngram-exact")
     assert own["speedup"] == 2.0 and own["identical"] is True and plain["tokens_per_round"] == 1
     assert services.calls[-1]["prompts"] == ["Hello"] and services.calls[-1]["seed"] == 0
-    made = call(url, "compare", {"prompt": "Hello", "methods": ["ngram-merge"], "max_new_tokens": 5, "temperature": 1}, era=era)
+    made = call(
+        url,
+        "compare",
+        {"prompt": "Hello", "methods": ["ngram-merge"], "max_new_tokens": 5, "temperature": 1},
+        era=era,
+    )
     (row,) = made.structured_content["results"]
-    assert row["method"] == "ngram-merge" and row["speedup"] is None and services.calls[-1]["max_new_tokens"] == 5
+    assert (
+        row["method"] == "ngram-merge"
+        and row["speedup"] is None
+        and services.calls[-1]["max_new_tokens"] == 5
+    )
 
 
 @ERAS
-def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_told_to_who_asks(
+    local: tuple[FakeServices, str], era: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = local
 
     async def ask(session: Any, tool: str) -> list[tuple[float, float | None]]:
@@ -162,7 +210,9 @@ def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str,
     with monkeypatch.context() as patched:
         patched.setattr(services, "pace", 0.005)
         told = talk(url, lambda session: ask(session, "generate"), era)
-    assert len(told) > 3 and [done for done, _ in told] == sorted(done for done, _ in told) and told[0][1] == 128
+    assert (
+        len(told) > 3 and [done for done, _ in told] == sorted(done for done, _ in told) and told[0][1] == 128
+    )
     assert talk(url, lambda session: ask(session, "compare"), era)[-1] == (2, 2)
 
 
@@ -175,10 +225,18 @@ def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str,
         ("generate", {"prompt": "x", "temperature": "hot"}, "temperature = 'hot'"),
         ("generate", {"prompt": "x", "seed": -(2**63) - 1}, "seed = -9223372036854775809"),
         ("generate", {"prompt": "x", "top_k": False}, "top_k = False"),
-        ("generate", {"messages": [{"role": "assistant", "tool_calls": [1]}]}, "messages.0 has tool_calls, and there are no tools here"),
+        (
+            "generate",
+            {"messages": [{"role": "assistant", "tool_calls": [1]}]},
+            "messages.0 has tool_calls, and there are no tools here",
+        ),
         ("generate", {"prompt": 7}, "prompt = 7"),
         ("generate", {"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role = 'boss'"),
-        ("generate", {"prompt": "x", "tokens": 3}, "there is no option tokens; this tool takes max_new_tokens"),
+        (
+            "generate",
+            {"prompt": "x", "tokens": 3},
+            "there is no option tokens; this tool takes max_new_tokens",
+        ),
         ("generate", {"prompt": "x", "model": "gpt-4o"}, "The model `gpt-4o` does not exist"),
         ("generate", {"prompt": "x", "model": "meta-llama/Llama-3.1-8B"}, "is gated"),
         ("generate", {"prompt": "fail"}, "ran out of memory"),
@@ -188,10 +246,14 @@ def test_progress_is_told_to_who_asks(local: tuple[FakeServices, str], era: str,
         ("compare", {"prompt": "x", "methods": ["magic"]}, "There is no method magic; choose one of"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_sentence(local: tuple[FakeServices, str], tool: str, arguments: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_is_said_in_one_sentence(
+    local: tuple[FakeServices, str], tool: str, arguments: dict[str, Any], says: str
+) -> None:
     made = call(local[1], tool, arguments)
     said = made.content[0].text
-    assert made.is_error and says in said and said.endswith(".") and "\n" not in said and "Traceback" not in said
+    assert (
+        made.is_error and says in said and said.endswith(".") and "\n" not in said and "Traceback" not in said
+    )
 
 
 WIRE = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -209,31 +271,56 @@ LONG = b"duck " * 1_000_000
         (rb'{"prompt": "a \u0000 b"}', 200, "You said: a "),
         (b'{"max_new_tokens": ' + b"9" * 5000 + b"}", 400, "number out of range"),
         (b"[" * 100_000 + b"]" * 100_000, 400, "recursion limit"),
-        (b'{"model": "' + LONG + b'", "prompt": "x"}', 200, "it should have at most 1000 characters; this tool takes"),
+        (b'{"model": "' + LONG + b'", "prompt": "x"}', 200,
+            "it should have at most 1000 characters; this tool takes"),
         (b'{"' + LONG + b'": 1}', 200, "there is no option duck duck"),
         (b'{"prompt": "' + 20 * LONG + b'"}', 413, "That is 100 MB, and this takes at most 8 MB; send less."),
     ],
-    ids=["half a pair", "other half", "half a name", "half UTF-8", "NUL", "escaped NUL", "digits", "depth", "5 MB", "5 MB name", "100 MB"],
+    ids=["half a pair", "other half", "half a name", "half UTF-8", "NUL", "escaped NUL", "digits", "depth",
+        "5 MB", "5 MB name", "100 MB"],
 )  # fmt: skip
-def test_what_is_no_text_or_too_long_gets_one_sentence(local: tuple[FakeServices, str], arguments: bytes, status: int, says: str) -> None:
+def test_what_is_no_text_or_too_long_gets_one_sentence(
+    local: tuple[FakeServices, str], arguments: bytes, status: int, says: str
+) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
-    hello["params"] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}  # type: ignore[assignment]
+    hello["params"] = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }  # type: ignore[assignment]
     session = httpx2.post(f"{local[1]}/mcp", json=hello, headers=WIRE).headers["mcp-session-id"]
-    body = b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"generate","arguments":' + arguments + b"}}"
+    body = (
+        b'{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"generate","arguments":'
+        + arguments
+        + b"}}"
+    )
     sent = {**WIRE, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-06-18"}
     answer = httpx2.post(f"{local[1]}/mcp", content=body, headers=sent, timeout=30)
-    assert answer.status_code == status and says in answer.text and len(answer.text) < 3000 and "Traceback" not in answer.text
+    assert (
+        answer.status_code == status
+        and says in answer.text
+        and len(answer.text) < 3000
+        and "Traceback" not in answer.text
+    )
 
 
-def test_an_unknown_tool_and_an_error_inside(local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_tool_and_an_error_inside(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = local
-    assert "There is no tool delete; choose from generate, compare." in refused(url, lambda session: session.call_tool("delete", {}))
+    assert "There is no tool delete; choose from generate, compare." in refused(
+        url, lambda session: session.call_tool("delete", {})
+    )
 
     def broken(**options: Any) -> Iterator[Any]:
         raise KeyError("inside")
 
     monkeypatch.setattr(services, "chat", broken)
-    assert call(url, "generate", {"prompt": "x"}).content[0].text.startswith("Something went wrong inside (KeyError).")
+    assert (
+        call(url, "generate", {"prompt": "x"})
+        .content[0]
+        .text.startswith("Something went wrong inside (KeyError).")
+    )
 
 
 @ERAS
@@ -254,14 +341,23 @@ def test_keys_are_visitors_with_quotas(keyed: tuple[FakeServices, str], era: str
 
 def test_a_session_is_its_keys_own(keyed: tuple[FakeServices, str]) -> None:
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
-    hello["params"] = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    hello["params"] = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
     accept = {"Accept": "application/json, text/event-stream"}
     url = keyed[1]
     begun = httpx2.post(f"{url}/mcp", json=hello, headers={**accept, "X-API-Key": "sesame-session"})
     session = begun.headers["mcp-session-id"]
     for key, status in (("plum-session", 404), ("sesame-session", 200)):
         sent = {**accept, "X-API-Key": key, "Mcp-Session-Id": session, "Mcp-Protocol-Version": "2025-06-18"}
-        assert httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=sent).status_code == status
+        assert (
+            httpx2.post(
+                f"{url}/mcp", json={"jsonrpc": "2.0", "id": 2, "method": "ping"}, headers=sent
+            ).status_code
+            == status
+        )
 
 
 def test_other_hosts_and_pages_are_refused_and_strangers_without_keys(tmp_path: Any) -> None:
@@ -273,7 +369,9 @@ def test_other_hosts_and_pages_are_refused_and_strangers_without_keys(tmp_path: 
         assert not services.calls
 
 
-def test_without_the_package_the_app_starts_and_says_how_to_get_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_app_starts_and_says_how_to_get_it(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(mcp_server, "INSTALLED", False)
     with serving(tmp_path) as (_, url):
         assert "pip install" in refused(url)
@@ -282,7 +380,9 @@ def test_without_the_package_the_app_starts_and_says_how_to_get_it(tmp_path: Any
 
 @ERAS
 @pytest.mark.parametrize("leaves", ["cancels", "goes"])
-def test_a_cancelled_call_frees_its_place(narrow: tuple[FakeServices, str], era: str, leaves: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cancelled_call_frees_its_place(
+    narrow: tuple[FakeServices, str], era: str, leaves: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, url = narrow
 
     async def leave(began: threading.Event, tool: str) -> None:
@@ -293,7 +393,9 @@ def test_a_cancelled_call_frees_its_place(narrow: tuple[FakeServices, str], era:
                 raise ConnectionError("gone")
             tasks.cancel_scope.cancel()
 
-    def watched(whole: Callable[..., Iterator[Any]], began: threading.Event, ended: threading.Event) -> Callable[..., Iterator[Any]]:
+    def watched(
+        whole: Callable[..., Iterator[Any]], began: threading.Event, ended: threading.Event
+    ) -> Callable[..., Iterator[Any]]:
         def watch(**options: Any) -> Iterator[Any]:
             began.set()
             yield from whole(**options)
@@ -310,7 +412,8 @@ def test_a_cancelled_call_frees_its_place(narrow: tuple[FakeServices, str], era:
             except BaseExceptionGroup:
                 assert leaves == "goes"
             left = time.monotonic()
-            assert ended.wait(5) and time.monotonic() - left < 2  # the answer takes many seconds; a busy machine some of two
+            # the answer takes many seconds; a busy machine some of two
+            assert ended.wait(5) and time.monotonic() - left < 2
         with monkeypatch.context() as patched:
             patched.setattr(services, "pace", 0.0)
             assert not call(url, tool, {"prompt": "x"}, era=era).is_error

@@ -1,4 +1,5 @@
-"""Mistakes, by every way in: one sentence that names the option, and never the error that it would have led to."""
+"""Mistakes, by every way in: one sentence that names the option, and never the error that it would have led
+to."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ from tests.support.fakes import FakeServices
 from tests.support.models import save
 
 BAD: list[tuple[str, Any]] = [
-    *[("temperature", value) for value in (-1, "hot", [], float("nan"), float("inf"), 1e-320, 1e-5, "1e-50", "nan", 101)],
+    *[
+        ("temperature", value)
+        for value in (-1, "hot", [], float("nan"), float("inf"), 1e-320, 1e-5, "1e-50", "nan", 101)
+    ],
     *[("max_new_tokens", value) for value in (0, -5, 1.5, "many", None, float("nan"), 10**30, {})],
     *[("top_p", value) for value in (0, 1.5, "x", float("nan"))],
     *[("top_k", value) for value in (-1, 2.5, "x", 10**30)],
@@ -47,7 +51,9 @@ BAD: list[tuple[str, Any]] = [
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     root = tmp_path_factory.mktemp("mistakes")
-    return load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "byte-level", seed=1))
+    return load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "byte-level", seed=1)
+    )
 
 
 @pytest.mark.parametrize(("option", "value"), BAD, ids=repr)
@@ -69,16 +75,20 @@ def test_numbers_as_texts_are_read_and_then_compared(pair: Pair) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--temperature", "-1"), ("--temperature", "1e-320"), ("--temperature", "nan"), ("--top-p", "0"), ("--top-p", "nan"),
+    [("--temperature", "-1"), ("--temperature", "1e-320"), ("--temperature", "nan"), ("--top-p", "0"),
+        ("--top-p", "nan"),
      ("--top-k", "-1"),
-     ("--min-p", "2"), ("--repetition-penalty", "0"), ("--repetition-penalty", "inf"), ("--seed", "-1"), ("--max-new-tokens", "0"),
+     ("--min-p", "2"), ("--repetition-penalty", "0"), ("--repetition-penalty", "inf"), ("--seed", "-1"),
+     ("--max-new-tokens", "0"),
      ("--draft-length", "99"), ("--method", "best"), ("--max-new-tokens", "99999999999")],
 )  # fmt: skip
 def test_the_command_line_ends_with_2(cli: Cli, names: list[str], option: str, value: str) -> None:
     refused(cli("generate", "duck", option, value, *names), option.lstrip("-").replace("-", "_")[:6])
 
 
-def test_other_mistakes_on_the_command_line(cli: Cli, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_mistakes_on_the_command_line(
+    cli: Cli, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").write_text("x")
     refused(cli("serve", "--port", "99999"), "port")
     refused(cli("serve", "--storage", tmp_path / "file"), "is a file")
@@ -88,7 +98,13 @@ def test_other_mistakes_on_the_command_line(cli: Cli, names: list[str], tmp_path
     (tmp_path / "list.jsonl").write_text("[1]\n5\n")
     for name in ("deep.jsonl", "list.jsonl"):
         refused(cli("compare", "--prompts", tmp_path / name, "--csv", tmp_path / "out.csv", *names), "prompt")
-    for name, value in (("THREADS", "100000"), ("LORA_RANK", "20000"), ("LEARNING_RATE", "inf"), ("GAMMA", "nan"), ("CONFIDENCE", "2")):
+    for name, value in (
+        ("THREADS", "100000"),
+        ("LORA_RANK", "20000"),
+        ("LEARNING_RATE", "inf"),
+        ("GAMMA", "nan"),
+        ("CONFIDENCE", "2"),
+    ):
         monkeypatch.setenv(f"OMNIDEMO_{name}", value)
         refused(cli("generate", "duck", *names), name.lower())
         monkeypatch.delenv(f"OMNIDEMO_{name}")
@@ -136,7 +152,8 @@ def test_an_end_that_the_tokenizer_lacks_is_left_out(tmp_path: Path) -> None:
     assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == own
 
 
-# --- the page and its HTTP interface -----------------------------------------------------------------------------------------
+# --- the page and its HTTP interface
+# -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -155,17 +172,36 @@ def call(page: gr.Blocks, name: str, inputs: list[Any]) -> Any:
     return asyncio.run(run())
 
 
-VALUES: tuple[Any, ...] = (None, "", "x", "\ud800", 5, -1, 1e308, float("nan"), float("inf"), True, [], [[]], {}, {"a": 1}, [None], 10**400)
+VALUES: tuple[Any, ...] = (
+    None,
+    "",
+    "x",
+    "\ud800",
+    5,
+    -1,
+    1e308,
+    float("nan"),
+    float("inf"),
+    True,
+    [],
+    [[]],
+    {},
+    {"a": 1},
+    [None],
+    10**400,
+)
 
 
 def test_whatever_is_sent_to_any_event_comes_to_a_sentence_and_one_line_in_the_log(
     page: gr.Blocks, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every event of the page, with each of the values in every place: an answer or one sentence; never another kind of error."""
+    """Every event of the page, with each of the values in every place: an answer or one sentence; never
+    another kind of error."""
     caplog.set_level(logging.INFO)
     told, wrong = 0, []
     cryptic = re.compile(
-        "not supported between|NoneType|object has no attribute|None is still|inside [(]|Traceback|unhashable|cannot convert|\\n"
+        "not supported between|NoneType|object has no attribute|None is still|inside"
+        " [(]|Traceback|unhashable|cannot convert|\\n"
     )
     for fn in list(page.fns.values()):
         if not fn.api_name or fn.fn is None:
@@ -179,8 +215,19 @@ def test_whatever_is_sent_to_any_event_comes_to_a_sentence_and_one_line_in_the_l
                 told += 1
                 said = error.message
                 assert said and not error.print_exception
-            if cryptic.search(said) or len(caplog.records) > 2 or any(record.exc_info for record in caplog.records):
-                wrong.append((fn.api_name, repr(value)[:30], said[:300], [record.getMessage()[:200] for record in caplog.records]))
+            if (
+                cryptic.search(said)
+                or len(caplog.records) > 2
+                or any(record.exc_info for record in caplog.records)
+            ):
+                wrong.append(
+                    (
+                        fn.api_name,
+                        repr(value)[:30],
+                        said[:300],
+                        [record.getMessage()[:200] for record in caplog.records],
+                    )
+                )
     assert not wrong, "\n".join(map(str, wrong))
     assert told > 50
     assert "Traceback" not in capsys.readouterr().err

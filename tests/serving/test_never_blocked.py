@@ -1,4 +1,5 @@
-"""Whatever one visitor sends, two others go on reading: gaps between their rounds while bad and huge requests are served."""
+"""Whatever one visitor sends, two others go on reading: gaps between their rounds while bad and huge requests
+are served."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ HUGE: list[list[dict[str, Any]]] = [
 
 @pytest.mark.timeout(600)
 def test_two_streams_go_on_while_one_sends_what_is_bad_or_huge(tmp_path: Path) -> None:
-    models = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    models = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     services = Services(Settings(storage=tmp_path / "storage", training="off"))
     common: dict[str, Any] = {
         "target": models[0],
@@ -43,7 +47,12 @@ def test_two_streams_go_on_while_one_sends_what_is_bad_or_huge(tmp_path: Path) -
     def stream(number: int) -> None:
         while not over.is_set():
             before = None
-            for _ in services.chat(session=f"s{number}", messages=[{"role": "user", "content": "duck"}], max_new_tokens=100, **common):
+            for _ in services.chat(
+                session=f"s{number}",
+                messages=[{"role": "user", "content": "duck"}],
+                max_new_tokens=100,
+                **common,
+            ):
                 now = time.perf_counter()
                 if before is not None:
                     gaps[number].append(now - before)

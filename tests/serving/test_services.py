@@ -1,4 +1,5 @@
-"""The services over a pair of small models: loading, chats that are recorded and learned from, restarts, backups."""
+"""The services over a pair of small models: loading, chats that are recorded and learned from, restarts,
+backups."""
 
 from __future__ import annotations
 
@@ -36,12 +37,22 @@ settle = gc_pauses.settle
 
 @pytest.fixture
 def services(tmp_path: Path, quick_loads: None) -> Iterator[Services]:
-    made = Services(Settings(storage=tmp_path / "storage", training="inline", update_interval=2, steps_per_update=2, lora_rank=4))
+    made = Services(
+        Settings(
+            storage=tmp_path / "storage",
+            training="inline",
+            update_interval=2,
+            steps_per_update=2,
+            lora_rank=4,
+        )
+    )
     yield made
     made.close()
 
 
-def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(services: Services, models: tuple[str, str]) -> None:
+def test_a_chat_is_recorded_learned_from_and_there_after_a_restart(
+    services: Services, models: tuple[str, str]
+) -> None:
     assert ready(services, models).stage == "ready"
     for number in range(4):
         rounds, last = chat(services, models, f"duck number {number}")
@@ -70,10 +81,16 @@ def test_opting_out_leaves_nothing_behind(services: Services, models: tuple[str,
     for _ in range(3):
         chat(services, models, "a secret", session="private", keep=False, learn=False)
     assert services.store.flush()
-    assert services.store.requests() == [] and services.trainer(*models).requests_seen == 0 and not len(services.pair(*models).ngrams)
+    assert (
+        services.store.requests() == []
+        and services.trainer(*models).requests_seen == 0
+        and not len(services.pair(*models).ngrams)
+    )
 
 
-def test_the_end_of_an_answer_waits_for_a_slow_disk(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_of_an_answer_waits_for_a_slow_disk(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     write = Database._write
 
     def slowly(database: Database, batch: list[Any]) -> bool:
@@ -97,15 +114,19 @@ def test_a_broken_database_does_not_reach_the_chat(
         assert len(last.token_ids) == 30 and not services.store.status.ok and services.store.status.message
     finally:
         flush = services.store.flush
-        monkeypatch.setattr(services.store, "flush", lambda: flush(0.2))  # what waits cannot be written, however long one waits
+        # what waits cannot be written, however long one waits
+        monkeypatch.setattr(services.store, "flush", lambda: flush(0.2))
         services.close()
 
 
-def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, models: tuple[str, str]) -> None:
+def test_stopping_keeps_the_partial_answer_and_its_record(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     cancel = threading.Event()
     stream = services.chat(
-        session="s", target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck"}], method="autoregressive",
+        session="s", target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck"}],
+        method="autoregressive",
         max_new_tokens=100, temperature=0.0, cancel=cancel,
     )  # fmt: skip
     next(stream)
@@ -115,20 +136,32 @@ def test_stopping_keeps_the_partial_answer_and_its_record(services: Services, mo
     assert services.store.flush() and len(services.store.requests()) == 1
 
 
-def test_who_stops_while_waiting_gets_no_round_and_no_row(services: Services, models: tuple[str, str]) -> None:
+def test_who_stops_while_waiting_gets_no_round_and_no_row(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     cancel = threading.Event()
     cancel.set()
     rounds, last = chat(services, models, cancel=cancel)
-    assert not rounds and last.finish_reason == "cancelled" and last.text == "" and last.metrics["tokens"] == 0
+    assert (
+        not rounds and last.finish_reason == "cancelled" and last.text == "" and last.metrics["tokens"] == 0
+    )
     assert services.store.flush() and services.store.requests() == [] and services.store.sessions() == []
 
 
-def test_one_client_that_opts_out_loses_no_answer_of_another(services: Services, models: tuple[str, str]) -> None:
+def test_one_client_that_opts_out_loses_no_answer_of_another(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
     stream = services.chat(
-        session="api", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=60, temperature=0.0
+        session="api",
+        target=models[0],
+        drafter=models[1],
+        messages=messages,
+        method="ngram-exact",
+        max_new_tokens=60,
+        temperature=0.0,
     )
     next(stream)
     chat(services, models, "a secret", session="api", keep=False)
@@ -151,14 +184,29 @@ def test_a_chat_that_says_nothing_is_written_recorded_and_learned_from_in_the_ta
     _, own = chat(services, models, seed=1, **nothing)
     _, given = chat(services, models, seed=1, **MANNER.options)
     chat(services, models, seed=1, **nothing | {"temperature": 0.0, "top_k": 0})
-    list(services.play(session="s", target=models[0], drafter=models[1], topic="maths", count=1, method="ngram-exact", max_new_tokens=8))
+    list(
+        services.play(
+            session="s",
+            target=models[0],
+            drafter=models[1],
+            topic="maths",
+            count=1,
+            method="ngram-exact",
+            max_new_tokens=8,
+        )
+    )
     assert own.token_ids == given.token_ids and services.manner(*models) == MANNER and services.store.flush()
     rows = [row["settings"] for row in reversed(services.store.requests())]
     assert [{name: row[name] for name in SAMPLING} for row in rows] == [
         MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}, MANNER.options
     ]  # fmt: skip
     assert [trace.temperature for trace in traces] == [0.7, 0.7, 0.0, 0.7]
-    assert [row["temperature"] for row in services.store.curve(*models)] == [0.7, 0.7, 0.0, 0.7], "figures are compared among equals"
+    assert [row["temperature"] for row in services.store.curve(*models)] == [
+        0.7,
+        0.7,
+        0.0,
+        0.7,
+    ], "figures are compared among equals"
 
 
 def test_repetitions_and_comparisons_are_in_the_targets_manner_but_for_what_they_are_given(
@@ -185,13 +233,18 @@ def test_repetitions_and_comparisons_are_in_the_targets_manner_but_for_what_they
     assert used() == [MANNER.options | {"temperature": 0.0}]
     compared = {"prompts": ["duck"], "methods": ["autoregressive"], "max_new_tokens": 8}
     list(services.compare(**pairs, **compared, temperature=0.5))
-    assert used() == [MANNER.options | {"temperature": heat} for heat in (0.5, 0.0)], "the n-grams are met at temperature 0"
+    assert used() == [MANNER.options | {"temperature": heat} for heat in (0.5, 0.0)], (
+        "the n-grams are met at temperature 0"
+    )
     list(services.compare(**pairs, **compared, **GREEDY.options))
     assert used() == [GREEDY.options]
 
 
-def test_measurements_ask_for_no_manner(models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a benchmark does not ask for is off, also with a target that would sample; recordings are greedy and so are their replays."""
+def test_measurements_ask_for_no_manner(
+    models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a benchmark does not ask for is off, also with a target that would sample; recordings are greedy
+    and so are their replays."""
     monkeypatch.setattr("omnidemo.models.folder_model.read_manner", lambda *given: MANNER)
     settings = Settings(device="cpu", backend="reference", max_new_tokens=12)
     pair = build_measured_pair(*models, settings)
@@ -201,7 +254,10 @@ def test_measurements_ask_for_no_manner(models: tuple[str, str], tmp_path: Path,
     greedy = pair.generate("the small duck", max_new_tokens=12, method="autoregressive", reuse=False)
     assert records.load("the small duck").answer_ids == greedy.token_ids
     replay = Replay(records, pair.drafter, settings)
-    assert replay.pair.target.manner == GREEDY and replay.answer("the small duck")[0].token_ids == greedy.token_ids
+    assert (
+        replay.pair.target.manner == GREEDY
+        and replay.answer("the small duck")[0].token_ids == greedy.token_ids
+    )
     kept = build_pair(*models, settings).record(pair.prompt_ids("the small duck"), 12, lambda: False)
     assert kept is not None and kept[0] == greedy.token_ids
 
@@ -211,7 +267,13 @@ def test_training_after_each_answer_trains_from_the_page(services: Services, mod
     for seed in range(2):
         messages = [{"role": "user", "content": f"duck {seed}"}]
         answer = services.chat(
-            session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=30, temperature=0.0
+            session="s",
+            target=models[0],
+            drafter=models[1],
+            messages=messages,
+            method="ngram-exact",
+            max_new_tokens=30,
+            temperature=0.0,
         )
         *_, value = chat_tab.stream(answer, 0.0)
         assert '"error"' not in value
@@ -223,10 +285,15 @@ def test_the_time_to_the_first_token_begins_with_the_request(
 ) -> None:
     ready(services, models)
     route = services._adaptation.router.route
-    monkeypatch.setattr(services._adaptation.router, "route", lambda prompt: (time.sleep(0.2), route(prompt))[1])
+    monkeypatch.setattr(
+        services._adaptation.router, "route", lambda prompt: (time.sleep(0.2), route(prompt))[1]
+    )
     _, last = chat(services, models)
     assert (last.metrics["time_to_first_token"] or 0) > 0.2
-    assert services.store.flush() and services.store.requests()[0]["time_to_first_token"] == last.metrics["time_to_first_token"]
+    assert (
+        services.store.flush()
+        and services.store.requests()[0]["time_to_first_token"] == last.metrics["time_to_first_token"]
+    )
 
 
 def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
@@ -258,11 +325,19 @@ def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
         gc.unfreeze()
 
 
-def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Services, models: tuple[str, str]) -> None:
+def test_a_closed_page_leaves_its_partial_answer_in_the_history(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
     stream = services.chat(
-        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=100, temperature=0.0
+        session="s",
+        target=models[0],
+        drafter=models[1],
+        messages=messages,
+        method="ngram-exact",
+        max_new_tokens=100,
+        temperature=0.0,
     )
     next(stream)
     stream.close()  # type: ignore[attr-defined]
@@ -271,27 +346,49 @@ def test_a_closed_page_leaves_its_partial_answer_in_the_history(services: Servic
     assert row["finish_reason"] == "cancelled" and 0 < row["tokens"] < 100
 
 
-def test_whoever_closes_a_page_waits_for_no_row(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whoever_closes_a_page_waits_for_no_row(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ready(services, models)
     messages = [{"role": "user", "content": "duck"}]
     stream = services.chat(
-        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=100, temperature=0.0
+        session="s",
+        target=models[0],
+        drafter=models[1],
+        messages=messages,
+        method="ngram-exact",
+        max_new_tokens=100,
+        temperature=0.0,
     )
     next(stream)
     write, free = Database._write, threading.Event()
-    monkeypatch.setattr(Database, "_write", lambda database, batch: (free.wait(60), write(database, batch))[1])
+    monkeypatch.setattr(
+        Database, "_write", lambda database, batch: (free.wait(60), write(database, batch))[1]
+    )
     stream.close()  # type: ignore[attr-defined]
     assert services.store.status.pending and services.store.requests() == []
     free.set()
     assert services.store.flush() and len(services.store.requests()) == 1
 
 
-def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(services: Services, models: tuple[str, str]) -> None:
+def test_a_long_chat_forgets_its_oldest_turns_and_goes_on(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
-    messages = [{"role": role, "content": "the small duck swims in the pond " * 3} for _ in range(12) for role in ("user", "assistant")]
+    messages = [
+        {"role": role, "content": "the small duck swims in the pond " * 3}
+        for _ in range(12)
+        for role in ("user", "assistant")
+    ]
     messages.append({"role": "user", "content": "and now?"})
     *_, last = services.chat(
-        session="s", target=models[0], drafter=models[1], messages=messages, method="ngram-exact", max_new_tokens=20, temperature=0.0
+        session="s",
+        target=models[0],
+        drafter=models[1],
+        messages=messages,
+        method="ngram-exact",
+        max_new_tokens=20,
+        temperature=0.0,
     )
     assert isinstance(last, Generation) and len(last.token_ids) == 20 and 20 < last.prompt_tokens < 240
 
@@ -300,15 +397,35 @@ def test_comparing_says_what_is_identical(services: Services, models: tuple[str,
     ready(services, models)
     names = ["autoregressive", "token-intersection", "ngram-merge", "ngram-exact"]
     prompts = ["a duck", "a pond"]
-    done = services.compare(target=models[0], drafter=models[1], prompts=prompts, methods=names, max_new_tokens=20, temperature=0.0)
+    done = services.compare(
+        target=models[0],
+        drafter=models[1],
+        prompts=prompts,
+        methods=names,
+        max_new_tokens=20,
+        temperature=0.0,
+    )
     rows = list(done)
     assert len(rows) == 8 and all(row.identical for row in rows) and all(row.speedup for row in rows)
     assert rows[0].method == rows[4].method == "autoregressive" and rows[0].speedup == 1.0
     done = services.compare(
-        target=models[0], drafter=models[1], prompts=prompts[:1], methods=names[:3], max_new_tokens=8, temperature=0.0, runs=2
+        target=models[0],
+        drafter=models[1],
+        prompts=prompts[:1],
+        methods=names[:3],
+        max_new_tokens=8,
+        temperature=0.0,
+        runs=2,
     )
     seen = [(row.run, row.method) for row in done]
-    assert seen == [(0, names[0]), (0, names[1]), (0, names[2]), (1, names[0]), (1, names[2]), (1, names[1])], "interleaved, in turns"
+    assert seen == [
+        (0, names[0]),
+        (0, names[1]),
+        (0, names[2]),
+        (1, names[0]),
+        (1, names[2]),
+        (1, names[1]),
+    ], "interleaved, in turns"
 
 
 def test_a_model_that_is_not_there_says_so_and_can_be_tried_again(services: Services, tmp_path: Path) -> None:
@@ -330,13 +447,21 @@ def test_reset_goes_back_to_the_base_drafter(services: Services, models: tuple[s
     assert last.adapter_version == 0 and not len(services.pair(*models).ngrams) and services.store.requests()
 
 
-def test_what_is_copied_from_goes_with_a_reset_and_with_the_history(services: Services, models: tuple[str, str]) -> None:
+def test_what_is_copied_from_goes_with_a_reset_and_with_the_history(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     copies = services.pair(*models).copies
     for options in ({"learn": False}, {"keep": False}):
         chat(services, models, "duck", **options)
-        assert not copies.nbytes, "of an answer that is not learned from, or not stored, nothing is remembered"
-    for forget in (lambda: services.reset(*models), services.forget_copies, lambda: services.forget_copies("default")):
+        assert not copies.nbytes, (
+            "of an answer that is not learned from, or not stored, nothing is remembered"
+        )
+    for forget in (
+        lambda: services.reset(*models),
+        services.forget_copies,
+        lambda: services.forget_copies("default"),
+    ):
         chat(services, models, "duck")
         assert copies.nbytes
         forget()
@@ -367,7 +492,8 @@ def copied_from(services: Services, models: tuple[str, str], domain: str = "defa
 
 
 def test_stored_answers_are_copied_from_after_a_restart(services: Services, models: tuple[str, str]) -> None:
-    """Newest first as far as there is room, of its own line alone, and nothing that was not to be remembered, or was reset or deleted."""
+    """Newest first as far as there is room, of its own line alone, and nothing that was not to be remembered,
+    or was reset or deleted."""
     ready(services, models)
     answers = [chat(services, models, f"duck {number}")[1].text for number in range(3)]
     chat(services, models, "not learned", learn=False)
@@ -379,7 +505,9 @@ def test_stored_answers_are_copied_from_after_a_restart(services: Services, mode
     try:
         ready(again, models)
         found = copied_from(again, models)
-        assert len(found) == 3 and all(text.endswith(answer) for text, answer in zip(found, answers, strict=True))
+        assert len(found) == 3 and all(
+            text.endswith(answer) for text, answer in zip(found, answers, strict=True)
+        )
         assert [text[-60:] for text in found] == [text[-60:] for text in live], "as they were before"
         theirs = copied_from(again, models, "~visitor-somebody")
         assert len(theirs) == 1 and theirs[0].endswith(other)
@@ -388,13 +516,17 @@ def test_stored_answers_are_copied_from_after_a_restart(services: Services, mode
         again.forget_copies()
         assert len(copied_from(again, models)) == 2, "those that were not deleted come back"
         again.reset(*models)
-        assert copied_from(again, models) == [] and len(again.store.requests()) == 4, "after a reset none does, and the history stays"
+        assert copied_from(again, models) == [] and len(again.store.requests()) == 4, (
+            "after a reset none does, and the history stays"
+        )
         assert len(copied_from(again, models, "~visitor-somebody")) == 1
     finally:
         again.close()
 
 
-def test_little_room_for_copies_is_of_the_newest_answers(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
+def test_little_room_for_copies_is_of_the_newest_answers(
+    tmp_path: Path, models: tuple[str, str], quick_loads: None
+) -> None:
     services = Services(Settings(storage=tmp_path / "storage", training="off"))
     try:
         ready(services, models)
@@ -403,13 +535,23 @@ def test_little_room_for_copies_is_of_the_newest_answers(tmp_path: Path, models:
         pair.copies._most = 3 * 60 * TextIndex.BYTES
         pair.copies.forget("default")
         found = copied_from(services, models)
-        assert 1 <= len(found) < 6 and [text[-10:] for text in found] == [answer[-10:] for answer in answers[-len(found) :]]
+        assert 1 <= len(found) < 6 and [text[-10:] for text in found] == [
+            answer[-10:] for answer in answers[-len(found) :]
+        ]
     finally:
         services.close()
 
 
-def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
-    options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
+def test_a_backup_brings_everything_back_on_an_empty_disk(
+    tmp_path: Path, models: tuple[str, str], quick_loads: None
+) -> None:
+    options = {
+        "training": "inline",
+        "update_interval": 1,
+        "steps_per_update": 1,
+        "lora_rank": 4,
+        "backup": str(tmp_path / "data"),
+    }
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
     ready(first, models)
     chat(first, models)
@@ -425,27 +567,43 @@ def test_a_backup_brings_everything_back_on_an_empty_disk(tmp_path: Path, models
         second.close()
 
 
-# --- topic lines ---------------------------------------------------------------------------------------------------------
+# --- topic lines
+# ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(services: Services, models: tuple[str, str]) -> None:
+def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     for _ in range(2):
         _, last = chat(services, models, "a duck counts ducks", domain="ducks")
     assert last.domain == "ducks" and (routed := services.routed("s")) is not None
-    assert (routed.domain, routed.confidence, routed.why) == ("ducks", 1.0, "Chosen by hand.") and routed.topic_why
+    assert (routed.domain, routed.confidence, routed.why) == (
+        "ducks",
+        1.0,
+        "Chosen by hand.",
+    ) and routed.topic_why
     assert services.trainer(*models, "ducks").version == 1 and services.trainer(*models).version == 0
     _, last = chat(services, models, domain="ducks", learn=False)
     assert last.adapter_version == 1
     _, last = chat(services, models, learn=False)
     assert (last.domain, last.adapter_version) == ("default", 0)
-    assert [(line.domain, line.version, line.in_memory) for line in services.lines(*models)] == [("default", 0, True), ("ducks", 1, True)]
+    assert [(line.domain, line.version, line.in_memory) for line in services.lines(*models)] == [
+        ("default", 0, True),
+        ("ducks", 1, True),
+    ]
     assert services.route(*models, "ducks count a duck").domain == "ducks"
 
 
-def test_the_prompt_chooses_a_line_and_the_history_says_why(services: Services, models: tuple[str, str]) -> None:
+def test_the_prompt_chooses_a_line_and_the_history_says_why(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
-    for text, domain in (("how many apples are left", "sums"), ("a song about the rain", "songs"), ("how many pears", "sums")):
+    for text, domain in (
+        ("how many apples are left", "sums"),
+        ("a song about the rain", "songs"),
+        ("how many pears", "sums"),
+    ):
         chat(services, models, text, domain=domain)
     _, last = chat(services, models, "how many apples and pears", domain="auto")
     route = services.routed("s")
@@ -455,8 +613,17 @@ def test_the_prompt_chooses_a_line_and_the_history_says_why(services: Services, 
     assert services.store.flush()
     newest, second, *_ = services.store.requests()
     assert (newest["domain"], second["domain"]) == ("default", "sums")
-    assert second["settings"]["route_why"] == route.why and second["settings"]["route_confidence"] == route.confidence
-    assert [row["domain"] for row in services.store.curve(*models)] == ["sums", "songs", "sums", "sums", "default"]
+    assert (
+        second["settings"]["route_why"] == route.why
+        and second["settings"]["route_confidence"] == route.confidence
+    )
+    assert [row["domain"] for row in services.store.curve(*models)] == [
+        "sums",
+        "songs",
+        "sums",
+        "sums",
+        "default",
+    ]
 
 
 def test_a_follow_up_stays_in_the_line_of_its_chat(services: Services, models: tuple[str, str]) -> None:
@@ -464,7 +631,9 @@ def test_a_follow_up_stays_in_the_line_of_its_chat(services: Services, models: t
     chat(services, models, "how many apples are left", domain="sums")
     chat(services, models, "a song about the rain", domain="songs")
     turns = ["how many apples", "six", "zzz?"]
-    messages = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(turns)]
+    messages = [
+        {"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(turns)
+    ]
     _, last = chat(services, models, messages=messages, domain="auto", max_new_tokens=8)
     assert last.domain == "sums"
 
@@ -484,10 +653,17 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     assert services.following("s") is None
     _, last = chat(services, models, "Write a Python function that doubles a number.")
     route = services.routed("s")
-    assert last.domain == "default" and route is not None and (route.topic, route.domain) == ("code", "default") and route.topic_why
+    assert (
+        last.domain == "default"
+        and route is not None
+        and (route.topic, route.domain) == ("code", "default")
+        and route.topic_why
+    )
     chat(services, models, "zzz qqq")
     assert (other := services.routed("s")) is not None and other.topic == "other"
-    played = services.play(session="s", target=models[0], drafter=models[1], topic="howto", count=1, max_new_tokens=8)
+    played = services.play(
+        session="s", target=models[0], drafter=models[1], topic="howto", count=1, max_new_tokens=8
+    )
     assert [made.domain for *_, made in played] == ["default"]
     following = services.following("s")  # what was taught last, by the same visitor
     assert following is not None and (following.topic, following.domain) == ("howto", "default")
@@ -495,12 +671,16 @@ def test_every_answer_has_a_topic_and_the_line_stays_one(services: Services, mod
     rows = services.store.requests()[::-1]
     assert [row["topic"] for row in rows] == ["code", "other", "howto"]
     assert [row["topic"] for row in services.store.curve(*models)] == ["code", "other", "howto"]
-    assert all(row["policy"].startswith("cost") and row["temperature"] == 0.0 for row in services.store.curve(*models))
+    assert all(
+        row["policy"].startswith("cost") and row["temperature"] == 0.0
+        for row in services.store.curve(*models)
+    )
     assert services.hero(*models, "howto")["topic"] == "howto"
 
 
 def test_a_seed_repeats_an_answer_on_the_page_too(services: Services, models: tuple[str, str]) -> None:
-    """Drafts follow measured times and what was learned; the text does not. Where no seed is given, the answer names its own."""
+    """Drafts follow measured times and what was learned; the text does not. Where no seed is given, the
+    answer names its own."""
     ready(services, models)
     _, first = chat(services, models, seed=7, temperature=1.0)
     _, drawn = chat(services, models, temperature=1.0)
@@ -521,7 +701,9 @@ def test_a_draft_length_of_0_guesses_nothing_ahead(services: Services, models: t
     assert drafting.length == 0.0 and drafting.sentence == "Guessing is switched off: the draft length is 0."
 
 
-def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
+def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(
+    tmp_path: Path, models: tuple[str, str], quick_loads: None
+) -> None:
     services = Services(Settings(storage=tmp_path, training="off", keep_text=False))
     try:
         ready(services, models)
@@ -533,9 +715,17 @@ def test_the_reason_of_a_route_is_not_kept_where_prompts_are_not(tmp_path: Path,
         services.close()
 
 
-def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_choose(services: Services, models: tuple[str, str]) -> None:
+def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_choose(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
-    played = {"session": "s", "target": models[0], "drafter": models[1], "topic": "maths", "max_new_tokens": 8}
+    played = {
+        "session": "s",
+        "target": models[0],
+        "drafter": models[1],
+        "topic": "maths",
+        "max_new_tokens": 8,
+    }
     assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
     assert "sample prompts" not in services.route(*models, "how many apples are left?").why  # it was taught
     services.configure(domain="auto")
@@ -544,7 +734,9 @@ def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_cho
     assert [made.domain for _, _, made in services.play(count=1, domain="mine", **played)] == ["mine"]  # type: ignore[arg-type]
 
 
-def test_a_router_that_fails_stops_no_answer(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_router_that_fails_stops_no_answer(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ready(services, models)
 
     def fails(*_: object) -> Route:
@@ -560,15 +752,25 @@ def test_a_router_that_fails_stops_no_answer(services: Services, models: tuple[s
     assert route is not None
 
 
-def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(services: Services, models: tuple[str, str]) -> None:
+def test_a_line_name_that_cannot_be_one_is_refused_before_anything_runs(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     with pytest.raises(ValueError, match="topic line's name"):
         chat(services, models, domain="x" * 100)
     assert services.store.flush() and services.store.requests() == []
 
 
-def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models: tuple[str, str], quick_loads: None) -> None:
-    options = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "lora_rank": 4, "backup": str(tmp_path / "data")}
+def test_routing_and_lines_survive_a_restart_and_a_backup(
+    tmp_path: Path, models: tuple[str, str], quick_loads: None
+) -> None:
+    options = {
+        "training": "inline",
+        "update_interval": 1,
+        "steps_per_update": 1,
+        "lora_rank": 4,
+        "backup": str(tmp_path / "data"),
+    }
     first = Services(Settings(storage=tmp_path / "one", **options))  # type: ignore[arg-type]
     ready(first, models)
     chat(first, models, "a duck counts ducks", domain="ducks")
@@ -584,12 +786,15 @@ def test_routing_and_lines_survive_a_restart_and_a_backup(tmp_path: Path, models
         second.close()
 
 
-# --- settings while it runs ----------------------------------------------------------------------------------------------
+# --- settings while it runs
+# ----------------------------------------------------------------------------------------------
 
 
 def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:
     ready(services, models)
-    services.configure(draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse")
+    services.configure(
+        draft_policy="fixed", draft_length=2, update_interval=1, domain="ducks", divergence="reverse"
+    )
     rounds, last = chat(services, models)
     assert max(done.draft_length for done in rounds) == 2 and last.domain == "ducks"
     assert services.trainer(*models, "ducks").version == 1
@@ -598,7 +803,10 @@ def test_adaptable_settings_change_for_chats_and_lines(services: Services, model
     assert all(done.draft_length == 0 for done in rounds)
     services.configure(training="off")
     chat(services, models)
-    assert services.trainer(*models, "ducks").state == "off" and services.trainer(*models, "ducks").requests_seen == 2
+    assert (
+        services.trainer(*models, "ducks").state == "off"
+        and services.trainer(*models, "ducks").requests_seen == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -623,14 +831,18 @@ def test_adaptable_settings_change_for_chats_and_lines(services: Services, model
         ({"draft_length": 2, "gamma": 1.0}, "gamma"),
     ],
 )
-def test_a_setting_that_is_not_possible_changes_nothing(services: Services, changes: dict[str, object], said: str) -> None:
+def test_a_setting_that_is_not_possible_changes_nothing(
+    services: Services, changes: dict[str, object], said: str
+) -> None:
     before = services.settings
     with pytest.raises(ValueError, match=said):
         services.configure(**changes)
     assert services.settings == before
 
 
-def test_an_adapter_is_exported_imported_and_drafts(services: Services, models: tuple[str, str], tmp_path: Path) -> None:
+def test_an_adapter_is_exported_imported_and_drafts(
+    services: Services, models: tuple[str, str], tmp_path: Path
+) -> None:
     ready(services, models)
     for number in range(2):
         chat(services, models, f"duck {number}")
@@ -682,7 +894,11 @@ def test_chats_of_many_lines_at_once(services: Services, models: tuple[str, str]
 
     def work(number: int) -> None:
         for turn in range(3):
-            got.append(chat(services, models, "duck 0", session=f"s{number}", domain=f"line {(number + turn) % 5}")[1])
+            got.append(
+                chat(services, models, "duck 0", session=f"s{number}", domain=f"line {(number + turn) % 5}")[
+                    1
+                ]
+            )
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(5)]
     for thread in threads:

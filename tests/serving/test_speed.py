@@ -1,4 +1,5 @@
-"""The speed of the newest answer, measured while nobody waits: as it was, without a trace, and given up for whoever asks something."""
+"""The speed of the newest answer, measured while nobody waits: as it was, without a trace, and given up for
+whoever asks something."""
 
 from __future__ import annotations
 
@@ -44,20 +45,32 @@ def test_both_lanes_write_the_answer_and_leave_no_trace(services: Services, mode
     _, first = chat(services, models, "duck", **DRAFTS)
     assert measured(services, first) is not None
     _, last = chat(services, models, "the duck swims", **DRAFTS)
-    before = ({entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams}, pair.ngrams.clock, pair.copies.nbytes)
+    before = (
+        {entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams},
+        pair.ngrams.clock,
+        pair.copies.nbytes,
+    )
     conversations = list(pair._conversations._idle)
     found = measured(services, last)
     assert found is not None and 0 < found.low <= found.speedup <= found.high
     assert written(found.guessed) == written(found.plain) == list(last.token_ids)[: found.tokens]
     assert all(len(done.tokens) == 1 for done in found.plain) and any(done.drafted for done in found.guessed)
-    after = ({entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams}, pair.ngrams.clock, pair.copies.nbytes)
+    after = (
+        {entry.target_id: (entry.hits, entry.accepts) for entry in pair.ngrams},
+        pair.ngrams.clock,
+        pair.copies.nbytes,
+    )
     assert before == after and pair._conversations._idle == conversations and not pair.in_flight
     assert services.store.flush()
     row = services.store.requests()[0]
-    assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx((found.speedup, found.low, found.high))
+    assert (row["speedup"], row["speedup_low"], row["speedup_high"]) == pytest.approx(
+        (found.speedup, found.low, found.high)
+    )
 
 
-def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(services: Services, models: tuple[str, str]) -> None:
+def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(
+    services: Services, models: tuple[str, str]
+) -> None:
     """Neither the answer itself nor its n-grams are there to be guessed from."""
     ready(services, models)
     _, answer = chat(services, models, "duck", **DRAFTS)
@@ -71,7 +84,9 @@ def test_guesses_are_those_of_the_answer_not_of_what_was_known_after_it(services
     assert found is not None and len(found.guessed) == len(again.rounds)
 
 
-def test_a_question_ends_it_at_once(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_ends_it_at_once(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ready(services, models)
     for most in ("PASSES", "MOST_PASSES"):
         monkeypatch.setattr(repetition, most, 10_000)
@@ -85,11 +100,15 @@ def test_a_question_ends_it_at_once(services: Services, models: tuple[str, str],
     _, other = chat(services, models, "pond", method="autoregressive", **DRAFTS)
     while pair.in_flight and time.monotonic() < until:
         time.sleep(0.005)
-    assert not pair.in_flight and services.speeds_of([answer.key, other.key]) == {}, "of an answer without a guess there is nothing to tell"
+    assert not pair.in_flight and services.speeds_of([answer.key, other.key]) == {}, (
+        "of an answer without a guess there is nothing to tell"
+    )
     assert services.store.flush() and [row["speedup"] for row in services.store.requests()] == [None, None]
 
 
-def test_another_version_is_not_measured_as_the_one_that_drafted(services: Services, models: tuple[str, str]) -> None:
+def test_another_version_is_not_measured_as_the_one_that_drafted(
+    services: Services, models: tuple[str, str]
+) -> None:
     ready(services, models)
     services.speeds.public = True  # it waits
     _, answer = chat(services, models, "duck", **DRAFTS)

@@ -26,7 +26,8 @@ from omnidemo.ui import replay_data
 NAME = "a" * 24  # of a visitor, as `Visitors` makes them
 
 
-# ids -----------------------------------------------------------------------------------------------------------------------
+# ids
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_ids_are_random_signed_and_known_after_a_restart(tmp_path: Path) -> None:
@@ -35,13 +36,21 @@ def test_ids_are_random_signed_and_known_after_a_restart(tmp_path: Path) -> None
     assert first != second and len(first.partition(".")[0]) == 32  # 128 bits
     name = visitors.name(first)
     assert name and name != visitors.name(second)
-    assert name not in first and first.partition(".")[0] not in name  # what is stored says nothing about the secret
+    # what is stored says nothing about the secret
+    assert name not in first and first.partition(".")[0] not in name
     assert Visitors(tmp_path).name(first) == name
     assert stat.S_IMODE(os.stat(tmp_path / KEY).st_mode) == 0o600
 
 
 @pytest.mark.parametrize(
-    "change", [lambda _: "", lambda _: None, lambda one: one[:-1], lambda one: one.replace(".", ""), lambda one: one + "0"]
+    "change",
+    [
+        lambda _: "",
+        lambda _: None,
+        lambda one: one[:-1],
+        lambda one: one.replace(".", ""),
+        lambda one: one + "0",
+    ],
 )
 def test_forged_ids_are_nobody(tmp_path: Path, change: Any) -> None:
     visitors = Visitors(tmp_path)
@@ -69,8 +78,16 @@ def test_ids_hold_where_neither_database_nor_folder_keeps_the_key(tmp_path: Path
 
 def test_when_an_app_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPACE_ID", raising=False)
-    assert not is_public(Settings()) and not is_public(Settings(host="localhost")) and not is_public(Settings(host="::1"))
-    assert is_public(Settings(host="0.0.0.0")) and is_public(Settings(share=True)) and is_public(Settings(allowed_hosts="duck.example"))
+    assert (
+        not is_public(Settings())
+        and not is_public(Settings(host="localhost"))
+        and not is_public(Settings(host="::1"))
+    )
+    assert (
+        is_public(Settings(host="0.0.0.0"))
+        and is_public(Settings(share=True))
+        and is_public(Settings(allowed_hosts="duck.example"))
+    )
     assert is_public(Settings(public="true")) and not is_public(Settings(host="0.0.0.0", public="false"))
     monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
     assert is_public(Settings()) and not is_public(Settings(public="false"))
@@ -79,18 +96,24 @@ def test_when_an_app_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_key_in_the_settings_nobody_is_the_operator() -> None:
     assert not any(is_operator(Settings(), key) for key in (None, "", "x"))
     keyed = Settings(operator_key="Quäk")
-    assert is_operator(keyed, "Quäk") and not any(is_operator(keyed, key) for key in (None, "", "quäk", "Quäkk"))
+    assert is_operator(keyed, "Quäk") and not any(
+        is_operator(keyed, key) for key in (None, "", "quäk", "Quäkk")
+    )
     assert "Quäk" not in repr(keyed)
 
 
-# quotas --------------------------------------------------------------------------------------------------------------------
+# quotas
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_quotas_hold_for_each_and_for_all_and_end_after_an_hour() -> None:
     now = [0.0]
     quotas = Quotas((2, 100), (3, 1000), clock=lambda: now[0])
     quotas.ask("a"), quotas.ask("a")
-    with pytest.raises(Refused, match=r"You have had 2 answers within an hour, which is the most here; ask again in 60 minutes\."):
+    with pytest.raises(
+        Refused,
+        match=r"You have had 2 answers within an hour, which is the most here; ask again in 60 minutes\.",
+    ):
         quotas.ask("a")
     quotas.ask("b")
     with pytest.raises(Refused, match="All visitors have had 3 answers"):
@@ -113,7 +136,8 @@ def test_tokens_count_and_what_is_known_is_bounded() -> None:
     assert len(quotas._known) == 3
 
 
-# the history ---------------------------------------------------------------------------------------------------------------
+# the history
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -126,7 +150,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def put(store: Store, session: str, prompt: str, at: str | None = None) -> None:
     when = at or time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
     made = Generation((1,), "x", (), {}, "end", "ngram-exact", 1, None)
-    store.record_request(RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, made, {}, when, "chat"))
+    store.record_request(
+        RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, made, {}, when, "chat")
+    )
 
 
 def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> None:
@@ -139,7 +165,9 @@ def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> N
     put(store, "someone", "mine", "2020-01-01T00:00:00+00:00")
     store.flush()
     assert store.prune_visitors(24, 2, 100) == 6
-    assert [row["prompt"] for row in store.requests()][1:3] == ["c traffic", "c"] and store.forget_visitor(OWN + "c") == 2
+    assert [row["prompt"] for row in store.requests()][1:3] == ["c traffic", "c"] and store.forget_visitor(
+        OWN + "c"
+    ) == 2
     assert sorted(row["prompt"] for row in store.requests()) == ["a3", "a4", "b", "mine"]
     assert store.prune_visitors(24, 2, 1) == 2
     assert sorted(row["prompt"] for row in store.requests()) == ["b", "mine"]
@@ -147,7 +175,8 @@ def test_what_visitors_left_behind_is_pruned_and_nothing_else(store: Store) -> N
     assert [row["id"] for row in store.sessions() if row["id"].startswith(OWN + "b")] == []
 
 
-# the services --------------------------------------------------------------------------------------------------------------
+# the services
+# ------------------------------------------------------------------------------------------------------------
 
 
 class App:
@@ -166,17 +195,34 @@ class App:
 
     def ask(self, name: str, prompt: str = "the small duck", **options: Any) -> Generation:
         self.who = Caller(name)
-        given = {"method": "ngram-exact", "max_new_tokens": 12, "temperature": 0.0, "domain": "default"} | options
+        given = {
+            "method": "ngram-exact",
+            "max_new_tokens": 12,
+            "temperature": 0.0,
+            "domain": "default",
+        } | options
         *_, last = self.front.chat(
-            session="forged", target=self.pair[0], drafter=self.pair[1], messages=[{"role": "user", "content": prompt}], **given
+            session="forged",
+            target=self.pair[0],
+            drafter=self.pair[1],
+            messages=[{"role": "user", "content": prompt}],
+            **given,
         )
         return last
 
 
 def public_settings(models: tuple[str, str], storage: Path) -> Settings:
-    options: dict[str, Any] = {"training": "inline", "update_interval": 1, "steps_per_update": 1, "batch_size": 1, "cost_aware": False}
+    options: dict[str, Any] = {
+        "training": "inline",
+        "update_interval": 1,
+        "steps_per_update": 1,
+        "batch_size": 1,
+        "cost_aware": False,
+    }
     names = {"target": models[0], "drafter": models[1]}
-    return Settings(storage=storage, public="true", head="off", visitor_requests=9, visitor_lines=3, **names, **options)
+    return Settings(
+        storage=storage, public="true", head="off", visitor_requests=9, visitor_lines=3, **names, **options
+    )
 
 
 @pytest.fixture
@@ -196,25 +242,52 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     mine = app.front.store.requests(), app.front.store.curve(*app.pair), app.front.store.steps(*app.pair)
     assert all(mine) and {row["session"] for row in mine[0]} == {OWN + "a"}
     assert app.front.trainer(*app.pair).version >= 1
-    options = {"methods": ["ngram-exact", "autoregressive"], "max_new_tokens": 20, "temperature": 1.0, "draft_length": 3}
-    one, two = app.front.compare(target=app.pair[0], drafter=app.pair[1], prompts=["the small duck swims"], **options)
-    assert {one.generation.adapter_version, two.generation.adapter_version} == {app.front.trainer(*app.pair).version}
+    options = {
+        "methods": ["ngram-exact", "autoregressive"],
+        "max_new_tokens": 20,
+        "temperature": 1.0,
+        "draft_length": 3,
+    }
+    one, two = app.front.compare(
+        target=app.pair[0], drafter=app.pair[1], prompts=["the small duck swims"], **options
+    )
+    assert {one.generation.adapter_version, two.generation.adapter_version} == {
+        app.front.trainer(*app.pair).version
+    }
     assert pair.adapter_version == 0 and len(pair.ngrams) == before  # what all share is as it was
     assert len(pair._memory.of(OWN + "a")) > 0
 
     app.who = Caller("b")
-    assert app.front.store.requests() == app.front.store.curve(*app.pair) == app.front.store.steps(*app.pair) == []
-    assert app.front.store.adapters(*app.pair) == app.front.store.sessions() == app.front.lines(*app.pair) == []
-    assert app.front.trainer(*app.pair).version == 0 and app.front.store.delete_requests([row["id"] for row in mine[0]]) == 0
-    assert app.ask("b").adapter_version == 0 and len(pair._memory.of(OWN + "b")) <= len(pair._memory.of(OWN + "a"))
+    assert (
+        app.front.store.requests()
+        == app.front.store.curve(*app.pair)
+        == app.front.store.steps(*app.pair)
+        == []
+    )
+    assert (
+        app.front.store.adapters(*app.pair) == app.front.store.sessions() == app.front.lines(*app.pair) == []
+    )
+    assert (
+        app.front.trainer(*app.pair).version == 0
+        and app.front.store.delete_requests([row["id"] for row in mine[0]]) == 0
+    )
+    assert app.ask("b").adapter_version == 0 and len(pair._memory.of(OWN + "b")) <= len(
+        pair._memory.of(OWN + "a")
+    )
     with pytest.raises(Refused, match="is not yours"):
         app.front.reset(*app.pair, domain=OWN + "a")
 
     stored = app.services.settings.storage
     folder = version_folders.line_folder(stored, app.pair[1], app.pair[0], OWN + "a")
     versions = version_folders.versions(folder)
-    assert 1 <= len(versions) <= 2 and sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 5_000_000
-    assert version_folders.load_version(version_folders.version_folder(folder, versions[0])).adapter.config["r"] <= 16
+    assert (
+        1 <= len(versions) <= 2
+        and sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) <= 5_000_000
+    )
+    assert (
+        version_folders.load_version(version_folders.version_folder(folder, versions[0])).adapter.config["r"]
+        <= 16
+    )
 
     assert "Deleted: 3 requests" in app.front.forget("a")
     app.who = Caller("a")
@@ -225,19 +298,31 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
 
 def test_whoever_leaves_in_the_middle_of_played_traffic_can_be_forgotten(app: App) -> None:
     app.who = Caller("a")
-    played = app.front.play(session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=3, max_new_tokens=8)
+    played = app.front.play(
+        session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=3, max_new_tokens=8
+    )
     next(played)
     assert "Deleted: 1 request" in app.front.forget("a")
 
 
 def test_each_played_prompt_counts_as_one_answer(app: App) -> None:
     app.who = Caller("a")
-    list(app.front.play(session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=2, max_new_tokens=4))
+    list(
+        app.front.play(
+            session="", target=app.pair[0], drafter=app.pair[1], topic="maths", count=2, max_new_tokens=4
+        )
+    )
     assert app.front.quotas._known["a"].requests == 2
 
 
-def test_a_visitor_reads_no_folder_of_the_server_in_a_failed_load(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = replace(app.services.state(*app.pair), stage="failed", error="The weights in /srv/models/x/model.safetensors are damaged.")
+def test_a_visitor_reads_no_folder_of_the_server_in_a_failed_load(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = replace(
+        app.services.state(*app.pair),
+        stage="failed",
+        error="The weights in /srv/models/x/model.safetensors are damaged.",
+    )
     monkeypatch.setattr(app.services, "state", lambda *pair: failed)
     app.who = Caller("a")
     assert app.front.state(*app.pair).error == "The weights in model.safetensors are damaged."
@@ -251,14 +336,24 @@ def test_two_visitors_at_once_take_turns(app: App) -> None:
     def talk(name: str, began: threading.Event, other: threading.Event) -> None:
         front = PublicServices(app.services, lambda: Caller(name))
         message = [{"role": "user", "content": f"a story of {name}"}]
-        options = {"method": "ngram-exact", "max_new_tokens": 48, "temperature": 1.0, "seed": 1, "draft_policy": "fixed", "draft_length": 2}
+        options = {
+            "method": "ngram-exact",
+            "max_new_tokens": 48,
+            "temperature": 1.0,
+            "seed": 1,
+            "draft_policy": "fixed",
+            "draft_length": 2,
+        }
         for item in front.chat(target=app.pair[0], drafter=app.pair[1], messages=message, **options):
             order.append(name if isinstance(item, Round) else f"{name} ends")
             began.set()
             assert other.wait(60)
 
     flags = threading.Event(), threading.Event()
-    threads = [threading.Thread(target=talk, args=("a", *flags)), threading.Thread(target=talk, args=("b", *flags[::-1]))]
+    threads = [
+        threading.Thread(target=talk, args=("a", *flags)),
+        threading.Thread(target=talk, args=("b", *flags[::-1])),
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -277,9 +372,18 @@ def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App
     app.front.store.flush()
     one = max(row["id"] for row in app.front.store.requests())
     assert replay_data.recall(app.front, one)["prompt"] == "duck 1"
-    asked = {"target": app.pair[0], "drafter": app.pair[1], "message": "duck 1", "tokens": 12, "line": "default"}
-    before, after = replay_data.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
-    assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0  # the visitor's line, not everybody's
+    asked = {
+        "target": app.pair[0],
+        "drafter": app.pair[1],
+        "message": "duck 1",
+        "tokens": 12,
+        "line": "default",
+    }
+    before, after = replay_data.beside(app.front, {"kind": "fresh", "method": "ngram-exact", **asked})[
+        "lanes"
+    ]
+    # the visitor's line, not everybody's
+    assert before["version"] == 0 and after["version"] == app.front.trainer(*app.pair).version > 0
     spent = app.front.quotas._known["a"].tokens
     (plain,) = replay_data.beside(app.front, {"kind": "plain", **asked})["lanes"]
     assert app.front.quotas._known["a"].tokens == spent + 12 * plain["runs"]
@@ -344,7 +448,10 @@ def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
 def test_lines_end_after_a_time_and_where_there_are_too_many(app: App) -> None:
     for name in ("a", "b", "c", "d"):
         app.ask(name), app.ask(name)
-    folder = {name: version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name) for name in "abcd"}
+    folder = {
+        name: version_folders.line_folder(app.services.settings.storage, app.pair[1], app.pair[0], OWN + name)
+        for name in "abcd"
+    }
     assert not folder["a"].exists() and folder["d"].exists()  # three at most
     app.services.visitor_lines.sweep()
     assert folder["d"].exists()
@@ -381,7 +488,9 @@ def test_a_line_is_in_use_as_long_as_examples_are_played_with_it(app: App) -> No
     assert app.services.visitor_lines._used[OWN + "a"] > time.time() - 60
 
 
-def test_files_that_cannot_be_removed_end_neither_a_sweep_nor_an_answer(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_cannot_be_removed_end_neither_a_sweep_nor_an_answer(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(folder: Path) -> None:
         raise OSError("read-only file system")
 
@@ -403,7 +512,9 @@ def test_an_operators_questions_are_found_where_they_are_recorded(app: App) -> N
     app.who = Caller("a", operator=True)
     message = [{"role": "user", "content": "What is 2 plus 3?"}]
     options: dict[str, Any] = {"method": "ngram-exact", "max_new_tokens": 4}
-    *_, _ = app.front.chat(session="sent by a program", target=app.pair[0], drafter=app.pair[1], messages=message, **options)
+    *_, _ = app.front.chat(
+        session="sent by a program", target=app.pair[0], drafter=app.pair[1], messages=message, **options
+    )
     app.services.store.flush()
     assert [row["session"] for row in app.services.store.requests()] == ["a"]
     assert app.front.following("sent by a program") == app.front.routed("sent by a program") is not None

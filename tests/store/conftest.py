@@ -13,7 +13,8 @@ from tests.support.store_lives import Forker, forker
 
 @pytest.fixture(scope="module")
 def lives() -> Iterator[Forker]:
-    """Processes that open stores and write; those of a module begin as copies of one that has imported everything."""
+    """Processes that open stores and write; those of a module begin as copies of one that has imported
+    everything."""
     if not hasattr(os, "fork"):
         pytest.skip("needs fork")
     with forker() as made:

@@ -20,7 +20,9 @@ from tests.support.crash_child import PROMPTS, distil
 from tests.support.learning import Owner, save_drafter, until
 from tests.support.models import save
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork and SIGKILL")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin", reason="needs fork and SIGKILL"
+)
 KILLS = int(os.environ.get("CRASH_KILLS", "20"))
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMNIDEMO_BACKEND": "reference", "OMP_NUM_THREADS": "1"}
@@ -28,10 +30,14 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMNIDEMO_BACKEND": "refere
 
 @pytest.mark.timeout(600)
 def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
-    """The environment variable CRASH_KILLS sets another number of kills. Every fifth time an answer is written, too."""
+    """The environment variable CRASH_KILLS sets another number of kills. Every fifth time an answer is
+    written, too."""
     storage = tmp_path / "storage"
     storage.mkdir()
-    target, drafter = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
+    target, drafter = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
     pair = load_pair(target, drafter)
     expected = pair.generate(PROMPTS[0], max_new_tokens=20, method="autoregressive").token_ids
     script = [sys.executable, "-m", "tests.support.crash_child", target, drafter, str(storage)]
@@ -39,7 +45,9 @@ def test_kills_at_random_moments_lose_nothing(tmp_path: Path) -> None:
     # Errors go to a file: a pipe that nobody reads would fill up and stop the process.
     with (
         open(tmp_path / "errors", "w") as errors,
-        subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT) as forker,
+        subprocess.Popen(
+            script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT
+        ) as forker,
     ):
         assert forker.stdin and forker.stdout
         try:
@@ -61,7 +69,10 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
     """A new start finds everything that the log calls certain."""
     text = (storage / "log").read_text() if (storage / "log").exists() else ""
     told = [line.split() for line in text.splitlines()]
-    least = {name: max((int(value) for key, value in told if key == name), default=0) for name in ("requests", "ngrams")}
+    least = {
+        name: max((int(value) for key, value in told if key == name), default=0)
+        for name in ("requests", "ngrams")
+    }
     published = next((int(value) for key, value in reversed(told) if key == "version"), 0)
 
     database = storage / "omnidemo.db"
@@ -76,17 +87,24 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
     try:
         version = learner.restore()
         # A version is on disk before it is published: the kill may have come between the two.
-        assert version == published or version > published, f"version {published} was published, {version} is back"
+        assert version == published or version > published, (
+            f"version {published} was published, {version} is back"
+        )
         assert learner.status().error is None and not list(learner.line_folder.glob(".new-*"))
         for number in version_folders.versions(learner.line_folder):
-            version_folders.load_version(version_folders.version_folder(learner.line_folder, number))  # every checksum
+            # every checksum
+            version_folders.load_version(version_folders.version_folder(learner.line_folder, number))
         entries = store.load_ngrams(pair.target.name, pair.drafter.name)  # type: ignore[attr-defined]
         assert len(entries) >= least["ngrams"] and all(len(entry.drafter_ids) > 1 for entry in entries)
         requests = store.requests(limit=None)
         assert store.status.ok and len(requests) >= least["requests"]
         if requests:
             with sqlite3.connect(database) as connection:
-                rounds = dict(connection.execute("SELECT request_id, COUNT(*) FROM rounds GROUP BY request_id").fetchall())
+                rounds = dict(
+                    connection.execute(
+                        "SELECT request_id, COUNT(*) FROM rounds GROUP BY request_id"
+                    ).fetchall()
+                )
             connection.close()
             assert all(rounds[row["id"]] == row["metrics"]["rounds"] for row in requests)
         if chat:
@@ -113,19 +131,24 @@ settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_0
 made = []
 for name in ("trains", "rests"):
     owner, storage = Owner(), Path({str(tmp_path)!r}) / name
-    distiller = Distiller(Path({str(folder)!r}), "d", "t", settings, storage, publish=owner.publish, store=FakeStore(), busy=owner.busy)
+    distiller = Distiller(
+        Path({str(folder)!r}), "d", "t", settings, storage,
+        publish=owner.publish, store=FakeStore(), busy=owner.busy)
     distiller.observe(make_trace(0))
     while distiller._worker.pid is None:
         time.sleep(0.01)
     made.append((distiller, owner))
-made[1][1].in_flight = True  # to load torch takes longer than to get here, so it is paused before it has an answer
+# to load torch takes longer than to get here, so it is paused before it has an answer
+made[1][1].in_flight = True
 while made[1][0].status().state != "waiting":
     time.sleep(0.01)
 time.sleep(1.0)
 print(*(distiller._worker.pid for distiller, _ in made), flush=True)
 time.sleep(60)
 """
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as parent:
         assert parent.stdout
         trains, rests = map(int, parent.stdout.readline().split())
         state = Path(f"/proc/{rests}/stat")

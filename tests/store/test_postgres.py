@@ -1,4 +1,5 @@
-"""What is PostgreSQL's own: several machines that share a database and no folder, text that it refuses, a server that dies and returns."""
+"""What is PostgreSQL's own: several machines that share a database and no folder, text that it refuses, a
+server that dies and returns."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ def store(url: str) -> Iterator[Store]:
 
 def test_an_address_without_a_driver_means_psycopg() -> None:
     for given in ("postgres://u:p@h/db", "postgresql://u:p@h/db"):
-        assert with_driver(connections.make_url(given)).render_as_string(False) == "postgresql+psycopg://u:p@h/db"
+        assert (
+            with_driver(connections.make_url(given)).render_as_string(False)
+            == "postgresql+psycopg://u:p@h/db"
+        )
     assert with_driver(connections.make_url("postgresql+pg8000://h/db")).drivername == "postgresql+pg8000"
 
 
@@ -69,12 +73,22 @@ def test_processes_upgrade_an_empty_database_once(postgres_server: PostgresServe
 
 def test_no_text_is_refused_wherever_it_stands(store: Store, tmp_path: Path) -> None:
     long = "x" * 1000
-    made = replace(record(f"s{ODD}", prompt=ODD, answer=ODD, method=f"m{ODD}", target=long), topic=ODD, settings={"stop": [ODD]})
+    made = replace(
+        record(f"s{ODD}", prompt=ODD, answer=ODD, method=f"m{ODD}", target=long),
+        topic=ODD,
+        settings={"stop": [ODD]},
+    )
     store.start_session(f"s{ODD}")
     store.record_request(made)
     assert store.flush() and store.status.lost == 0
-    (row,) = store.requests(session=f"s{ODD}", method=f"m{ODD}", target=long)  # compared with what was made of it
-    assert (row["prompt"], row["session"], row["target"], row["settings"]) == ("a?b?c", "sa?b?c", long, {"stop": [ODD]})
+    # compared with what was made of it
+    (row,) = store.requests(session=f"s{ODD}", method=f"m{ODD}", target=long)
+    assert (row["prompt"], row["session"], row["target"], row["settings"]) == (
+        "a?b?c",
+        "sa?b?c",
+        long,
+        {"stop": [ODD]},
+    )
     assert store.export_csv("requests", tmp_path / "out.csv", session=f"s{ODD}") == 1
     assert pd.read_csv(tmp_path / "out.csv")["prompt"].tolist() == ["a?b?c"]
     assert store.delete_session(f"s{ODD}") == 1 and store.requests() == []
@@ -87,7 +101,9 @@ def test_ngrams_and_sessions_of_several_writers_meet(url: str, store: Store) -> 
         for index in range(20):
             one.start_session("together")
             one.record_request(record("together"))
-            one.save_ngrams(*PAIR, [NgramEntry(index, (1, 2), 0, 0, 0, 0), NgramEntry(99 - index, (1, 2), 0, 0, 0, 0)])
+            one.save_ngrams(
+                *PAIR, [NgramEntry(index, (1, 2), 0, 0, 0, 0), NgramEntry(99 - index, (1, 2), 0, 0, 0, 0)]
+            )
 
     threads = [threading.Thread(target=work, args=(one,)) for one in (store, *others)]
     for thread in threads:
@@ -101,7 +117,9 @@ def test_ngrams_and_sessions_of_several_writers_meet(url: str, store: Store) -> 
         one.close()
 
 
-def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: PostgresServer, store: Store) -> None:
+def test_a_server_that_dies_and_returns_has_lost_nothing(
+    postgres_server: PostgresServer, store: Store
+) -> None:
     first = record()
     store.record_request(first)
     assert store.flush()
@@ -110,7 +128,10 @@ def test_a_server_that_dies_and_returns_has_lost_nothing(postgres_server: Postgr
         assert store.requests() == []
         store.record_request(record("s2"))
         wait_for(lambda: not store.status.ok)
-        assert store.status.message.startswith("History and learning are not being saved: ") and store.status.pending == 1
+        assert (
+            store.status.message.startswith("History and learning are not being saved: ")
+            and store.status.pending == 1
+        )
     finally:
         postgres_server.start()
     assert store.flush(30)
@@ -126,7 +147,9 @@ def test_a_request_whose_commit_was_answered_by_nobody_is_written_once(store: St
     assert store.flush() and len(store.requests()) == 1
 
 
-def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: PostgresServer, url: str, store: Store) -> None:
+def test_tables_that_went_away_are_noticed_and_written_again(
+    postgres_server: PostgresServer, url: str, store: Store
+) -> None:
     class Owner:
         def write(self) -> None:
             store.save_ngrams(*PAIR, [NgramEntry(7, (1, 2), 3, 1, 0, 0)])
@@ -144,7 +167,9 @@ def test_tables_that_went_away_are_noticed_and_written_again(postgres_server: Po
     assert "was deleted or replaced" in store.status.message
 
 
-def test_a_visitor_of_one_machine_is_known_to_all(postgres_server: PostgresServer, url: str, store: Store, tmp_path: Path) -> None:
+def test_a_visitor_of_one_machine_is_known_to_all(
+    postgres_server: PostgresServer, url: str, store: Store, tmp_path: Path
+) -> None:
     other = Store(url, retry_seconds=0.1)
     here, there = Visitors(tmp_path / "one", store.common_key), Visitors(tmp_path / "two", other.common_key)
     given = here.issue()
@@ -153,20 +178,24 @@ def test_a_visitor_of_one_machine_is_known_to_all(postgres_server: PostgresServe
     postgres_server.kill()
     try:
         assert store.requests() == [] and store.common_key(b"x") is None
-        assert Visitors(tmp_path / "two", store.common_key).name(given) == here.name(given)  # kept in its folder too
+        # kept in its folder too
+        assert Visitors(tmp_path / "two", store.common_key).name(given) == here.name(given)
     finally:
         postgres_server.start()
     assert stat.S_IMODE(os.stat(tmp_path / "two" / KEY).st_mode) == 0o600
     other.close()
 
 
-# --- adapters ------------------------------------------------------------------------------------------------------------
+# --- adapters
+# ------------------------------------------------------------------------------------------------------------
 
 
 def make_version(storage: Path, store: Store, number: int, *, active: bool = True) -> Path:
     line = version_folders.line_folder(storage, DRAFTER, TARGET, "default")
     adapter = AdapterState({"w": torch.full((2, 2), float(number))}, {"peft_type": "FULL"})
-    info = version_folders.write_version(line, version(number), adapter, OptimiserState(number, {"m": torch.ones(2)}))
+    info = version_folders.write_version(
+        line, version(number), adapter, OptimiserState(number, {"m": torch.ones(2)})
+    )
     version_folders.write_note(line, "active", number)
     store.add_adapter(info, active)
     return line
@@ -177,7 +206,9 @@ def versions_of(store: Store, storage: Path) -> StoredLines:
 
 
 def weights(line: Path, number: int) -> float:
-    return float(version_folders.load_version(version_folders.version_folder(line, number)).adapter.weights["w"][0, 0])
+    return float(
+        version_folders.load_version(version_folders.version_folder(line, number)).adapter.weights["w"][0, 0]
+    )
 
 
 def test_versions_reach_a_machine_that_shares_no_folder(url: str, store: Store, tmp_path: Path) -> None:
@@ -199,14 +230,17 @@ def test_versions_reach_a_machine_that_shares_no_folder(url: str, store: Store, 
     assert version_folders.versions(line) == [3, 2, 1]
 
 
-def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(url: str, store: Store, tmp_path: Path) -> None:
+def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(
+    url: str, store: Store, tmp_path: Path
+) -> None:
     line = make_version(tmp_path / "one", store, 1)
     assert store.flush()
     shutil.rmtree(version_folders.version_folder(line, 1))
     stale = AdapterState({"w": torch.full((2, 2), -1.0)}, {"peft_type": "FULL"})
     version_folders.write_version(line, version(1), stale, OptimiserState(0, {}))
     late = AdapterState({"w": torch.full((2, 2), 5.0)}, {"peft_type": "FULL"})
-    version_folders.write_version(line, version(2), late, OptimiserState(0, {}))  # written while the database was away
+    # written while the database was away
+    version_folders.write_version(line, version(2), late, OptimiserState(0, {}))
     version_folders.write_note(line, "active", 2)
     versions_of(store, tmp_path / "one").share()
     assert store.flush()
@@ -214,7 +248,9 @@ def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(url
     assert store.active_version(*PAIR) == 2 and store.counts()["adapter_files"] == 8
 
 
-def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: PostgresServer, store: Store, tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer_changes_no_folder(
+    postgres_server: PostgresServer, store: Store, tmp_path: Path
+) -> None:
     line = make_version(tmp_path, store, 1)
     assert store.flush()
     postgres_server.kill()
@@ -222,12 +258,27 @@ def test_a_database_that_does_not_answer_changes_no_folder(postgres_server: Post
         assert store.fetch_adapters(*PAIR, tmp_path) is None
     finally:
         postgres_server.start()
-    assert store.flush(30) and version_folders.versions(line) == [1] and version_folders.read_note(line, "active") == 1
+    assert (
+        store.flush(30)
+        and version_folders.versions(line) == [1]
+        and version_folders.read_note(line, "active") == 1
+    )
 
 
-def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(url: str, tmp_path: Path) -> None:
-    models = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "sentence-piece", seed=1)
-    learning = {"training": "inline", "update_interval": 2, "steps_per_update": 1, "lora_rank": 4, "cost_aware": False}
+def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(
+    url: str, tmp_path: Path
+) -> None:
+    models = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
+    learning = {
+        "training": "inline",
+        "update_interval": 2,
+        "steps_per_update": 1,
+        "lora_rank": 4,
+        "cost_aware": False,
+    }
 
     def app(name: str) -> Services:
         services = Services(Settings(storage=tmp_path / name, database_url=url, **learning))  # type: ignore[arg-type]
@@ -247,7 +298,10 @@ def test_a_second_app_that_shares_no_folder_goes_on_with_what_the_first_learned(
             answers = [chat(one, models, "duck number 4", learn=False)[1] for one in (first, second)]
             assert {(one.adapter_version, one.text) for one in answers} == {(2, answers[0].text)}
             learned = first.pair(*models).drafting_weights()
-            assert all(torch.equal(weight, learned[name]) for name, weight in second.pair(*models).drafting_weights().items())
+            assert all(
+                torch.equal(weight, learned[name])
+                for name, weight in second.pair(*models).drafting_weights().items()
+            )
             assert first.store.flush() and second.store.flush()
             assert [row["prompt"] for row in first.store.requests(session="s")] == [
                 f"duck number {number}" for number in (4, 4, 3, 2, 1, 0)

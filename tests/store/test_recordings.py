@@ -1,4 +1,5 @@
-"""Recorded rounds: what they hold, how large they get, whose they are, when they go; and the runs beside an answer."""
+"""Recorded rounds: what they hold, how large they get, whose they are, when they go; and the runs beside an
+answer."""
 
 from __future__ import annotations
 
@@ -37,16 +38,34 @@ def rounds_of(count: int, seed: int = 0) -> list[Round]:
 
     def token(source: Any) -> Token:
         word = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=8))
-        return Token(rng.randrange(50_000), word, source, rng.random(), rng.random(), rng.random(), (rng.randrange(9000),), (word,))
+        return Token(
+            rng.randrange(50_000),
+            word,
+            source,
+            rng.random(),
+            rng.random(),
+            rng.random(),
+            (rng.randrange(9000),),
+            (word,),
+        )
 
     seconds = {"draft": 0.0004, "verify": 0.0041, "settle": 0.00003, "other": 0.00001}
-    return [Round(index, (token("direct"), token("corrected")), (token("direct"),), 4, 4, 2, 1, 2, 0, seconds) for index in range(count)]
+    return [
+        Round(index, (token("direct"), token("corrected")), (token("direct"),), 4, 4, 2, 1, 2, 0, seconds)
+        for index in range(count)
+    ]
 
 
-def record(session: str = "mine", kind: Any = "chat", prompt: str | None = "Hello", count: int = 3) -> RequestRecord:
+def record(
+    session: str = "mine", kind: Any = "chat", prompt: str | None = "Hello", count: int = 3
+) -> RequestRecord:
     rounds = tuple(rounds_of(count))
-    made = Generation((1,) * 2 * count, "text", rounds, {"plain_seconds": 0.004, "plain_at": 1e9}, "end", "ngram-exact", 7)
-    return RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, made, {}, "2026-03-01T12:00:00+00:00", kind)
+    made = Generation(
+        (1,) * 2 * count, "text", rounds, {"plain_seconds": 0.004, "plain_at": 1e9}, "end", "ngram-exact", 7
+    )
+    return RequestRecord(
+        session, "t", "d", "default", "ngram-exact", prompt, made, {}, "2026-03-01T12:00:00+00:00", kind
+    )
 
 
 @pytest.fixture
@@ -61,7 +80,8 @@ def kept(store: Store) -> list[int]:
     return sorted(store.recorded(row["id"] for row in store.requests(limit=None)))
 
 
-# lines -------------------------------------------------------------------------------------------------------------------
+# lines
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_lines_of_a_round_tell_what_was_guessed_kept_replaced_and_how_long_it_took() -> None:
@@ -80,23 +100,36 @@ def test_the_lines_of_a_round_tell_what_was_guessed_kept_replaced_and_how_long_i
 def test_a_recording_keeps_the_first_rounds_that_fit() -> None:
     few = rounds_of(5)
     packed, count = recorded_rounds.pack(few)
-    assert count == 5 and recorded_rounds.unpack(packed) == "".join(line for one in few for line in recorded_rounds.round_lines(one))
+    assert count == 5 and recorded_rounds.unpack(packed) == "".join(
+        line for one in few for line in recorded_rounds.round_lines(one)
+    )
     many = rounds_of(2000)
     packed, count = recorded_rounds.pack(many)
     assert 0.8 * recorded_rounds.MOST_BYTES < len(packed) <= recorded_rounds.MOST_BYTES and 0 < count < 2000
-    assert recorded_rounds.unpack(packed) == "".join(line for one in many[:count] for line in recorded_rounds.round_lines(one))
-    huge = replace(few[0], tokens=(replace(few[0].tokens[0], text="".join(random.Random(1).choices("abcdefghij", k=100_000))),))
+    assert recorded_rounds.unpack(packed) == "".join(
+        line for one in many[:count] for line in recorded_rounds.round_lines(one)
+    )
+    huge = replace(
+        few[0],
+        tokens=(replace(few[0].tokens[0], text="".join(random.Random(1).choices("abcdefghij", k=100_000))),),
+    )
     assert recorded_rounds.pack([huge])[1] == 0
 
 
-# the table ---------------------------------------------------------------------------------------------------------------
+# the table
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
     store.record_request(record(count=2000))
     (one,) = kept(store)
     found = store.recording(one, session="mine")
-    assert found is not None and found["rounds"] == 2000 and 0 < found["kept"] < 2000 and found["prompt"] == "Hello"
+    assert (
+        found is not None
+        and found["rounds"] == 2000
+        and 0 < found["kept"] < 2000
+        and found["prompt"] == "Hello"
+    )
     lines = parse(found["lines"])
     assert sum(line["k"] == "r" for line in lines) == found["kept"]
     assert store.recording(one, session="other") is None and store.recording(one, session="") is None
@@ -119,7 +152,13 @@ def test_a_recording_comes_back_to_its_own_session_only(store: Store) -> None:
 
 def test_only_chats_with_their_text_are_recorded(store: Store) -> None:
     store.start_session("private", keep=False)
-    for one in (record("private"), record(prompt=None), record(kind="traffic"), record(kind="api"), record(count=0)):
+    for one in (
+        record("private"),
+        record(prompt=None),
+        record(kind="traffic"),
+        record(kind="api"),
+        record(count=0),
+    ):
         store.record_request(one)
     assert kept(store) == [] and store.counts()["recordings"] == 0 and len(store.requests()) == 4
 
@@ -143,9 +182,14 @@ def test_a_recording_goes_with_its_request_and_its_session(store: Store) -> None
 
 
 def test_probe_prompts_travel_without_times() -> None:
-    before, after = (Replayed("Write a word.", tuple(replace(one, seconds={}) for one in rounds_of(count))) for count in (5, 3))
+    before, after = (
+        Replayed("Write a word.", tuple(replace(one, seconds={}) for one in rounds_of(count)))
+        for count in (5, 3)
+    )
     found = {"code": SimpleNamespace(before_version=0, after_version=4, before=(before,), after=(after,))}
-    services: Any = SimpleNamespace(topics=lambda: ["maths", "code"], before_after=lambda *names: found.get(names[3]))
+    services: Any = SimpleNamespace(
+        topics=lambda: ["maths", "code"], before_after=lambda *names: found.get(names[3])
+    )
     for topic in ("code", "maths", None):
         sent = replay_data.probes(services, {"target": "t", "drafter": "d", "topic": topic})
         assert (sent["topic"], sent["topics"]) == ("code", ["code"])
@@ -157,12 +201,21 @@ def test_probe_prompts_travel_without_times() -> None:
     assert replay_data.probes(services, {}) == {"topics": [], "pairs": []}
 
 
-# beside an answer --------------------------------------------------------------------------------------------------------
+# beside an answer
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def services(tmp_path: Path, models: tuple[str, str]) -> Iterator[Services]:
-    made = Services(Settings(storage=tmp_path / "storage", training="inline", update_interval=2, steps_per_update=2, lora_rank=4))
+    made = Services(
+        Settings(
+            storage=tmp_path / "storage",
+            training="inline",
+            update_interval=2,
+            steps_per_update=2,
+            lora_rank=4,
+        )
+    )
     assert ready(made, models).stage == "ready"
     yield made
     made.close()
@@ -177,7 +230,9 @@ def test_an_answer_is_recorded_as_it_was_written(services: Services, models: tup
     assert "".join(line["t"] for line in lines if line["k"] == "t") == last.text
     assert sum(line["k"] == "x" for line in lines) == sum(len(one.discarded) for one in rounds) > 0
     timed = [sum(line["s"]) for line in lines if line["k"] == "r"]
-    assert len(timed) == len(rounds) and sum(timed) == pytest.approx(1e6 * sum(one.seconds["total"] for one in rounds), rel=0.02)
+    assert len(timed) == len(rounds) and sum(timed) == pytest.approx(
+        1e6 * sum(one.seconds["total"] for one in rounds), rel=0.02
+    )
     assert found["metrics"]["plain_seconds"] > 0 and abs(found["metrics"]["plain_at"] - time.time()) < 600
 
 
@@ -190,11 +245,17 @@ def test_runs_beside_an_answer_leave_no_trace(services: Services, models: tuple[
     (plain,) = replay_data.beside(services, {"kind": "plain", **asked})["lanes"]
     lines = parse(plain["lines"])
     assert "".join(line["t"] for line in lines if line["k"] == "t") == answer.text
-    assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(line["k"] == "r" for line in lines) == 30
+    assert {line["s"] for line in lines if line["k"] == "t"} == {"plain"} and sum(
+        line["k"] == "r" for line in lines
+    ) == 30
     before, after = replay_data.beside(services, {"kind": "fresh", "method": "ngram-exact", **asked})["lanes"]
     assert [parse(lane["lines"])[-1]["r"] > 0 for lane in (before, after)] == [True, True]
     assert pair._line("default").cost_model.rounds == known and pair._line(FRESH_LINE).cost_model.rounds == 0
-    assert pair.ngrams.clock == clock and len(pair.ngrams) == grams and services.trainer(*models).requests_seen == seen
+    assert (
+        pair.ngrams.clock == clock
+        and len(pair.ngrams) == grams
+        and services.trainer(*models).requests_seen == seen
+    )
     assert services.store.flush() and len(services.store.requests()) == 1 and len(kept(services.store)) == 1
 
 
@@ -204,18 +265,27 @@ def test_before_is_the_base_drafter_and_after_is_todays(services: Services, mode
     pair, version = services.pair(*models), services.trainer(*models).version
     assert version > 0
     (before, *_), (after, *_) = services.fresh_and_today(
-        target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck number 3"}], method="autoregressive",
+        target=models[0], drafter=models[1], messages=[{"role": "user", "content": "duck number 3"}],
+        method="autoregressive",
         max_new_tokens=20, domain="default",
     )  # fmt: skip
-    assert (before.adapter_version, after.adapter_version) == (0, version) and before.token_ids == after.token_ids
+    assert (before.adapter_version, after.adapter_version) == (
+        0,
+        version,
+    ) and before.token_ids == after.token_ids
     assert before.method == after.method == "ngram-exact", "a method that does not draft has nothing to show"
     assert pair._line(FRESH_LINE).runner is pair.drafter.runner
     with pytest.raises(ValueError, match="not there any more"):
-        replay_data.beside(services, {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"})
+        replay_data.beside(
+            services,
+            {"kind": "fresh", "target": models[0], "drafter": models[1], "message": "x", "line": "nowhere"},
+        )
     assert "nowhere" not in [line.domain for line in services.lines(*models)]
 
 
-def test_a_run_beside_gives_way_to_an_answer(services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_beside_gives_way_to_an_answer(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pair, sizes = services.pair(*models), list[int]()
     visitor, generate = pair.stream("the duck", max_new_tokens=400, learn=False), pair.generate
 
@@ -231,12 +301,20 @@ def test_a_run_beside_gives_way_to_an_answer(services: Services, models: tuple[s
 
     monkeypatch.setattr(pair, "generate", watched)
     stop = threading.Event()
-    asked: dict[str, Any] = {"target": models[0], "drafter": models[1], "messages": [{"role": "user", "content": "duck"}]}
+    asked: dict[str, Any] = {
+        "target": models[0],
+        "drafter": models[1],
+        "messages": [{"role": "user", "content": "duck"}],
+    }
     made = services.plain(**asked, temperature=0.0, max_new_tokens=60, cancel=stop)
-    assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], "given up at its next round, made again when it was quiet"
+    assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], (
+        "given up at its next round, made again when it was quiet"
+    )
     assert set(sizes[1:]) == {60} and len(made) <= RUNS
     took = [sum(one.seconds["total"] for one in run.rounds) for run in made]
-    assert sum(one < took[0] for one in took) == (len(took) - 1) // 2, "the middle one first: a slow spell must not decide"
+    assert sum(one < took[0] for one in took) == (len(took) - 1) // 2, (
+        "the middle one first: a slow spell must not decide"
+    )
     count = len(sizes)
     stop.set()
     with pytest.raises(RuntimeError, match="stopped"):

@@ -21,7 +21,18 @@ from sqlalchemy import event
 
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.config import Settings
-from omnidemo.records import AdapterVersion, Agreement, Generation, NgramEntry, Probe, Replayed, RequestRecord, Round, Token, TrainStep
+from omnidemo.records import (
+    AdapterVersion,
+    Agreement,
+    Generation,
+    NgramEntry,
+    Probe,
+    Replayed,
+    RequestRecord,
+    Round,
+    Token,
+    TrainStep,
+)
 from omnidemo.store import backup as backups
 from omnidemo.store import database
 from omnidemo.store.backup import Backup, back_up_database, restore_database
@@ -35,19 +46,61 @@ ROOT = Path(__file__).parents[2]
 PAIR = ("bundled/a", "bundled/drafter")
 
 
-def record(session="s1", *, rounds=3, prompt="Hello", answer="Hi", method="ngram-exact", kind="chat", target=PAIR[0], **metrics):
+def record(
+    session="s1",
+    *,
+    rounds=3,
+    prompt="Hello",
+    answer="Hi",
+    method="ngram-exact",
+    kind="chat",
+    target=PAIR[0],
+    **metrics,
+):
     seconds = {"draft": 0.1, "verify": 0.2, "settle": 0.05, "other": 0.05, "total": 0.4}
     token = Token(5, "x", "direct", 0.5)
     turns = tuple(Round(index, (token, token), (), 4, 4, 3, 1, 2, 1, seconds) for index in range(rounds))
     measured = {"acceptance_rate": 0.5, "tokens_per_second": 20.0, "seconds": 1.5} | metrics
-    generation = Generation((5,) * 2 * rounds, answer, turns, measured, "end", method, 7, seed=1, adapter_version=2, cache_entries=9)
+    generation = Generation(
+        (5,) * 2 * rounds,
+        answer,
+        turns,
+        measured,
+        "end",
+        method,
+        7,
+        seed=1,
+        adapter_version=2,
+        cache_entries=9,
+    )
     settings = {"temperature": 0.0, "path": Path("x")}
-    return RequestRecord(session, target, PAIR[1], "default", method, prompt, generation, settings, "2026-03-01T12:00:00+02:00", kind)
+    return RequestRecord(
+        session,
+        target,
+        PAIR[1],
+        "default",
+        method,
+        prompt,
+        generation,
+        settings,
+        "2026-03-01T12:00:00+02:00",
+        kind,
+    )
 
 
 def version(number, **changes):
     plain = AdapterVersion(
-        number, PAIR[1], PAIR[0], "default", f"adapters/{number}", "ab" * 32, number - 1, 10, 12, 0.5, "2026-03-01T10:00:00+00:00"
+        number,
+        PAIR[1],
+        PAIR[0],
+        "default",
+        f"adapters/{number}",
+        "ab" * 32,
+        number - 1,
+        10,
+        12,
+        0.5,
+        "2026-03-01T10:00:00+00:00",
     )
     return replace(plain, **changes)
 
@@ -77,7 +130,8 @@ def wait_for(condition, seconds=10.0):
     assert condition()
 
 
-# --- requests, sessions --------------------------------------------------------------------------------------------------
+# --- requests, sessions
+# --------------------------------------------------------------------------------------------------
 
 
 @both
@@ -85,8 +139,19 @@ def test_a_request_comes_back_as_it_went_in(store):
     store.record_request(record(alpha=np.float32(0.5), block_efficiency=float("nan"), odd_metric=3.0))
     assert store.flush()
     (row,) = store.requests()
-    assert (row["target"], row["drafter"], row["session"], row["prompt"], row["answer"]) == (*PAIR, "s1", "Hello", "Hi")
-    assert (row["tokens"], row["prompt_tokens"], row["ngram_hits"], row["cache_entries"], row["adapter_version"]) == (6, 7, 3, 9, 2)
+    assert (row["target"], row["drafter"], row["session"], row["prompt"], row["answer"]) == (
+        *PAIR,
+        "s1",
+        "Hello",
+        "Hi",
+    )
+    assert (
+        row["tokens"],
+        row["prompt_tokens"],
+        row["ngram_hits"],
+        row["cache_entries"],
+        row["adapter_version"],
+    ) == (6, 7, 3, 9, 2)
     assert (row["acceptance_rate"], row["alpha"], row["block_efficiency"]) == (0.5, 0.5, None)
     assert row["metrics"]["odd_metric"] == 3.0
     assert row["settings"] == {"temperature": 0.0, "path": "x"}
@@ -97,7 +162,13 @@ def test_a_request_comes_back_as_it_went_in(store):
 @both
 def test_requests_filter_limit_and_order(store):
     for index in range(6):
-        store.record_request(record(f"s{index % 2}", method=("plain", "ngram-exact")[index % 2], kind=("chat", "traffic")[index // 3]))
+        store.record_request(
+            record(
+                f"s{index % 2}",
+                method=("plain", "ngram-exact")[index % 2],
+                kind=("chat", "traffic")[index // 3],
+            )
+        )
     store.record_request(record(target="bundled/b"))
     store.flush()
     assert [row["id"] for row in store.requests(limit=3)] == [7, 6, 5]
@@ -161,14 +232,25 @@ def test_curve_counts_the_requests_of_the_pair(store):
     curve = store.curve(*PAIR, limit=3)
     assert [row["index"] for row in curve] == [3, 4, 5]
     assert [row["acceptance_rate"] for row in curve] == [0.2, 0.3, 0.4]
-    assert {"created_at", "kind", "method", "block_efficiency", "speedup", "ngram_hits", "cache_entries"} <= set(curve[0])
+    assert {
+        "created_at",
+        "kind",
+        "method",
+        "block_efficiency",
+        "speedup",
+        "ngram_hits",
+        "cache_entries",
+    } <= set(curve[0])
 
 
 @both
 def test_topics_are_those_of_the_newest_requests_of_a_line(store):
     others = (record(target="bundled/b"), replace(record(), domain="maths", topic="sums"))
     times = [f"2026-03-01T12:00:0{second}.000+00:00" for second in range(4)]
-    own = [replace(record(), topic=topic, created_at=at) for topic, at in zip(("a", "b", None, "c"), times, strict=True)]
+    own = [
+        replace(record(), topic=topic, created_at=at)
+        for topic, at in zip(("a", "b", None, "c"), times, strict=True)
+    ]
     for one in (own[0], others[0], *own[1:3], others[1], own[3]):
         store.record_request(one)
     store.flush()
@@ -177,14 +259,25 @@ def test_topics_are_those_of_the_newest_requests_of_a_line(store):
 
 @both
 def test_curve_tells_the_draft_length_and_the_line(store):
-    for domain, metrics in (("maths", {"drafted": 30.0, "rounds": 12.0}), ("default", {"drafted": 0.0, "rounds": 0.0}), ("default", {})):
+    for domain, metrics in (
+        ("maths", {"drafted": 30.0, "rounds": 12.0}),
+        ("default", {"drafted": 0.0, "rounds": 0.0}),
+        ("default", {}),
+    ):
         plain = record()
-        store.record_request(replace(plain, domain=domain, generation=replace(plain.generation, metrics=metrics)))
+        store.record_request(
+            replace(plain, domain=domain, generation=replace(plain.generation, metrics=metrics))
+        )
     store.flush()
-    assert [(row["draft_length"], row["domain"]) for row in store.curve(*PAIR)] == [(2.5, "maths"), (None, "default"), (None, "default")]
+    assert [(row["draft_length"], row["domain"]) for row in store.curve(*PAIR)] == [
+        (2.5, "maths"),
+        (None, "default"),
+        (None, "default"),
+    ]
 
 
-# --- n-grams, adapters, restart ------------------------------------------------------------------------------------------
+# --- n-grams, adapters, restart
+# ------------------------------------------------------------------------------------------
 
 
 @both
@@ -203,7 +296,12 @@ def test_adapter_lines(store):
     for number in (1, 2, 3):
         store.add_adapter(version(number), active=number != 3)
     store.add_adapter(version(1, domain="maths", steps=np.int64(12), effect={"gain": np.float32(0.5)}))
-    store.record_steps(*PAIR, "default", 3, [TrainStep(step, 1 / step, 0.1, float("nan"), 1.0, 1e-3, 0.2) for step in (1, 2, 3)])
+    store.record_steps(
+        *PAIR,
+        "default",
+        3,
+        [TrainStep(step, 1 / step, 0.1, float("nan"), 1.0, 1e-3, 0.2) for step in (1, 2, 3)],
+    )
     store.flush()
     assert [one.version for one in store.adapters(*PAIR)] == [3, 2, 1]
     (maths,) = store.adapters(*PAIR, "maths")
@@ -213,8 +311,13 @@ def test_adapter_lines(store):
     store.set_effect(*PAIR, "default", 1, {"acceptance_after": 0.5})
     store.flush()
     assert store.active_version(*PAIR) == 1
-    assert store.adapters(*PAIR)[-1] == version(1, effect={"acceptance_after": 0.5}, created_at="2026-03-01T10:00:00.000+00:00")
-    assert [(row["step"], row["loss_ngram"], row["version"]) for row in store.steps(*PAIR, limit=2)] == [(2, None, 3), (3, None, 3)]
+    assert store.adapters(*PAIR)[-1] == version(
+        1, effect={"acceptance_after": 0.5}, created_at="2026-03-01T10:00:00.000+00:00"
+    )
+    assert [(row["step"], row["loss_ngram"], row["version"]) for row in store.steps(*PAIR, limit=2)] == [
+        (2, None, 3),
+        (3, None, 3),
+    ]
     store.set_active(*PAIR, "default", 0)
     store.flush()
     assert store.active_version(*PAIR) == 0
@@ -230,14 +333,27 @@ def test_a_restart_restores_everything(url, store):
     store.add_adapter(version(1))
     store.record_steps(*PAIR, "default", 1, [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)])
     store.flush()
-    before = (store.curve(*PAIR), store.load_ngrams(*PAIR), store.adapters(*PAIR), store.steps(*PAIR), store.counts())
+    before = (
+        store.curve(*PAIR),
+        store.load_ngrams(*PAIR),
+        store.adapters(*PAIR),
+        store.steps(*PAIR),
+        store.counts(),
+    )
     store.close()
     again = Store(url)
-    assert (again.curve(*PAIR), again.load_ngrams(*PAIR), again.adapters(*PAIR), again.steps(*PAIR), again.counts()) == before
+    assert (
+        again.curve(*PAIR),
+        again.load_ngrams(*PAIR),
+        again.adapters(*PAIR),
+        again.steps(*PAIR),
+        again.counts(),
+    ) == before
     again.close()
 
 
-# --- concurrency and crashes ---------------------------------------------------------------------------------------------
+# --- concurrency and crashes
+# ---------------------------------------------------------------------------------------------
 
 
 @both
@@ -258,14 +374,18 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
         thread.join()
     assert store.flush(30)
     assert other.flush(30)
-    assert store.counts() | {"requests": 200, "rounds": 600, "sessions": 8, "ngrams": 200, "pairs": 4} == other.counts()
+    assert (
+        store.counts() | {"requests": 200, "rounds": 600, "sessions": 8, "ngrams": 200, "pairs": 4}
+        == other.counts()
+    )
     assert store.status == other.status == StoreStatus(True, "", 0, 0)
     other.close()
 
 
 def test_processes_that_open_a_new_database_together(tmp_path, lives):
     for number in range(8):
-        lives.say("open", 6, f"sqlite:///{tmp_path}/{number}.db")  # at the same moment, as far as that can be had
+        # at the same moment, as far as that can be had
+        lives.say("open", 6, f"sqlite:///{tmp_path}/{number}.db")
         assert [lives.hear() for _ in range(7)] == ["True"] * 6 + ["gone"]
 
 
@@ -296,7 +416,8 @@ def test_what_waits_is_written_at_exit(url, lives):
     again.close()
 
 
-# --- failures ------------------------------------------------------------------------------------------------------------
+# --- failures
+# ------------------------------------------------------------------------------------------------------------
 
 
 def write_everything(store):
@@ -308,7 +429,14 @@ def write_everything(store):
 
 
 def read_everything(store):
-    return [store.requests(), store.sessions(), store.curve(*PAIR), store.steps(*PAIR), store.load_ngrams(*PAIR), store.adapters(*PAIR)]
+    return [
+        store.requests(),
+        store.sessions(),
+        store.curve(*PAIR),
+        store.steps(*PAIR),
+        store.load_ngrams(*PAIR),
+        store.adapters(*PAIR),
+    ]
 
 
 def break_folder(path):
@@ -355,7 +483,14 @@ def test_a_broken_database_is_reported_and_recovers(tmp_path, damage, caplog):
 
 
 @pytest.mark.parametrize(
-    "url", ["sqlite://", "nonsense", "sqlite:///:memory:", "unknowndb://host/x", "postgresql://u:secret@127.0.0.1:1/x"]
+    "url",
+    [
+        "sqlite://",
+        "nonsense",
+        "sqlite:///:memory:",
+        "unknowndb://host/x",
+        "postgresql://u:secret@127.0.0.1:1/x",
+    ],
 )
 def test_a_bad_address_is_reported(url):
     store = Store(url, retry_seconds=0.1)
@@ -383,7 +518,8 @@ def test_a_database_deleted_while_running_is_made_again(url, store, tmp_path):
 
 @pytest.mark.parametrize("how", ["delete", "move", "replace", "damage"])
 def test_a_database_that_was_taken_away_is_noticed_said_and_written_again(url, store, tmp_path, how):
-    """Also where nobody writes: a reader is enough. Whoever still knows something writes it again, as long as it lives."""
+    """Also where nobody writes: a reader is enough. Whoever still knows something writes it again, as long as
+    it lives."""
     path = tmp_path / "folder" / "omnidemo.db"
 
     class Owner:
@@ -425,7 +561,11 @@ def test_a_database_that_was_taken_away_is_noticed_said_and_written_again(url, s
     assert owner.told == 2 and store.flush()
     assert [entry.target_id for entry in store.load_ngrams(*PAIR)] == [7]
     assert [row["session"] for row in store.requests()] == (["theirs"] if how == "replace" else [])
-    assert store.status.ok and "was deleted or replaced" in store.status.message and "without the history before" in store.status.message
+    assert (
+        store.status.ok
+        and "was deleted or replaced" in store.status.message
+        and "without the history before" in store.status.message
+    )
 
 
 def test_a_database_damaged_while_running(store, tmp_path):
@@ -494,7 +634,8 @@ def test_one_bad_write_does_not_take_the_others_with_it(store):
     assert store.status == StoreStatus(True, "", 0, 1)
 
 
-# --- migrations ----------------------------------------------------------------------------------------------------------
+# --- migrations
+# ----------------------------------------------------------------------------------------------------------
 
 
 @both
@@ -518,9 +659,11 @@ def make_first_tables(url, tmp_path):
             connection.exec_driver_sql(statement)
 
 
-REQUEST = """insert into requests (session_id, pair_id, created_at, kind, method, domain, adapter_version, prompt_tokens, tokens,
-ngram_hits, cache_entries, cache_bytes, finish_reason, settings, metrics, acceptance_rate)
-values ('s1', 1, '2026-01-02T03:04:05.000+00:00', 'chat', 'ngram-exact', 'default', 1, 3, 4, 0, 0, 0, 'end', '{}', '{}', 0.5)"""
+REQUEST = """insert into requests (session_id, pair_id, created_at, kind, method, domain,
+adapter_version, prompt_tokens, tokens, ngram_hits, cache_entries, cache_bytes, finish_reason, settings,
+metrics, acceptance_rate)
+values ('s1', 1, '2026-01-02T03:04:05.000+00:00', 'chat', 'ngram-exact', 'default', 1, 3, 4, 0, 0, 0, 'end',
+'{}', '{}', 0.5)"""
 
 
 def old_database(url, store, tmp_path, monkeypatch, kept):
@@ -539,7 +682,10 @@ def old_database(url, store, tmp_path, monkeypatch, kept):
         connection.execute("insert into pairs values (1, ?, ?)", PAIR)
         connection.execute("insert into sessions values ('s1', 'now', 1, 1)")
         connection.execute(REQUEST)
-        line = "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1, 'default', 1, 1, 0.5, 'now')"
+        line = (
+            "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1,"
+            " 'default', 1, 1, 0.5, 'now')"
+        )
         connection.execute(line)
     return Store(url)
 
@@ -549,7 +695,10 @@ def test_a_database_of_the_first_tables_gets_the_loss_of_the_head(url, store, tm
     steps = [TrainStep(1, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2)]
     upgraded.record_steps(*PAIR, "default", 2, [replace(steps[0], step=2, loss_head=0.25)])
     assert upgraded.flush()
-    assert [(row["step"], row["loss"], row["loss_head"]) for row in upgraded.steps(*PAIR)] == [(1, 0.5, None), (2, 1.0, 0.25)]
+    assert [(row["step"], row["loss"], row["loss_head"]) for row in upgraded.steps(*PAIR)] == [
+        (1, 0.5, None),
+        (2, 1.0, 0.25),
+    ]
     assert len(upgraded.requests()) == 1
     assert upgraded.export_csv("steps", tmp_path / "steps.csv") == 2
     assert "loss_head_nats" in set(pd.read_csv(tmp_path / "steps.csv").columns)
@@ -566,42 +715,68 @@ def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path,
     upgraded.record_probe(probe(0))
     assert upgraded.flush() and upgraded.status.ok
     old, new = reversed(upgraded.requests())
-    assert (old["topic"], old["agreement"], old["same_first"], old["speedup"]) == (None, None, None, None)  # what is not known is no number
-    assert (new["topic"], new["agreement"], new["same_first"], new["speedup"]) == ("code", 0.25, 0.5, None) and "key" not in new
-    assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0]["version"] == 0
+    # what is not known is no number
+    assert (old["topic"], old["agreement"], old["same_first"], old["speedup"]) == (None, None, None, None)
+    assert (new["topic"], new["agreement"], new["same_first"], new["speedup"]) == (
+        "code",
+        0.25,
+        0.5,
+        None,
+    ) and "key" not in new
+    assert [row["topic"] for row in upgraded.curve(*PAIR)] == [None, "code"] and upgraded.probes(*PAIR)[0][
+        "version"
+    ] == 0
     assert upgraded.export_csv("requests", tmp_path / "requests.csv", topic="code") == 1
     row = pd.read_csv(tmp_path / "requests.csv").iloc[0]
     assert (row["topic"], row["agreement"], row["same_first"]) == ("code", 0.25, 0.5) and "key" not in row
     upgraded.close()
 
 
-# --- probes --------------------------------------------------------------------------------------------------------------
+# --- probes
+# ------------------------------------------------------------------------------------------------------------
 
 
 def probe(version, topic="code", domain="default", recording="r1", passes=10, shown=True):
     """A probe of 30 tokens; its one prompt is answered in one round."""
     done = Round(
-        0, (Token(5, "def", "ngram", 0.9, 0.8, 1.0, (1, 2), ("d", "ef")),), (Token(6, "x", "direct", 0.1, 0.2, 0.5, (3,), ("x",)),),
+        0, (Token(5, "def", "ngram", 0.9, 0.8, 1.0, (1, 2), ("d", "ef")),),
+        (Token(6, "x", "direct", 0.1, 0.2, 0.5, (3,), ("x",)),),
         4, 4, 2, 1, 2, 1, {},
     )  # fmt: skip
     rounds = (Replayed("Write it.", (done,)),) if shown else ()
     where = domain if version else ""
-    return Probe(*PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds)
+    return Probe(
+        *PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds
+    )
 
 
 @both
 def test_probes_are_kept_by_line_and_topic_and_rounds_of_the_newest_version_alone(store):
-    for one in (probe(0, passes=20), probe(1), probe(2, passes=8), probe(1, domain="mine", passes=9), probe(1, topic="news")):
+    for one in (
+        probe(0, passes=20),
+        probe(1),
+        probe(2, passes=8),
+        probe(1, domain="mine", passes=9),
+        probe(1, topic="news"),
+    ):
         store.record_probe(one)
     assert store.flush()
     rows = store.probes(*PAIR, "default", "code", shown=True)
-    assert [(row["version"], row["examples"], row["passes"]) for row in rows] == [(0, 0, 20), (1, 4, 10), (2, 8, 8)]
+    assert [(row["version"], row["examples"], row["passes"]) for row in rows] == [
+        (0, 0, 20),
+        (1, 4, 10),
+        (2, 8, 8),
+    ]
     assert [row["shown"] is not None for row in rows] == [True, False, True]
     assert replayed(rows[2]["shown"]) == list(probe(2).shown)  # all of a round comes back
-    assert [row["passes"] for row in store.probes(*PAIR, "mine", "code")] == [20, 9] and "shown" not in store.probes(*PAIR)[0]
+    assert [row["passes"] for row in store.probes(*PAIR, "mine", "code")] == [
+        20,
+        9,
+    ] and "shown" not in store.probes(*PAIR)[0]
     store.record_probe(probe(2, passes=7))
     assert store.flush() and [row["passes"] for row in store.probes(*PAIR, topic="code")] == [20, 10, 7]
-    store.record_probe(probe(3, recording="r2"))  # the target has changed: nothing before can be compared with it
+    # the target has changed: nothing before can be compared with it
+    store.record_probe(probe(3, recording="r2"))
     assert store.flush() and [row["version"] for row in store.probes(*PAIR, topic="code")] == [3]
     store.forget_line(*PAIR, "default")
     assert store.flush() and store.probes(*PAIR, topic="code") == [] and len(store.probes(*PAIR, "mine")) == 0
@@ -630,16 +805,29 @@ def test_an_older_database_is_upgraded_and_a_newer_one_refused(url, store, tmp_p
         assert upgraded.flush()
         assert upgraded.counts()["requests"] == 2
         upgraded.close()
-    columns = sqlite3.connect(tmp_path / "folder" / "omnidemo.db").execute("pragma table_info(requests)").fetchall()
+    columns = (
+        sqlite3.connect(tmp_path / "folder" / "omnidemo.db").execute("pragma table_info(requests)").fetchall()
+    )
     assert "later" in {column[1] for column in columns}
     refused = Store(url)
     assert "newer OmniDemo" in refused.status.message
     refused.close()
 
 
-# --- files ---------------------------------------------------------------------------------------------------------------
+# --- files
+# ------------------------------------------------------------------------------------------------------------
 
-HOSTILE = ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", 'a "quoted", cell\nwith\r\nlines\rand =1', "naïve 🙂", "plain"]
+HOSTILE = [
+    "=1+1",
+    "+1",
+    "-1",
+    "@SUM(A1)",
+    "\tx",
+    "\rx",
+    'a "quoted", cell\nwith\r\nlines\rand =1',
+    "naïve 🙂",
+    "plain",
+]
 
 
 @both
@@ -653,7 +841,15 @@ def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     assert table["alpha"].tolist() == [-0.5] * len(HOSTILE)
     assert table["tokens"].dtype == np.int64
     assert pd.to_datetime(table["created_at_utc"]).dt.tz is not None
-    assert {"target", "drafter", "method", "adapter_version", "seconds", "tokens_per_second", "time_to_first_token_seconds"} <= set(table)
+    assert {
+        "target",
+        "drafter",
+        "method",
+        "adapter_version",
+        "seconds",
+        "tokens_per_second",
+        "time_to_first_token_seconds",
+    } <= set(table)
     with path.open(encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.reader(file))) == len(HOSTILE) + 1
     assert [one.name for one in path.parent.iterdir()] == ["requests.csv"]
@@ -663,13 +859,23 @@ def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
 def test_csv_of_rounds_and_steps_with_filters(store, tmp_path):
     store.record_request(record("s1", kind="chat"))
     store.record_request(record("s2", kind="traffic", rounds=1200))
-    store.record_steps(*PAIR, "default", 4, [TrainStep(step, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2) for step in range(3)])
+    store.record_steps(
+        *PAIR, "default", 4, [TrainStep(step, 1.0, 0.9, 0.1, 1.0, 1e-3, 0.2) for step in range(3)]
+    )
     path = tmp_path / "out.csv"
     assert store.export_csv("rounds", path, kind="traffic", session=None) == 1200
     rounds = pd.read_csv(path)
     assert set(rounds["session"]) == {"s2"}
     assert list(rounds["index"]) == list(range(1200))
-    assert {"target", "drafter", "method", "adapter_version", "total_seconds", "draft_seconds", "created_at_utc"} <= set(rounds)
+    assert {
+        "target",
+        "drafter",
+        "method",
+        "adapter_version",
+        "total_seconds",
+        "draft_seconds",
+        "created_at_utc",
+    } <= set(rounds)
     assert store.export_csv("steps", path, domain="default") == 3
     steps = pd.read_csv(path)
     assert set(steps["adapter_version"]) == {4}

@@ -24,13 +24,20 @@ def test_a_version_is_copied_and_a_visitors_line_is_not(tmp_path: Path) -> None:
     files = dict.fromkeys((version_folders.WEIGHTS, version_folders.CONFIG, version_folders.MANIFEST), b"{}")
     known = [Known(domain, 1, "sum", True, False) for domain in ("poems", f"{OWN}somebody")]
     assert fetched(tmp_path, known, files) == {"poems": 1}
-    assert {path.name for path in tmp_path.rglob("*.json")} == {version_folders.CONFIG, version_folders.MANIFEST}
+    assert {path.name for path in tmp_path.rglob("*.json")} == {
+        version_folders.CONFIG,
+        version_folders.MANIFEST,
+    }
     assert len(list(tmp_path.rglob(version_folders.WEIGHTS))) == 1
 
 
 @pytest.mark.parametrize("name", ["../../outside.json", "/tmp/outside.json", "code.py"])
-def test_a_file_that_no_version_has_is_not_written(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_no_version_has_is_not_written(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
     files = {version_folders.WEIGHTS: b"{}", name: b"evil"}
     fetched(tmp_path / "storage", [Known("poems", 1, "sum", False, False)], files)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() in (b"evil", b"{}")]
+    assert not [
+        path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() in (b"evil", b"{}")
+    ]
     assert "is left out" in caplog.text

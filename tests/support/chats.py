@@ -13,9 +13,11 @@ from omnidemo.serving.services import PairState, Services
 
 @pytest.fixture
 def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loads without a full collection: beside the tests' own libraries it takes longer than loading small models. And fewer lessons."""
+    """Loads without a full collection: beside the tests' own libraries it takes longer than loading small
+    models. And fewer lessons."""
     monkeypatch.setattr(gc_pauses, "settle", lambda: None)
-    monkeypatch.setattr(adaptation_service, "SEEDS", 30)  # of each topic; a new router learns them when a pair is loaded
+    # of each topic; a new router learns them when a pair is loaded
+    monkeypatch.setattr(adaptation_service, "SEEDS", 30)
 
 
 def ready(services: Services, models: tuple[str, str]) -> PairState:
@@ -28,8 +30,15 @@ def ready(services: Services, models: tuple[str, str]) -> PairState:
     raise AssertionError("still loading")
 
 
-def chat(services: Services, models: tuple[str, str], text: str = "the small duck", **options: object) -> tuple[list[Round], Generation]:
-    defaults: dict[str, object] = {"session": "s", "method": "ngram-exact", "max_new_tokens": 30, "temperature": 0.0}
+def chat(
+    services: Services, models: tuple[str, str], text: str = "the small duck", **options: object
+) -> tuple[list[Round], Generation]:
+    defaults: dict[str, object] = {
+        "session": "s",
+        "method": "ngram-exact",
+        "max_new_tokens": 30,
+        "temperature": 0.0,
+    }
     defaults["messages"] = [{"role": "user", "content": text}]
     *rounds, last = services.chat(target=models[0], drafter=models[1], **{**defaults, **options})  # type: ignore[arg-type]
     assert isinstance(last, Generation)

@@ -27,7 +27,10 @@ Cli = Callable[..., Result]
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     root = tmp_path_factory.mktemp("models")
-    target, drafter = save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    target, drafter = (
+        save(root / "target", "byte-level", ends=False),
+        save(root / "drafter", "sentence-piece", seed=1),
+    )
     return ["--target", target, "--drafter", drafter]
 
 
@@ -43,7 +46,12 @@ def lab_cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return _called(lab_main, "lab", monkeypatch, capsys)
 
 
-def _called(program: Callable[[], None], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def _called(
+    program: Callable[[], None],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Cli:
     for variable in list(os.environ):
         if variable.startswith("OMNIDEMO_") and variable != "OMNIDEMO_BACKEND":  # that one is the folder's
             monkeypatch.delenv(variable)

@@ -24,7 +24,8 @@ def unseen() -> tuple[ReplayedAcceptance, float]:
 
 
 def simulate(cost_model: CostModel, rounds: int, tokens: int, rule: CostPolicy | None = None) -> int:
-    """Rounds in which a draft was tried, when each brings so many tokens and lasts 1 + 0.4 s against 1 s of a plain one."""
+    """Rounds in which a draft was tried, when each brings so many tokens and lasts 1 + 0.4 s against 1 s of a
+    plain one."""
     rule = rule or CostPolicy(4, cost_model)
     tries = 0
     for index in range(rounds):

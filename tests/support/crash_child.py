@@ -1,4 +1,5 @@
-"""The process that `test_crash.py` kills: it chats, learns and writes for ever. Started once, it forks itself for every life."""
+"""The process that `test_crash.py` kills: it chats, learns and writes for ever. Started once, it forks itself
+for every life."""
 
 from __future__ import annotations
 
@@ -23,12 +24,20 @@ PROMPTS = ("the other ducks swim — naïve ✓", "the small duck", "def double(
 
 
 def settings(storage: Path) -> Settings:
-    values: dict[str, Any] = {"update_interval": 2, "steps_per_update": 2, "batch_size": 2, "lora_rank": 4, "adapters_kept": 4}
+    values: dict[str, Any] = {
+        "update_interval": 2,
+        "steps_per_update": 2,
+        "batch_size": 2,
+        "lora_rank": 4,
+        "adapters_kept": 4,
+    }
     return Settings(training="inline", storage=storage, head="joint", cost_aware=False, **values)
 
 
 def distil(pair: Pair, storage: Path, store: Store, publish: Any) -> Distiller:
-    return Distiller(pair.drafter.folder, "drafter", "target", settings(storage), storage, publish=publish, store=store)
+    return Distiller(
+        pair.drafter.folder, "drafter", "target", settings(storage), storage, publish=publish, store=store
+    )
 
 
 def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> None:
@@ -51,7 +60,11 @@ def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> No
         number += 1
         done = pair.generate(prompt, max_new_tokens=10, temperature=1.0, reuse=False)
         now = datetime.now(UTC).isoformat()
-        store.record_request(RequestRecord("s", pair.target.name, pair.drafter.name, "default", done.method, prompt, done, {}, now))
+        store.record_request(
+            RequestRecord(
+                "s", pair.target.name, pair.drafter.name, "default", done.method, prompt, done, {}, now
+            )
+        )
         distiller.run_pending()
         if number % 3 == 0 and store.flush(60):
             requests = store.counts()["requests"]

@@ -15,7 +15,8 @@ CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA de
 
 
 class Notes:
-    """Records by calling again, and counts. As with CUDA's graphs, a repetition overwrites what the one before returned."""
+    """Records by calling again, and counts. As with CUDA's graphs, a repetition overwrites what the one
+    before returned."""
 
     def __init__(self) -> None:
         self.made = self.repeated = 0

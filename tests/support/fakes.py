@@ -1,4 +1,5 @@
-"""A fake of the services: scripted rounds with every token class, slow enough to watch. No models, no files."""
+"""A fake of the services: scripted rounds with every token class, slow enough to watch. No models, no
+files."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
 from omnidemo.store.database import StoreStatus
 
-HOSTILE = 'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore: <script>alert(1)</script>\n'
+HOSTILE = (
+    'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore:'
+    " <script>alert(1)</script>\n"
+)
 
 
 CARDS = [
@@ -43,7 +47,13 @@ CARDS = [
         "Trained on generated text; writes stories, sums and small programs.",
     ),
     ModelCard(
-        "bundled/b", "Bundled B · Metaspace BPE, 8 layers", "target", 8_100_000, 33_000_000, "bundled", "The same text, another vocabulary."
+        "bundled/b",
+        "Bundled B · Metaspace BPE, 8 layers",
+        "target",
+        8_100_000,
+        33_000_000,
+        "bundled",
+        "The same text, another vocabulary.",
     ),
     ModelCard(
         "Qwen/Qwen2.5-0.5B-Instruct",
@@ -64,7 +74,13 @@ CARDS = [
         "Needs an accepted licence and a Hub token.",
     ),
     ModelCard(
-        "Qwen/Qwen2-72B", "Qwen2 72B", "target", 72_000_000_000, 145_000_000_000, "too big", "Needs more memory than this machine has."
+        "Qwen/Qwen2-72B",
+        "Qwen2 72B",
+        "target",
+        72_000_000_000,
+        145_000_000_000,
+        "too big",
+        "Needs more memory than this machine has.",
     ),
     ModelCard(
         "bundled/drafter",
@@ -77,9 +93,21 @@ CARDS = [
     ),
 ]
 METHODS = [
-    MethodInfo("ngram-exact", "n-gram, exact", True, "Merges drafter tokens through the n-gram cache, with the target's law kept exactly."),
-    MethodInfo("ngram-merge", "n-gram, as in the paper", False, "The paper's merging rule; exact at temperature 0, approximate above."),
-    MethodInfo("token-intersection", "shared tokens only", True, "Guesses only tokens that both vocabularies have."),
+    MethodInfo(
+        "ngram-exact",
+        "n-gram, exact",
+        True,
+        "Merges drafter tokens through the n-gram cache, with the target's law kept exactly.",
+    ),
+    MethodInfo(
+        "ngram-merge",
+        "n-gram, as in the paper",
+        False,
+        "The paper's merging rule; exact at temperature 0, approximate above.",
+    ),
+    MethodInfo(
+        "token-intersection", "shared tokens only", True, "Guesses only tokens that both vocabularies have."
+    ),
     MethodInfo("autoregressive", "plain decoding", True, "The target alone. The baseline of every speedup."),
 ]
 STAGES = ["queued", "tokenizers", "target", "drafter", "vocabulary map", "cache and adapter"]
@@ -102,12 +130,18 @@ PROMPTS = {
         "Reverse a list without slicing.",
         "Is a number even? Write it in Python.",
     ],
-    "how-to": ["How do I make tea?", "How do I plant tomatoes?", "How do I fix a flat bicycle tyre?", "How do I pack a bag for a hike?"],
+    "how-to": [
+        "How do I make tea?",
+        "How do I plant tomatoes?",
+        "How do I fix a flat bicycle tyre?",
+        "How do I pack a bag for a hike?",
+    ],
 }
 
 
 def script(text: str, seed: int = 0, plain: bool = False, draft_length: int = 4) -> list[Round]:
-    """Rounds that spell `text`, with every token class; multi-byte characters are split into an empty and a full token."""
+    """Rounds that spell `text`, with every token class; multi-byte characters are split into an empty and a
+    full token."""
     rng = random.Random(seed)
     words: list[str] = []
     word = ""
@@ -135,12 +169,23 @@ def script(text: str, seed: int = 0, plain: bool = False, draft_length: int = 4)
             q = rng.uniform(0.2, 0.99)
             p = rng.uniform(0.3, 0.99)
             tokens.append(
-                Token(1000 + len(word), word, "ngram" if merged else "direct", p, q, min(1.0, p / q), tuple(range(len(pieces))), pieces)
+                Token(
+                    1000 + len(word),
+                    word,
+                    "ngram" if merged else "direct",
+                    p,
+                    q,
+                    min(1.0, p / q),
+                    tuple(range(len(pieces))),
+                    pieces,
+                )
             )
         at += accepted
         for rank in range(proposed - accepted):
             wrong = [" maybe", " <i>x</i>", " ${7*7}", "ing", "\n"][rng.randrange(5)]
-            discarded.append(Token(7, wrong, "direct", 0.02, 0.4, 0.05 if rank == 0 else None, (7,), (wrong,)))
+            discarded.append(
+                Token(7, wrong, "direct", 0.02, 0.4, 0.05 if rank == 0 else None, (7,), (wrong,))
+            )
         if at < len(words):
             source = "plain" if plain else "corrected" if discarded or not proposed else "bonus"
             tokens.append(Token(1000 + len(words[at]), words[at], source, rng.uniform(0.2, 0.99)))  # type: ignore[arg-type]
@@ -165,36 +210,76 @@ def script(text: str, seed: int = 0, plain: bool = False, draft_length: int = 4)
     return rounds
 
 
-def generation(rounds: Sequence[Round], seconds: float, method: str, finish: str = "end", version: int = 3) -> Generation:
+def generation(
+    rounds: Sequence[Round], seconds: float, method: str, finish: str = "end", version: int = 3
+) -> Generation:
     """A Generation over scripted rounds with plausible figures."""
     tokens = [token for record in rounds for token in record.tokens]
     proposed = sum(record.proposed for record in rounds)
     accepted = sum(record.accepted for record in rounds)
     count = max(1, len(rounds))
-    split = {f"{key}_seconds": sum(record.seconds[key] for record in rounds) for key in ("draft", "verify", "settle", "other")}
+    split = {
+        f"{key}_seconds": sum(record.seconds[key] for record in rounds)
+        for key in ("draft", "verify", "settle", "other")
+    }
     metrics: dict[str, float | None] = {
-        "tokens": len(tokens), "rounds": len(rounds), "seconds": seconds, "tokens_per_second": len(tokens) / seconds if seconds else None,
+        "tokens": len(tokens), "rounds": len(rounds), "seconds": seconds,
+        "tokens_per_second": len(tokens) / seconds if seconds else None,
         "time_to_first_token": 0.05, "acceptance_rate": accepted / proposed if proposed else None,
-        "guesses_right": accepted / proposed if proposed else None, "draft_length": proposed / count, "alpha": 0.7,
-        "block_efficiency": len(tokens) / count, "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
+        "guesses_right": accepted / proposed if proposed else None, "draft_length": proposed / count,
+        "alpha": 0.7,
+        "block_efficiency": len(tokens) / count,
+        "ngram_hits": sum(record.ngram_hits for record in rounds) / count,
         "proposed": proposed, "accepted": accepted, "drafted": proposed, "engine_overhead": 0.1,
         "copied": 0.0, "copied_share": 0.0 if tokens else None, "copies_proposed": 0.0, "copies_right": None,
-        "modelled_speedup": 1.8 if proposed else None, "time_per_output_token": 0.02, "cost_ratio": 0.1 if proposed else None,
+        "modelled_speedup": 1.8 if proposed else None, "time_per_output_token": 0.02,
+        "cost_ratio": 0.1 if proposed else None,
         "total_variation": 0.034 if method == "typical-acceptance" else None, **split,
     }  # fmt: skip
     text = "".join(token.text for token in tokens)
-    return Generation(tuple(token.id for token in tokens), text, tuple(rounds), metrics, finish, method, 12, None, version, 42)  # type: ignore[arg-type]
+    return Generation(
+        tuple(token.id for token in tokens),
+        text,
+        tuple(rounds),
+        metrics,
+        finish,
+        method,
+        12,
+        None,
+        version,
+        42,
+    )  # type: ignore[arg-type]
 
 
 ADAPTABLE = (
-    *("training", "patience", "cost_aware", "update_interval", "steps_per_update", "batch_size", "learning_rate", "schedule"),
-    *("schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head", "buffer_positions", "buffer_order"),
+    *(
+        "training",
+        "patience",
+        "cost_aware",
+        "update_interval",
+        "steps_per_update",
+        "batch_size",
+        "learning_rate",
+        "schedule",
+    ),
+    *(
+        "schedule_steps",
+        "lora_rank",
+        "divergence",
+        "jsd_beta",
+        "ngram_loss",
+        "ngram_weight",
+        "head",
+        "buffer_positions",
+        "buffer_order",
+    ),
     *("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain"),
 )
 
 
 def curve_rows(count: int = 96, seed: int = 0) -> list[dict[str, Any]]:
-    """A pair's life: it learns stories, meets maths (a dip), gets a bad version that is rolled back, and comes back to stories."""
+    """A pair's life: it learns stories, meets maths (a dip), gets a bad version that is rolled back, and
+    comes back to stories."""
     rng = random.Random(seed)
     rows: list[dict[str, Any]] = []
     learned = {"stories": 0.34, "maths": 0.22}
@@ -241,22 +326,33 @@ class FakeStore:
     def curve(self, target: str, drafter: str, limit: int = 1000) -> list[dict[str, Any]]:
         return self.rows[-limit:]
 
-    def steps(self, target: str, drafter: str, domain: str = "default", limit: int = 1000) -> list[dict[str, Any]]:
+    def steps(
+        self, target: str, drafter: str, domain: str = "default", limit: int = 1000
+    ) -> list[dict[str, Any]]:
         own = [
-            {"step": step, "loss": 1.4 * 0.985**step + 0.5 + 0.05 * (step % 3), "version": step // 12, "learning_rate": 5e-4}
+            {
+                "step": step,
+                "loss": 1.4 * 0.985**step + 0.5 + 0.05 * (step % 3),
+                "version": step // 12,
+                "learning_rate": 5e-4,
+            }
             for step in range(1, 97)
         ]
         return own[-limit:] if domain != "empty" else []
 
     def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
         count = 0 if domain == "empty" else self.newest.get(domain, 6)
-        effects = [{"acceptance_before": 0.3 + 0.05 * one, "acceptance_after": 0.36 + 0.05 * one, "requests": 8.0} for one in range(count)]
+        effects = [
+            {"acceptance_before": 0.3 + 0.05 * one, "acceptance_after": 0.36 + 0.05 * one, "requests": 8.0}
+            for one in range(count)
+        ]
         if count > 3:
             effects[3] |= {"acceptance_after": 0.31, "rolled_back": 1.0}
             effects[-1] = {}  # not judged yet
         return [
             AdapterVersion(
-                one + 1, drafter, target, domain, f"v{one + 1}", "0" * 64, one or None, 8 * (one + 1), 12 * (one + 1), 1.2 - 0.1 * one,
+                one + 1, drafter, target, domain, f"v{one + 1}", "0" * 64, one or None, 8 * (one + 1),
+                12 * (one + 1), 1.2 - 0.1 * one,
                 f"2026-11-21T01:{one:02d}:00+00:00", effects[one],
             )
             for one in reversed(range(count))
@@ -273,12 +369,16 @@ class FakeServices:
     processes = 1
     own_manner = GREEDY
 
-    def __init__(self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None) -> None:
+    def __init__(
+        self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None
+    ) -> None:
         given = settings or Settings(target="bundled/a")
         self.settings = given.model_copy(update={"drafter": drafter_of(given.target, given)})
         self.store = FakeStore()
         self.public_services = None
-        self.visitor_lines = SimpleNamespace(use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0)
+        self.visitor_lines = SimpleNamespace(
+            use=lambda domain: None, forget=lambda domain: True, sweep=lambda: 0
+        )
         self.load_seconds, self.pace = load_seconds, pace
         self.started: dict[tuple[str, str], float] = {}
         self.calls: list[dict[str, Any]] = []
@@ -327,13 +427,18 @@ class FakeServices:
                 drafter,
                 "failed",
                 part,
-                error=f"{target} is {card.availability}. Choose another target, or start the app where it is available.",
+                error=(
+                    f"{target} is {card.availability}. Choose another target, or start the app where it is"
+                    " available."
+                ),
             )
         if part < 1:
             stage = STAGES[int(part * len(STAGES))]
             return PairState(target, drafter, stage, part, f"reading {target} (17 MB)")
-        info = {"target_tokens": 10_000, "drafter_tokens": 2_000, "mapped": 1_812, "ngram_share": 0.26, "target_parameters": 8_800_000,
-                "drafter_parameters": 1_300_000, "context": 1024, "device": "cpu", "dtype": "float32"}  # fmt: skip
+        info = {"target_tokens": 10_000, "drafter_tokens": 2_000, "mapped": 1_812, "ngram_share": 0.26,
+            "target_parameters": 8_800_000,
+                "drafter_parameters": 1_300_000, "context": 1024, "device": "cpu",
+                "dtype": "float32"}  # fmt: skip
         return PairState(target, drafter, "ready", 1.0, "", None, info)
 
     def chat(
@@ -353,13 +458,17 @@ class FakeServices:
         length = 0 if self.fallen_back else 4 if draft_length is None else draft_length
         said = messages[-1]["content"]
         if said == "fail":
-            raise RuntimeError("The target ran out of memory. Choose a smaller target, or a shorter answer under Advanced.")
+            raise RuntimeError(
+                "The target ran out of memory. Choose a smaller target, or a shorter answer under Advanced."
+            )
         time.sleep(self.pace)
         text = f"You said: {said}\n{HOSTILE}" + (HOSTILE * 12 if "long" in said else "")
         done: list[Round] = []
         start = time.monotonic()
         finish = "end"
-        for record in script(text, seed=len(said), plain=method == "autoregressive" or not length, draft_length=length):
+        for record in script(
+            text, seed=len(said), plain=method == "autoregressive" or not length, draft_length=length
+        ):
             if cancel is not None and cancel.is_set():
                 finish = "cancelled"
                 break
@@ -368,13 +477,23 @@ class FakeServices:
             yield record
         self.seen += 1
         self.versions.setdefault(line, 0)
-        self.store.rows.append({**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)})
-        yield replace(generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line)
+        self.store.rows.append(
+            {**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)}
+        )
+        yield replace(
+            generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line
+        )
 
     def compare(
-        self, *, prompts: Sequence[Asked], methods: Sequence[str], cancel: threading.Event | None = None, **more: Any
+        self,
+        *,
+        prompts: Sequence[Asked],
+        methods: Sequence[str],
+        cancel: threading.Event | None = None,
+        **more: Any,
     ) -> Iterator[Comparison]:
-        """Scripted answers; the baseline takes twice as long. The last item of a cancelled one is missing, as of a real one."""
+        """Scripted answers; the baseline takes twice as long. The last item of a cancelled one is missing, as
+        of a real one."""
         self.calls.append({"prompts": list(prompts), "methods": list(methods), **more})
         known = {info.name for info in METHODS}
         for name in methods:
@@ -390,7 +509,9 @@ class FakeServices:
                 time.sleep(self.pace)
             baseline = "autoregressive" in methods
             made = generation(rounds, 2.0 if plain else 1.0, name)
-            yield Comparison(0, said, name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None)
+            yield Comparison(
+                0, said, name, made, True if baseline else None, (1.0 if plain else 2.0) if baseline else None
+            )
 
     def manner(self, target: str, drafter: str) -> Manner:
         return self.own_manner
@@ -402,7 +523,9 @@ class FakeServices:
         return list(PROMPTS)
 
     def examples(self, target: str) -> list[dict[str, str]]:
-        return [{"kind": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()]
+        return [
+            {"kind": topic, "label": texts[0][:24], "prompt": texts[0]} for topic, texts in PROMPTS.items()
+        ]
 
     def let_learn(self, target: str, drafter: str, line: str, cancel: Any = None, topic: str = "") -> None:
         pass
@@ -420,7 +543,9 @@ class FakeServices:
         return [generation(script("Alone.", plain=True), 1.0, "autoregressive")]
 
     def fresh_and_today(self, **options: Any) -> tuple[list[Generation], list[Generation]]:
-        fresh, today = (generation(script("Alone."), 1.0, "ngram-exact", version=version) for version in (0, 3))
+        fresh, today = (
+            generation(script("Alone."), 1.0, "ngram-exact", version=version) for version in (0, 3)
+        )
         return [fresh], [today]
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
@@ -429,11 +554,30 @@ class FakeServices:
     def hero(self, target: str, drafter: str, topic: str, domain: str = "default") -> dict[str, Any]:
         """A line that learned code from 1.9 to 3.1, and took one version back."""
         point = {"agreement": 0.45, "same_first": 0.55, "rolled_back": False}
-        points = [{"version": v, "examples": 4 * v, "steps": 1.9 + 0.2 * v} | point for v in range(1, 7)] if topic == "code" else []
-        marks = [{"x": 10, "kind": "topic", "label": "howto → code"}, {"x": 16, "kind": "rollback", "label": "v4 taken back"}]
+        points = (
+            [{"version": v, "examples": 4 * v, "steps": 1.9 + 0.2 * v} | point for v in range(1, 7)]
+            if topic == "code"
+            else []
+        )
+        marks = [
+            {"x": 10, "kind": "topic", "label": "howto → code"},
+            {"x": 16, "kind": "rollback", "label": "v4 taken back"},
+        ]
         fresh = {"version": 0, "examples": 0, "steps": 1.9} | point if topic == "code" else None
-        shown = {"target": target, "drafter": drafter, "line": domain, "topic": topic, "draft_length": 4, "prompts": 7}
-        shown |= {"points": points, "fresh": fresh, "today": points[-1] if points else None, "topics": ["code"]}
+        shown = {
+            "target": target,
+            "drafter": drafter,
+            "line": domain,
+            "topic": topic,
+            "draft_length": 4,
+            "prompts": 7,
+        }
+        shown |= {
+            "points": points,
+            "fresh": fresh,
+            "today": points[-1] if points else None,
+            "topics": ["code"],
+        }
         return shown | {"marks": [*marks, {"x": 24, "kind": "swap", "label": "v6"}] if points else []}
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
@@ -449,8 +593,28 @@ class FakeServices:
         if domain in ("", AUTO) or "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
         why = f"It learns after {4 - self.seen % 4} more answers."
-        own = TrainerStatus("idle", why, self.live(domain), 72, 0.31, self.seen, 4 - self.seen % 4, "2026-11-21T01:00:00Z", 1.2, None)
-        own = replace(own, mode=self.now["training"], domain=domain, rolled_back=1, chat_cost=0.034, chat_rounds=412, gain=0.06, shifts=2)
+        own = TrainerStatus(
+            "idle",
+            why,
+            self.live(domain),
+            72,
+            0.31,
+            self.seen,
+            4 - self.seen % 4,
+            "2026-11-21T01:00:00Z",
+            1.2,
+            None,
+        )
+        own = replace(
+            own,
+            mode=self.now["training"],
+            domain=domain,
+            rolled_back=1,
+            chat_cost=0.034,
+            chat_rounds=412,
+            gain=0.06,
+            shifts=2,
+        )
         return replace(own, state="paused", why="Paused by a visitor.") if domain in self.paused else own
 
     def live(self, domain: str) -> int:
@@ -471,7 +635,10 @@ class FakeServices:
         self.versions[domain] = version
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
-        return [LineInfo(name, version, 12 + 8 * version, name != "code") for name, version in self.versions.items()]
+        return [
+            LineInfo(name, version, 12 + 8 * version, name != "code")
+            for name, version in self.versions.items()
+        ]
 
     def configure(self, /, **changes: Any) -> None:
         for name, value in changes.items():
@@ -483,7 +650,12 @@ class FakeServices:
         self.settings = self.settings.model_copy(update=changes)
 
     def route(self, target: str, drafter: str, prompt: str) -> Route:
-        for word, domain in (("apples", "maths"), ("how many", "maths"), ("function", "code"), ("story", "stories")):
+        for word, domain in (
+            ("apples", "maths"),
+            ("how many", "maths"),
+            ("function", "code"),
+            ("story", "stories"),
+        ):
             if word in prompt.lower() and domain in self.versions:
                 why = f"“{word}” speaks for {domain} (97 %)."
                 return Route(domain, 0.97, why, ((word, 2.1),), domain, why)
@@ -494,10 +666,17 @@ class FakeServices:
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
         if self.fallen_back:
-            why = "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
+            why = (
+                "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
+            )
             return Drafting(self.now["draft_policy"], 0.0, False, 0.84, why, [])
-        bins = [(0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1)) for place in range(10)]
-        return Drafting(self.now["draft_policy"], 5.4, True, 1.62, "Guessing pays: about 1.6 times plain decoding.", bins)
+        bins = [
+            (0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1))
+            for place in range(10)
+        ]
+        return Drafting(
+            self.now["draft_policy"], 5.4, True, 1.62, "Guessing pays: about 1.6 times plain decoding.", bins
+        )
 
     def on_disk(self, target: str, drafter: str, domain: str = "default") -> list[int]:
         return [one.version for one in self.store.adapters(target, drafter, domain)][:4]
@@ -513,7 +692,9 @@ class FakeServices:
 
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
         if not zipfile.is_zipfile(path):
-            raise ValueError("The file is not a zip. Upload a zip with adapter_config.json and adapter_model.safetensors.")
+            raise ValueError(
+                "The file is not a zip. Upload a zip with adapter_config.json and adapter_model.safetensors."
+            )
         self.store.newest[domain] = self.versions[domain] = self.store.newest.get(domain, 6) + 1
         return self.versions[domain]
 

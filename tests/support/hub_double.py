@@ -1,5 +1,5 @@
-"""A Hub on this machine's loopback: files of repositories as the Hub serves them, large ones by a redirect to another host, with ranges;
-and what goes wrong there."""
+"""A Hub on this machine's loopback: files of repositories as the Hub serves them, large ones by a redirect to
+another host, with ranges; and what goes wrong there."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CHUNK = 16 * 1024
 
 @dataclass
 class HubDouble:
-    """`files`: (repository, file) → contents. `cuts`: after how many bytes the next bodies end; `status`: what every request gets, with the
-    Hub's own code of an error; `ranges`: whether ranges are served; `asked`: each request for contents, with its range; `lie`: a byte is
-    another one."""
+    """`files`: (repository, file) → contents. `cuts`: after how many bytes the next bodies end; `status`:
+    what every request gets, with the Hub's own code of an error; `ranges`: whether ranges are served;
+    `asked`: each request for contents, with its range; `lie`: a byte is another one."""
 
     files: dict[tuple[str, str], bytes]
     port: int = 0
@@ -53,7 +53,12 @@ def _handler(hub: HubDouble) -> type[BaseHTTPRequestHandler]:
 
         def serve(self, body: bool) -> None:
             if hub.status is not None:
-                return self.answer(hub.status[0], {"X-Error-Code": hub.status[1], "X-Error-Message": hub.status[1]}, b"{}", body)
+                return self.answer(
+                    hub.status[0],
+                    {"X-Error-Code": hub.status[1], "X-Error-Message": hub.status[1]},
+                    b"{}",
+                    body,
+                )
             path = self.path.partition("?")[0]
             if found := re.fullmatch(r"/blob/([0-9a-f]{64})", path):
                 return self.contents(found[1], body)
@@ -68,11 +73,17 @@ def _handler(hub: HubDouble) -> type[BaseHTTPRequestHandler]:
                 return self.answer(401, {"X-Error-Code": "RepoNotFound"}, b"{}", body)
             data = hub.files.get((repository, file))
             if data is None:
-                return self.answer(404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}, b"{}", body)
+                return self.answer(
+                    404, {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT}, b"{}", body
+                )
             digest = hashlib.sha256(data).hexdigest()
             headers = {"X-Repo-Commit": COMMIT}
             if file.endswith((".gguf", ".safetensors")):  # kept apart, behind a redirect to another host
-                headers |= {"X-Linked-Etag": f'"{digest}"', "X-Linked-Size": str(len(data)), "ETag": '"of-the-pointer"'}
+                headers |= {
+                    "X-Linked-Etag": f'"{digest}"',
+                    "X-Linked-Size": str(len(data)),
+                    "ETag": '"of-the-pointer"',
+                }
                 headers["Location"] = f"http://localhost:{hub.port}/blob/{digest}"
                 return self.answer(302, headers, b"", body)
             headers["ETag"] = f'"{hashlib.sha1(data).hexdigest()}"'
@@ -107,14 +118,25 @@ def _handler(hub: HubDouble) -> type[BaseHTTPRequestHandler]:
                 told: Any = [
                     {"type": "file", "path": file, "size": len(data), "oid": hashlib.sha1(data).hexdigest()}
                     | (
-                        {"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 134}}
+                        {
+                            "lfs": {
+                                "oid": hashlib.sha256(data).hexdigest(),
+                                "size": len(data),
+                                "pointerSize": 134,
+                            }
+                        }
                         if file.endswith((".gguf", ".safetensors"))
                         else {}
                     )
                     for file, data in own.items()
                 ]
             else:
-                told = {"id": repository, "sha": COMMIT, "private": False, "siblings": [{"rfilename": file} for file in own]}
+                told = {
+                    "id": repository,
+                    "sha": COMMIT,
+                    "private": False,
+                    "siblings": [{"rfilename": file} for file in own],
+                }
             return self.answer(200, {"Content-Type": "application/json"}, json.dumps(told).encode(), body)
 
         def answer(self, status: int, headers: dict[str, str], data: bytes, body: bool) -> None:
@@ -130,7 +152,9 @@ def _handler(hub: HubDouble) -> type[BaseHTTPRequestHandler]:
 
 
 @contextmanager
-def hub_double(files: dict[tuple[str, str], bytes], cache: Path, patched: pytest.MonkeyPatch) -> Iterator[HubDouble]:
+def hub_double(
+    files: dict[tuple[str, str], bytes], cache: Path, patched: pytest.MonkeyPatch
+) -> Iterator[HubDouble]:
     """The double, which `huggingface_hub` takes for the Hub meanwhile, with an empty cache in `cache`."""
     hub = HubDouble(files)
     server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(hub))
@@ -138,12 +162,16 @@ def hub_double(files: dict[tuple[str, str], bytes], cache: Path, patched: pytest
     threading.Thread(target=server.serve_forever, daemon=True).start()
     endpoint = f"http://127.0.0.1:{hub.port}"
     patched.setattr(constants, "ENDPOINT", endpoint)
-    patched.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
+    patched.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    )
     patched.setattr(constants, "HF_HUB_OFFLINE", False)
     patched.setattr(constants, "HF_HUB_CACHE", str(cache))
     patched.setattr(constants, "DOWNLOAD_CHUNK_SIZE", CHUNK)
     # `huggingface_hub` waits a second before it takes up a lost connection.
-    patched.setattr("huggingface_hub.file_download.time", SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None}))
+    patched.setattr(
+        "huggingface_hub.file_download.time", SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None})
+    )
     try:
         yield hub
     finally:

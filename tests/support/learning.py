@@ -41,8 +41,8 @@ def save_drafter(path: Path) -> Path:
 
 
 def make_trace(seed: int, length: int = 20, accepted: float = 0.5, temperature: float = 0.0) -> Trace:
-    """The ids follow a simple rule that can be learnt; every fourth position is a 2-gram. `accepted`: the fraction of accepted
-    proposals."""
+    """The ids follow a simple rule that can be learnt; every fourth position is a 2-gram. `accepted`: the
+    fraction of accepted proposals."""
     random = np.random.default_rng(seed)
     ids = (np.arange(length) * 3 + random.integers(VOCAB)) % VOCAB
     starts, lengths, at = [], [], 4
@@ -51,11 +51,22 @@ def make_trace(seed: int, length: int = 20, accepted: float = 0.5, temperature: 
         lengths.append(2 if len(starts) % 4 == 0 else 1)
         at += lengths[-1]
     top_ids = np.stack([np.roll(np.arange(VOCAB), -int(ids[start]))[:8] for start in starts])
-    top_p = np.tile(np.array([0.7, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02], dtype=np.float32), (len(starts), 1))
+    top_p = np.tile(
+        np.array([0.7, 0.1, 0.05, 0.05, 0.02, 0.02, 0.02, 0.02], dtype=np.float32), (len(starts), 1)
+    )
     top_p[np.array(lengths) == 2] *= 0.2  # the n-gram itself has most of the mass there
     n = len(starts)
     hit = np.arange(n) < round(accepted * n)
-    return Trace(ids, np.array(starts), np.array(lengths), hit, np.full(n, 0.7, np.float32), top_ids, top_p, temperature)
+    return Trace(
+        ids,
+        np.array(starts),
+        np.array(lengths),
+        hit,
+        np.full(n, 0.7, np.float32),
+        top_ids,
+        top_p,
+        temperature,
+    )
 
 
 def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -68,9 +79,21 @@ def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 def noise(seed: int, rank: int = 4, size: float = 1.0) -> AdapterState:
     """A LoRA adapter of random numbers on one layer."""
     generator = torch.Generator().manual_seed(seed)
-    parts = {"lora_A": torch.randn(rank, 16, generator=generator), "lora_B": torch.randn(16, rank, generator=generator) * size}
-    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": 2 * rank, "bias": "none", "target_modules": [LAYER]}
-    return AdapterState({f"{version_folders.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config)
+    parts = {
+        "lora_A": torch.randn(rank, 16, generator=generator),
+        "lora_B": torch.randn(16, rank, generator=generator) * size,
+    }
+    config = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": rank,
+        "lora_alpha": 2 * rank,
+        "bias": "none",
+        "target_modules": [LAYER],
+    }
+    return AdapterState(
+        {f"{version_folders.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config
+    )
 
 
 class Owner:
@@ -86,7 +109,10 @@ class Owner:
     def publish(self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]) -> None:
         self.published.append((version, dict(weights)))
         self.heads.append(dict(head))
-        self.on_disk.append(version == 0 or (self.line is not None and version_folders.version_folder(self.line, version).is_dir()))
+        self.on_disk.append(
+            version == 0
+            or (self.line is not None and version_folders.version_folder(self.line, version).is_dir())
+        )
 
     def busy(self) -> bool:
         return self.in_flight
@@ -109,7 +135,8 @@ class FakeStore:
 
 
 class FakeWorker(Worker):
-    """Plays the training process: an update takes `seconds` of running time and changes the acceptance by `gain`."""
+    """Plays the training process: an update takes `seconds` of running time and changes the acceptance by
+    `gain`."""
 
     def __init__(self, seconds: float = 0.0, gain: float = 0.0) -> None:
         super().__init__()
@@ -122,7 +149,8 @@ class FakeWorker(Worker):
         self._running.set()
 
     def train(
-        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches, plan: TrainingPlan,
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches,
+        plan: TrainingPlan,
         head_batches: Batches = (),
     ) -> Trained:  # fmt: skip
         left = self.seconds
@@ -135,13 +163,19 @@ class FakeWorker(Worker):
         made = noise(step, size=0.01)
         self.kept.append(made)
         self.acceptance[id(made)] = self.of(adapter) + self.gain
-        return made, OptimiserState(step, {}), [TrainStep(step, 1.0, 1.0, 0.0, 1.0, plan.learning_rate, self.seconds)]
+        return (
+            made,
+            OptimiserState(step, {}),
+            [TrainStep(step, 1.0, 1.0, 0.0, 1.0, plan.learning_rate, self.seconds)],
+        )
 
     def evaluate(
         self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
     ) -> list[np.ndarray]:
         """Every position is accepted with the probability of its state, the same noise for all."""
-        random = np.random.default_rng(len(self.kept)).uniform(-0.2, 0.2, size=sum(len(trace.p) for trace in traces))
+        random = np.random.default_rng(len(self.kept)).uniform(
+            -0.2, 0.2, size=sum(len(trace.p) for trace in traces)
+        )
         own = np.random.default_rng(7).normal(0, 0.02, size=random.size)
         own -= own.mean()
         return [self.of(state) + random + own * index for index, state in enumerate(states)]

@@ -1,4 +1,5 @@
-"""Jobs for processes of their own that need nothing but Python, so that such a process starts in a tenth of a second."""
+"""Jobs for processes of their own that need nothing but Python, so that such a process starts in a tenth of a
+second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Replicas in this process, in the place of Ray's: they take turns, what goes between is pickled, and they die when a test says so."""
+"""Replicas in this process, in the place of Ray's: they take turns, what goes between is pickled, and they
+die when a test says so."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from omnidemo.serving.pair_loading import build_pair
 
 
 class LocalReplicas:
-    """`WritingPair`s in turn. `losses`: after how many rounds the next answers lose their replica; a negative one loses it at the end."""
+    """`WritingPair`s in turn. `losses`: after how many rounds the next answers lose their replica; a negative
+    one loses it at the end."""
 
     def __init__(self, sides: Sequence[WritingPair]) -> None:
         self.sides, self.losses = list(sides), list[int]()
@@ -36,7 +38,9 @@ class LocalReplicas:
         loss = self.losses.pop(0) if self.losses else None
         rounds = 0
         try:
-            for message in told(side.serve(pickle.loads(pickle.dumps(call)), lambda: False), "holds a replica"):
+            for message in told(
+                side.serve(pickle.loads(pickle.dumps(call)), lambda: False), "holds a replica"
+            ):
                 if loss is not None and (rounds == loss or (loss < 0 and not isinstance(message, Round))):
                     raise Lost("it was killed")
                 rounds += 1

@@ -12,4 +12,6 @@ ROOT = Path(__file__).parents[2]
 
 def start(code: str, *arguments: str, **options: object) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT)} | options  # type: ignore[operator]
-    return subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True, env=environment
+    )

@@ -46,7 +46,8 @@ WARPS = {
 
 
 class Asking(FixedPolicy):
-    """A draft policy of fixed length that records the drafter's probabilities and states, and stops by a threshold."""
+    """A draft policy of fixed length that records the drafter's probabilities and states, and stops by a
+    threshold."""
 
     watches = reads_states = True
 
@@ -74,10 +75,13 @@ def sharp_model() -> Any:
 
 
 def random_trie(seed: int, count: int = 14, size: int = 20_000) -> NgramCache:
-    """2- to 4-grams over a few letters, so that they share beginnings, with pieces that are no target tokens themselves."""
+    """2- to 4-grams over a few letters, so that they share beginnings, with pieces that are no target tokens
+    themselves."""
     chance, cache = random.Random(seed), NgramCache(TOKENS, size)
     for target_id in range(6, 6 + count):
-        cache.insert(target_id, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 2, 3, 3, 4)))))
+        cache.insert(
+            target_id, tuple(chance.choice((0, 1, 2, 6, 7)) for _ in range(chance.choice((2, 2, 3, 3, 4))))
+        )
     return cache
 
 
@@ -92,15 +96,27 @@ class Side:
         self.sampler, self.own = Sampler(5), 0
 
     def context(self, ngrams: NgramCache, sampling: SamplingParams, rule: Any = None) -> RoundContext:
-        start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))  # the target has no part in a draft
+        # the target has no part in a draft
+        start, target = len(self.drafter.ids), TargetContext(TableCache(1, 0))
         penalty = RepetitionPenalty(MAP) if sampling.penalises else None
         made = RoundContext(
-            self.drafter, MAP, ngrams, sampling, self.sampler, frozenset({42}), penalty, start, rule or FixedPolicy(0), target=target
+            self.drafter,
+            MAP,
+            ngrams,
+            sampling,
+            self.sampler,
+            frozenset({42}),
+            penalty,
+            start,
+            rule or FixedPolicy(0),
+            target=target,
         )
         made.prefetch = RolledDraws() if self.rolls else None
         return made
 
-    def draft(self, method: Method, ngrams: NgramCache, sampling: SamplingParams, budget: int, rule: Any = None) -> Draft:
+    def draft(
+        self, method: Method, ngrams: NgramCache, sampling: SamplingParams, budget: int, rule: Any = None
+    ) -> Draft:
         before = self.cache.passes
         with torch.inference_mode():
             self.newest = self.context(ngrams, sampling, rule)
@@ -141,11 +157,18 @@ def left_over(context: RoundContext) -> int:
 def same(left: Draft, right: Draft) -> None:
     assert left.drafted == right.drafted and len(left.slots) == len(right.slots)
     for one, other in zip(left.slots, right.slots, strict=True):
-        assert (one.target_id, one.draft_ids, one.base, one.limit) == (other.target_id, other.draft_ids, other.base, other.limit)
+        assert (one.target_id, one.draft_ids, one.base, one.limit) == (
+            other.target_id,
+            other.draft_ids,
+            other.base,
+            other.limit,
+        )
         assert one.q == pytest.approx(other.q, rel=1e-4, abs=1e-9)
         assert list(one.distributions) == list(other.distributions)
         assert all(
-            torch.allclose(as_tensor(one.distributions[path]), as_tensor(other.distributions[path]), atol=1e-4)
+            torch.allclose(
+                as_tensor(one.distributions[path]), as_tensor(other.distributions[path]), atol=1e-4
+            )
             for path in one.distributions
         )
 
@@ -167,8 +190,14 @@ def rounds(
         start = len(ahead.drafter.ids)
         drafts = [side.draft(method, ngrams, sampling, budget, rule) for side in (ahead, plain)]
         same(*drafts)
-        if rule is None and method.name != "union" and drafts[0].slots and drafts[0].slots[-1].target_id != 42:
-            assert not left_over(ahead.newest)  # nothing was drawn in vain, but after an end that only the host knows
+        if (
+            rule is None
+            and method.name != "union"
+            and drafts[0].slots
+            and drafts[0].slots[-1].target_id != 42
+        ):
+            # nothing was drawn in vain, but after an end that only the host knows
+            assert not left_over(ahead.newest)
         assert ahead.drafter.ids == plain.drafter.ids and ahead.sampler.peek(1) == plain.sampler.peek(1)
         slots = [slot for slot in drafts[0].slots if slot.target_id >= 0]
         kept = slots[: chance.randint(0, len(slots))]
@@ -180,7 +209,11 @@ def rounds(
                     side.drafter.push(1)
                     side.drafter.logits()
                     side.drafter.rollback(draft.slots[len(kept)].base)
-                side.drafter.commit(start, [len(slot.draft_ids) for slot in kept], [*(slot.target_id for slot in kept), written])
+                side.drafter.commit(
+                    start,
+                    [len(slot.draft_ids) for slot in kept],
+                    [*(slot.target_id for slot in kept), written],
+                )
             assert side.cache.length < len(side.drafter.ids)
         assert ahead.drafter.ids == plain.drafter.ids
     with torch.inference_mode():
@@ -188,9 +221,11 @@ def rounds(
         assert close(as_tensor(ahead.drafter.logits()), fresh.forward(ahead.drafter.ids, 1).logits[0], 1e-4)
 
 
-def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round for round, above temperature
-    0 with the same uniform numbers."""
+def answers_agree(
+    pair: Any, policy: Any, warps: Sequence[tuple[float, float]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole answers of all methods with and without drawing ahead, at (temperature, top-p): id for id, round
+    for round, above temperature 0 with the same uniform numbers."""
     copy_nothing(monkeypatch)
     found: list[Rollout | None] = []
     original = FusedCache.roll_out
@@ -208,7 +243,13 @@ def answers_agree(pair: Any, policy: Any, warps: Sequence[tuple[float, float]], 
         for method in [name for name in fitting(pair.map) if name != "copy"]:  # which has no drafter
             for temperature, top_p in warps:
                 done = pair.generate(
-                    PROMPT, method=method, temperature=temperature, top_p=top_p, max_new_tokens=24, seed=3, draft_policy=policy
+                    PROMPT,
+                    method=method,
+                    temperature=temperature,
+                    top_p=top_p,
+                    max_new_tokens=24,
+                    seed=3,
+                    draft_policy=policy,
                 )
                 yield [(r.drafted, r.proposed, r.accepted, r.ngram_hits) for r in done.rounds], done.token_ids
 

@@ -29,4 +29,6 @@ def reference(model: Any, ids: list[int]) -> torch.Tensor:
 
 
 def close(left: torch.Tensor, right: torch.Tensor, relative: float = 1e-5) -> bool:
-    return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(right.abs().max())
+    return left.shape == right.shape and float((left - right).abs().max()) <= relative * float(
+        right.abs().max()
+    )

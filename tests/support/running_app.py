@@ -31,7 +31,9 @@ def running(services: Any) -> Iterator[str]:
 
 
 @contextmanager
-def serving(folder: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any) -> Iterator[tuple[FakeServices, str]]:
+def serving(
+    folder: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any
+) -> Iterator[tuple[FakeServices, str]]:
     """The app over scripted answers, with its storage in a folder: (services, address)."""
     settings = Settings(target="bundled/a", storage=folder / "storage", port=free_port(), **options)
     services = FakeServices(load_seconds=load_seconds, pace=pace, settings=settings)

@@ -1,13 +1,19 @@
-"""A stand-in for the package `spaces` as ZeroGPU has it, where there is none; as strict as its code and documentation say it is.
+"""A stand-in for the package `spaces` as ZeroGPU has it, where there is none; as strict as its code and
+documentation say it is.
 
-* What is decorated runs in a forked process. It is forked anew, or an old one is used again with whatever it remembers: `kept` says how
-  many answers a process may write, and the oldest one that is left goes first, so that it is as stale as can be.
-* Arguments and whatever is yielded are pickled. An exception that is not Gradio's arrives as the name of its class.
-* The process of the app has no CUDA: no runner may be made there, and nothing may be computed with a model (`forbid`).
+* What is decorated runs in a forked process. It is forked anew, or an old one is used again with whatever it
+  remembers: `kept` says how many answers a process may write, and the oldest one that is left goes first, so
+  that it is as stale as can be.
+* Arguments and whatever is yielded are pickled. An exception that is not Gradio's arrives as the name of its
+  class.
+* The process of the app has no CUDA: no runner may be made there, and nothing may be computed with a model
+  (`forbid`).
 * An app without a decorated function ends when it is launched, with the sentence that ZeroGPU says.
-* `held` is locked while a process is forked, and stays locked in it for ever, as a lock that another thread happened to hold would be.
+* `held` is locked while a process is forked, and stays locked in it for ever, as a lock that another thread
+  happened to hold would be.
 
-The real GPU, its scheduling and its quotas are not here; `refusal` is raised in place of an answer, as an empty quota is.
+The real GPU, its scheduling and its quotas are not here; `refusal` is raised in place of an answer, as an
+empty quota is.
 """
 
 from __future__ import annotations
@@ -137,7 +143,8 @@ def reset() -> None:
 
 
 def forbid(patch: Callable[[Any, str, Any], None]) -> None:
-    """Have everything that computes with a model refuse in this process. patch: `setattr`, or one that takes it back."""
+    """Have everything that computes with a model refuse in this process. patch: `setattr`, or one that takes
+    it back."""
     import torch.nn.functional as functional
 
     from omnidemo.backends.fused_llama import FusedLlama

@@ -1,5 +1,6 @@
-"""The process whose forks open stores, write and are killed: importing takes seconds, so it is done once. Lines on standard input say what
-to do, how many times at once, and with which database; lines on standard output tell how it went."""
+"""The process whose forks open stores, write and are killed: importing takes seconds, so it is done once.
+Lines on standard input say what to do, how many times at once, and with which database; lines on standard
+output tell how it went."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class Forker:
 def forker() -> Iterator[Forker]:
     command = [sys.executable, "-m", "tests.support.store_lives"]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         try:
             yield Forker(process)
         finally:

@@ -25,7 +25,9 @@ TEMPLATE = (
 
 
 def wrap(tokenizer: Tokenizer, template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>")
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token="<|begin|>", eos_token="<|end|>", pad_token="<|pad|>"
+    )
     fast.add_special_tokens({"additional_special_tokens": ["<|user|>", "<|assistant|>"]})
     fast.chat_template = template
     return fast
@@ -36,7 +38,9 @@ def byte_level(size: int = 360, sentences: list[str] = SENTENCES) -> PreTrainedT
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    tokenizer.train_from_iterator(sentences, trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, special_tokens=SPECIAL))
+    tokenizer.train_from_iterator(
+        sentences, trainers.BpeTrainer(vocab_size=size, initial_alphabet=alphabet, special_tokens=SPECIAL)
+    )
     return wrap(tokenizer)
 
 
@@ -44,9 +48,14 @@ def sentence_piece(size: int = 420) -> PreTrainedTokenizerFast:
     """BPE with ▁ for spaces and byte fallback, without a prefix space."""
     tokenizer = Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Split(Regex(r"\n| *[^ \n]+| +"), "isolated"), pre_tokenizers.Metaspace(prepend_scheme="never", split=False)]
+        [
+            pre_tokenizers.Split(Regex(r"\n| *[^ \n]+| +"), "isolated"),
+            pre_tokenizers.Metaspace(prepend_scheme="never", split=False),
+        ]
     )
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     special = ["<unk>", *SPECIAL]
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=[*special, *BYTE_TOKENS])
     tokenizer.train_from_iterator([s.replace("é", "e").replace("ï", "i") for s in SENTENCES], trainer)
@@ -69,7 +78,9 @@ def unigram_bytes() -> PreTrainedTokenizerFast:
     """Unigram with byte fallback and a prefix space, whose unknown token nobody lists as an added one."""
     trained = json.loads(unigram().backend_tokenizer.to_str())["model"]
     pieces = [(piece, score) for piece, score in trained["vocab"]]
-    model = models.Unigram([*pieces, *((byte, -20.0) for byte in BYTE_TOKENS)], unk_id=trained["unk_id"], byte_fallback=True)
+    model = models.Unigram(
+        [*pieces, *((byte, -20.0) for byte in BYTE_TOKENS)], unk_id=trained["unk_id"], byte_fallback=True
+    )
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Sequence([decoders.Metaspace(), decoders.ByteFallback(), decoders.Fuse()])
@@ -89,7 +100,9 @@ def word_piece(size: int = 200) -> PreTrainedTokenizerFast:
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece()
-    tokenizer.train_from_iterator(SENTENCES, trainers.WordPieceTrainer(vocab_size=size, special_tokens=["[UNK]", *SPECIAL]))
+    tokenizer.train_from_iterator(
+        SENTENCES, trainers.WordPieceTrainer(vocab_size=size, special_tokens=["[UNK]", *SPECIAL])
+    )
     return wrap(tokenizer)
 
 
@@ -105,7 +118,8 @@ FAMILIES = {
 
 @cache
 def grown_words(count: int, letters: str, seed: int) -> tuple[tuple[str, str], ...]:
-    """Merges: each joins a word that is there (a letter at first, or a space) and one more letter; equal seeds share words."""
+    """Merges: each joins a word that is there (a letter at first, or a space) and one more letter; equal
+    seeds share words."""
     chooser = random.Random(seed)
     words, merges = [" ", *letters], []
     known = set(words)
@@ -121,7 +135,9 @@ def grown_words(count: int, letters: str, seed: int) -> tuple[tuple[str, str], .
 def large_byte_level(size: int = 128_000) -> PreTrainedTokenizerFast:
     """As many tokens as Llama 3 has; the vocabulary is made up."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    merges = [(a.replace(" ", "Ġ"), b) for a, b in grown_words(size - 256 - len(SPECIAL), ascii_lowercase, seed=0)]
+    merges = [
+        (a.replace(" ", "Ġ"), b) for a, b in grown_words(size - 256 - len(SPECIAL), ascii_lowercase, seed=0)
+    ]
     vocabulary = {token: i for i, token in enumerate([*alphabet, *(a + b for a, b in merges)])}
     tokenizer = Tokenizer(models.BPE(vocabulary, merges))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -133,13 +149,22 @@ def large_sentence_piece(size: int = 32_000) -> PreTrainedTokenizerFast:
     """As many tokens as Llama 2 has; two thirds of its made-up words are also those of `large_byte_level`."""
     signs = [chr(code) for code in range(0x21, 0x7F)] + ["▁", "é", "ü", "—", "东", "京"]
     room = size - 257 - len(SPECIAL) - len(signs)
-    shared, own = grown_words(2 * room // 3, ascii_lowercase, seed=0), grown_words(2 * room, ascii_lowercase, seed=1)
+    shared, own = (
+        grown_words(2 * room // 3, ascii_lowercase, seed=0),
+        grown_words(2 * room, ascii_lowercase, seed=1),
+    )
     words = list(dict.fromkeys([*shared, *own]))
     merges = list({a + b: (a.replace(" ", "▁"), b) for a, b in words}.values())[:room]
-    vocabulary = {token: i for i, token in enumerate(["<unk>", *BYTE_TOKENS, *signs, *(a + b for a, b in merges)])}
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>", fuse_unk=True))
+    vocabulary = {
+        token: i for i, token in enumerate(["<unk>", *BYTE_TOKENS, *signs, *(a + b for a, b in merges)])
+    }
+    tokenizer = Tokenizer(
+        models.BPE(vocabulary, merges, byte_fallback=True, unk_token="<unk>", fuse_unk=True)
+    )
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
     return wrap(tokenizer)
 
 

@@ -1,4 +1,5 @@
-"""Tiny worlds: vocabularies of a few tokens, models that read their logits from a table, and randomness that takes every branch."""
+"""Tiny worlds: vocabularies of a few tokens, models that read their logits from a table, and randomness that
+takes every branch."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def copy_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of pairs copy nothing, nor what an earlier one has said; so equal ones have equal rounds."""
-    monkeypatch.setattr(Pair, "asked", lambda self, **options: ASKED(self, **options).model_copy(update={"copying": False}))
+    monkeypatch.setattr(
+        Pair, "asked", lambda self, **options: ASKED(self, **options).model_copy(update={"copying": False})
+    )
 
 
 ASKED = Pair.asked
@@ -50,7 +53,9 @@ def use_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
-    return Vocabulary(tuple(tokens), {role: (token_id,) for role, token_id in roles.items()}, lambda data: None)
+    return Vocabulary(
+        tuple(tokens), {role: (token_id,) for role, token_id in roles.items()}, lambda data: None
+    )
 
 
 @cache
@@ -65,7 +70,8 @@ def _table(seed: int, rows: int, scale: float, padded: bool, key: tuple[int, ...
 class TableCache:
     """A model whose logits depend on the last two ids, through a seeded table."""
 
-    padded = False  # whether the last of the logits lies past the tokenizer, as in padded vocabularies, and is never likely
+    # whether the last of the logits lies past the tokenizer, as in padded vocabularies, and is never likely
+    padded = False
 
     def __init__(self, rows: int, seed: int, limit: int = 1000, scale: float = 1.5) -> None:
         self.rows, self.seed, self.max_positions, self.scale = rows, seed, limit, scale
@@ -88,7 +94,11 @@ class TableCache:
         self.ids.extend(ids)
         assert self.length <= self.max_positions
         ends = range(len(self.ids) - last + 1, len(self.ids) + 1)
-        return Pass(torch.stack([self.row(self.ids[max(0, end - 2) : end]) for end in ends]) if last else torch.empty(0, self.rows))
+        return Pass(
+            torch.stack([self.row(self.ids[max(0, end - 2) : end]) for end in ends])
+            if last
+            else torch.empty(0, self.rows)
+        )
 
     def trim(self, length: int) -> int:
         assert 0 <= length <= self.length
@@ -108,7 +118,8 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
     @cached_property
     def map(self) -> VocabularyMap:
-        return VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)  # padded rows
+        # padded rows
+        return VocabularyMap(self.target, self.drafter, len(self.target) + 1, len(self.drafter) + 2)
 
     def cache(self) -> NgramCache:
         cache = NgramCache(len(self.drafter) + 2)
@@ -130,7 +141,13 @@ class World:  # worlds are shared by modules: one that is changed would change t
         return Copier(state.text, CopyChances(), ends, len(self.prompt)) if self.copying else None
 
     def round(
-        self, method: Method, sampling: SamplingParams, rng: Randomness, budget: Budget, cache: NgramCache, before: Sequence[int] = ()
+        self,
+        method: Method,
+        sampling: SamplingParams,
+        rng: Randomness,
+        budget: Budget,
+        cache: NgramCache,
+        before: Sequence[int] = (),
     ) -> tuple[int, ...]:
         """The ids that one round emits after `before`."""
         state = self.conversation((*self.prompt, *before))
@@ -140,12 +157,15 @@ class World:  # worlds are shared by modules: one that is changed would change t
         return tuple(t.id for t in done.tokens)
 
     def acceptance(self, method: Method, sampling: SamplingParams, budget: int) -> float:
-        """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a rejection."""
+        """The exact probability that the first thing proposed after the prompt is accepted, ∅ counting as a
+        rejection."""
         cache = self.cache()
 
         def run(rng: Randomness) -> tuple[int, ...]:
             state = self.conversation(self.prompt)
-            done = next(decode(state, method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget)))
+            done = next(
+                decode(state, method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget))
+            )
             return (int(done.accepted > 0),)
 
         return exact_law(run).get((1,), 0.0)
@@ -153,10 +173,13 @@ class World:  # worlds are shared by modules: one that is changed would change t
     def round_law(
         self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
     ) -> dict[tuple[int, ...], float]:
-        """The exact law of the first `count` ids where one round is made by the method, over every branch of every random choice, and the
-        target alone writes what is then missing. It is the target's own law where no id of the round can be told from the target's."""
+        """The exact law of the first `count` ids where one round is made by the method, over every branch of
+        every random choice, and the target alone writes what is then missing. It is the target's own law
+        where no id of the round can be told from the target's."""
         cache, found = self.cache(), dict[tuple[int, ...], float]()
-        for ids, mass in exact_law(lambda rng: self.round(method, sampling, rng, budget, cache), shared).items():
+        for ids, mass in exact_law(
+            lambda rng: self.round(method, sampling, rng, budget, cache), shared
+        ).items():
             for whole, p in self.law(sampling, count, ids[:count]).items():
                 found[whole] = found.get(whole, 0.0) + mass * p
         return found
@@ -164,9 +187,11 @@ class World:  # worlds are shared by modules: one that is changed would change t
     def emitted_law(
         self, method: Method, sampling: SamplingParams, budget: Budget, count: int, shared: bool = False
     ) -> dict[tuple[int, ...], float]:
-        """The exact law of the first `count` ids where all rounds are made by the method, over every branch of every random choice.
+        """The exact law of the first `count` ids where all rounds are made by the method, over every branch
+        of every random choice.
 
-        What a round does depends on the ids before it alone, so the rounds after the first are enumerated once per prefix.
+        What a round does depends on the ids before it alone, so the rounds after the first are enumerated
+        once per prefix.
         """
         cache = self.cache()
         ends = set(self.target.roles.get("end", ()))
@@ -176,7 +201,10 @@ class World:  # worlds are shared by modules: one that is changed would change t
         while pending:
             before, mass = pending.popitem()
             if before not in laws:
-                laws[before] = exact_law(lambda rng: self.round(method, sampling, rng, budget, cache, before), shared)  # noqa: B023
+                laws[before] = exact_law(
+                    lambda rng, before=before: self.round(method, sampling, rng, budget, cache, before),
+                    shared,
+                )
             for ids, p in laws[before].items():
                 after = (*before, *ids)[:count]
                 into = finished if len(after) == count or after[-1] in ends else pending
@@ -184,26 +212,38 @@ class World:  # worlds are shared by modules: one that is changed would change t
         return finished
 
     def sample(
-        self, method: Method, sampling: SamplingParams, rng: Randomness, budget: int, count: int, cache: NgramCache | None = None
+        self,
+        method: Method,
+        sampling: SamplingParams,
+        rng: Randomness,
+        budget: int,
+        count: int,
+        cache: NgramCache | None = None,
     ) -> tuple[int, ...]:
-        """The first `count` ids (fewer after an end token) of one generation that could go on, so that they may be drafted."""
+        """The first `count` ids (fewer after an end token) of one generation that could go on, so that they
+        may be drafted."""
         cache = self.cache() if cache is None else cache
         state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
-        rounds = decode(state, method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state))
+        rounds = decode(
+            state, method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state)
+        )
         ids: list[int] = []
         while len(ids) < count and (made := next(rounds, None)) is not None:
             ids += [token.id for token in made.tokens]
         return tuple(ids[:count])
 
     def draft_law(self, sampling: SamplingParams, path: tuple[int, ...] = ()) -> Tensor:
-        """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but its table."""
+        """The drafter's own law [D] after the prompt and `path`, over what it may write: nothing of ours but
+        its table."""
         state = self.conversation(self.prompt)
         assert state.drafter is not None
         for piece in path:
             state.drafter.push(piece)
         return sampling.probs(torch.where(self.map.readable, state.drafter.logits(), -torch.inf))
 
-    def law(self, sampling: SamplingParams, count: int, begun: tuple[int, ...] = ()) -> dict[tuple[int, ...], float]:
+    def law(
+        self, sampling: SamplingParams, count: int, begun: tuple[int, ...] = ()
+    ) -> dict[tuple[int, ...], float]:
         """The exact law of the first `count` ids of the target alone, of which it has `begun` with some."""
         table = _Padded(len(self.target) + 1, self.seed)
         laws = {begun: 1.0}
@@ -227,15 +267,22 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
 
 def law_of(
-    row: Callable[[list[int]], Tensor], prompt: Sequence[int], ends: set[int], sampling: SamplingParams, count: int
+    row: Callable[[list[int]], Tensor],
+    prompt: Sequence[int],
+    ends: set[int],
+    sampling: SamplingParams,
+    count: int,
 ) -> dict[tuple[int, ...], float]:
-    """The exact law of `count` ids after a prompt, fewer after an end, of a model whose logits after some ids are a `row`."""
+    """The exact law of `count` ids after a prompt, fewer after an end, of a model whose logits after some ids
+    are a `row`."""
     laws: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(count):
         grown: dict[tuple[int, ...], float] = {}
         for ids, mass in laws.items():
             ended = bool(ids) and ids[-1] in ends
-            for token, p in [(None, 1.0)] if ended else enumerate(sampling.probs(row([*prompt, *ids])).tolist()):
+            for token, p in (
+                [(None, 1.0)] if ended else enumerate(sampling.probs(row([*prompt, *ids])).tolist())
+            ):
                 grown[ids if token is None else (*ids, token)] = mass * p
         laws = grown
     return laws
@@ -261,8 +308,9 @@ class Again(Exception):
 
 
 class Branching:
-    """Randomness that follows a script of choices and notes the branches it did not take. `shared`: as noise of a seed is, so that the
-    target draws its own token everywhere. What the drafter drew of the same noise is a branch of its own: any guess is to be lossless."""
+    """Randomness that follows a script of choices and notes the branches it did not take. `shared`: as noise
+    of a seed is, so that the target draws its own token everywhere. What the drafter drew of the same noise
+    is a branch of its own: any guess is to be lossless."""
 
     def __init__(self, script: Sequence[int], shared: bool = False) -> None:
         self.shared = shared
@@ -300,7 +348,9 @@ class Branching:
         return token
 
 
-def exact_law(run: Callable[[Randomness], tuple[int, ...]], shared: bool = False) -> dict[tuple[int, ...], float]:
+def exact_law(
+    run: Callable[[Randomness], tuple[int, ...]], shared: bool = False
+) -> dict[tuple[int, ...], float]:
     """The law of `run`'s result over every branch of every random choice."""
     pending: list[list[int]] = [[]]
     finished: list[tuple[tuple[int, ...], float, list[tuple[tuple[int, ...], float]]]] = []
@@ -328,16 +378,27 @@ def distance(left: dict[tuple[int, ...], float], right: dict[tuple[int, ...], fl
     return 0.5 * sum(abs(left.get(key, 0.0) - right.get(key, 0.0)) for key in left.keys() | right.keys())
 
 
-# Shared prefixes, a 2-gram below a 3-gram, a 3-gram whose prefix spells nothing, a token without any spelling, an end token.
-NESTED = World(vocabulary([b"a", b"b", b"ab", b"aba", b"bab", b"x", None], end=6), vocabulary([b"a", b"b", b"zz", None], end=3), (0, 1))
-PLAIN = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", None], end=2), (1,), seed=5)
+# Shared prefixes, a 2-gram below a 3-gram, a 3-gram whose prefix spells nothing, a token without any
+# spelling, an end token.
+NESTED = World(
+    vocabulary([b"a", b"b", b"ab", b"aba", b"bab", b"x", None], end=6),
+    vocabulary([b"a", b"b", b"zz", None], end=3),
+    (0, 1),
+)
+PLAIN = World(
+    vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", None], end=2), (1,), seed=5
+)
 # Little but n-grams beside one direct token; a 4-gram.
 SPARSE = World(vocabulary([b"a", b"ba", b"baba", b"x"]), vocabulary([b"a", b"b"]), (0,), seed=9)
 WORLDS = {"nested": NESTED, "plain": PLAIN, "sparse": SPARSE}
 # One vocabulary for both.
-SAME = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ab", None], end=3), (1,), seed=7)
+SAME = World(
+    vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ab", None], end=3), (1,), seed=7
+)
 # Drafter tokens that reach over the end of a target token, and end inside one.
-CROSSING = World(vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ba", None], end=3), (0,), seed=3)
+CROSSING = World(
+    vocabulary([b"a", b"b", b"ab", None], end=3), vocabulary([b"a", b"b", b"ba", None], end=3), (0,), seed=3
+)
 
 
 CASES = [(world, method) for world in (*WORLDS.values(), SAME, CROSSING) for method in fitting(world.map)]

@@ -1,4 +1,5 @@
-"""The Adaptation tab below its page: curves and marks, lines, versions, settings, adapters in and out; the chat's topic line."""
+"""The Adaptation tab below its page: curves and marks, lines, versions, settings, adapters in and out; the
+chat's topic line."""
 
 from __future__ import annotations
 
@@ -37,30 +38,53 @@ def unloaded(*_: Any, **__: Any) -> Any:
     raise RuntimeError("bundled/a is not loaded yet (queued); wait until it is ready")
 
 
-# curves and marks ------------------------------------------------------------------------------------------------------------
+# curves and marks
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_headlines_are_of_the_chosen_target_alone() -> None:
     values = [(0.9, "b"), *[(0.2, "a")] * 3, (0.8, "b"), *[(0.4, "a")] * 3]
     rows = [{"acceptance_rate": value, "target": target} for value, target in values]
     shown = {card["key"]: card for card in figures(rows, [], 1, "", "a")}
-    assert (shown["acceptance_rate"]["first"], shown["acceptance_rate"]["latest"]) == (pytest.approx(0.2), 0.4)
+    assert (shown["acceptance_rate"]["first"], shown["acceptance_rate"]["latest"]) == (
+        pytest.approx(0.2),
+        0.4,
+    )
     assert len(shown["acceptance_rate"]["figure"]["data"]) == 4 and shown["loss"]["latest"] is None
 
 
 def test_no_headline_compares_topics_or_draft_policies() -> None:
-    """Howto after code under another rule: the first howto requests are the yardstick, and where they are too few there is none."""
+    """Howto after code under another rule: the first howto requests are the yardstick, and where they are too
+    few there is none."""
 
     def asked(topic: str, policy: str, *values: float) -> list[dict[str, Any]]:
-        return [{"acceptance_rate": value, "cache_entries": 9, "topic": topic, "policy": policy, "domain": "default"} for value in values]
+        return [
+            {
+                "acceptance_rate": value,
+                "cache_entries": 9,
+                "topic": topic,
+                "policy": policy,
+                "domain": "default",
+            }
+            for value in values
+        ]
 
     code, howto = asked("code", "cost", 0.8, 0.8, 0.8), asked("howto", "cost", 0.1, 0.1, 0.1, 0.3, 0.3, 0.3)
     shown = {card["key"]: card for card in figures([*code, *howto], [], 3, "", "a")}
-    assert shown["acceptance_rate"]["first"] == pytest.approx(0.1) and shown["acceptance_rate"]["latest"] == pytest.approx(0.3)
-    assert "how-to" in shown["acceptance_rate"]["scope"] and "pays for itself" in shown["acceptance_rate"]["scope"]
+    assert shown["acceptance_rate"]["first"] == pytest.approx(0.1) and shown["acceptance_rate"][
+        "latest"
+    ] == pytest.approx(0.3)
+    assert (
+        "how-to" in shown["acceptance_rate"]["scope"]
+        and "pays for itself" in shown["acceptance_rate"]["scope"]
+    )
     assert shown["cache_entries"]["first"] is None and shown["cache_entries"]["scope"] == ""
     for few in (howto[:1], asked("howto", "fixed 4", 0.3, 0.3, 0.3)):
-        card = next(card for card in figures([*code, *howto[:3], *few], [], 3, "", "a") if card["key"] == "acceptance_rate")
+        card = next(
+            card
+            for card in figures([*code, *howto[:3], *few], [], 3, "", "a")
+            if card["key"] == "acceptance_rate"
+        )
         assert card["first"] is None
     losses = figures([], [{"step": n, "loss": 1.0 / n, "version": 1} for n in range(1, 30)], 3, "", "a")
     assert next(card for card in losses if card["key"] == "loss")["first"] is None  # of all topics together
@@ -73,7 +97,10 @@ def test_every_curve_of_the_issue_is_there_and_named_once() -> None:
 
 
 def test_the_loss_goes_forward_in_time_after_a_roll_back() -> None:
-    steps = [{"step": step, "loss": 1.0, "version": version} for step, version in ((1, 1), (2, 1), (3, 2), (4, 2), (3, 3), (4, 3))]
+    steps = [
+        {"step": step, "loss": 1.0, "version": version}
+        for step, version in ((1, 1), (2, 1), (3, 2), (4, 2), (3, 3), (4, 3))
+    ]
     (card,) = [card for card in figures([], steps, 1, "", "a") if card["key"] == "loss"]
     assert list(card["figure"]["data"][0]["x"]) == [1, 2, 3, 4, 5, 6]
 
@@ -84,7 +111,11 @@ def test_ngram_hits_are_counted_per_answer_as_the_history_keeps_them() -> None:
 
 
 def test_the_reliability_headline_is_the_mean_error() -> None:
-    (card,) = [card for card in figures([], [], 1, "", "a", [(0.2, 0.3, 10.0), (0.8, 0.8, 30.0)]) if card["key"] == "calibration"]
+    (card,) = [
+        card
+        for card in figures([], [], 1, "", "a", [(0.2, 0.3, 10.0), (0.8, 0.8, 30.0)])
+        if card["key"] == "calibration"
+    ]
     assert card["latest"] == pytest.approx(0.025)  # (10 · 0.1 + 30 · 0) / 40
     assert list(card["figure"]["data"][-1]["x"]) == [0.2, 0.8]
 
@@ -96,7 +127,11 @@ def test_all_targets_are_one_sequence(services: FakeServices) -> None:
     }
     services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
     rows = request_rows(services, looking("bundled/a", "d", every=True))
-    assert [(row["id"], row["target"]) for row in rows] == [(1, "bundled/a"), (2, "bundled/b"), (4, "bundled/a")]
+    assert [(row["id"], row["target"]) for row in rows] == [
+        (1, "bundled/a"),
+        (2, "bundled/b"),
+        (4, "bundled/a"),
+    ]
     assert [row["id"] for row in request_rows(services, looking("bundled/b", "d"))] == [2]
 
 
@@ -105,11 +140,15 @@ def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: Fa
         return [{"acceptance_rate": value, "domain": domain} for value in values]
 
     services.store.rows = curve(*[0.7] * 20, *[0.3] * 10)
-    assert [place for place, row in enumerate(request_rows(services, looking(*PAIR))) if row.get("shift")] == [20]
+    assert [
+        place for place, row in enumerate(request_rows(services, looking(*PAIR))) if row.get("shift")
+    ] == [20]
     services.store.rows = curve(*[0.7] * 20) + curve(*[0.3] * 10, domain="maths")
     assert not any(row.get("shift") for row in request_rows(services, looking(*PAIR)))
     services.store.rows = curve(0.7, 0.6) + curve(0.3, domain="maths")
-    assert [row["acceptance_rate"] for row in request_rows(services, looking(*PAIR, line="maths", only=True))] == [0.3]
+    assert [
+        row["acceptance_rate"] for row in request_rows(services, looking(*PAIR, line="maths", only=True))
+    ] == [0.3]
 
 
 def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None:
@@ -119,9 +158,15 @@ def test_the_page_holds_lines_versions_and_marks(services: FakeServices) -> None
     assert [line["domain"] for line in page["lines"]] == ["default", "code", "maths", "stories"]
     assert {"swap", "rollback", "topic"} <= set(page["kinds"]) and page["domains"] == ["stories", "maths"]
     assert [one["version"] for one in page["versions"] if one["live"]] == [3]
-    assert [one["version"] for one in page["versions"] if one["stored"]] == services.on_disk(*PAIR, "maths") == [6, 5, 4, 3]
+    assert (
+        [one["version"] for one in page["versions"] if one["stored"]]
+        == services.on_disk(*PAIR, "maths")
+        == [6, 5, 4, 3]
+    )
     rolled = [one for one in page["versions"] if one["effect"].get("rolled_back")]
-    assert [one["version"] for one in rolled] == [4] and rolled[0]["effect"]["acceptance_after"] < rolled[0]["effect"]["acceptance_before"]
+    assert [one["version"] for one in rolled] == [4] and rolled[0]["effect"]["acceptance_after"] < rolled[0][
+        "effect"
+    ]["acceptance_before"]
 
 
 def test_an_unloaded_pair_has_a_page_too(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,19 +192,36 @@ def test_the_base_drafter_is_live_when_no_version_is(services: FakeServices) -> 
     assert not any(one["live"] for one in version_rows(services.store.adapters(*PAIR), 0, []))
 
 
-# the trainer -----------------------------------------------------------------------------------------------------------------
+# the trainer
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> None:
     shown = json.loads(trainer_panel.trainer_json(services, *PAIR, "maths"))
-    assert (shown["domain"], shown["version"], shown["gain"], shown["chat_cost"], shown["rolled_back"]) == ("maths", 3, 0.06, 0.034, 1)
-    assert shown["drafting"]["length"] == 5.4 and shown["drafting"]["speculating"] and shown["drafting"]["title"] == "what pays for itself"
+    assert (shown["domain"], shown["version"], shown["gain"], shown["chat_cost"], shown["rolled_back"]) == (
+        "maths",
+        3,
+        0.06,
+        0.034,
+        1,
+    )
+    assert (
+        shown["drafting"]["length"] == 5.4
+        and shown["drafting"]["speculating"]
+        and shown["drafting"]["title"] == "what pays for itself"
+    )
 
 
 def test_the_trainers_error_names_no_folder(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = replace(services.trainer(*PAIR), error="The adapter version in /srv/app/storage/adapters/x/v000002 is damaged.")
+    failed = replace(
+        services.trainer(*PAIR),
+        error="The adapter version in /srv/app/storage/adapters/x/v000002 is damaged.",
+    )
     monkeypatch.setattr(services, "trainer", lambda *_: failed)
-    assert json.loads(trainer_panel.trainer_json(services, *PAIR))["error"] == "The adapter version in v000002 is damaged."
+    assert (
+        json.loads(trainer_panel.trainer_json(services, *PAIR))["error"]
+        == "The adapter version in v000002 is damaged."
+    )
 
 
 @pytest.mark.parametrize("asked", ["auto", "", "half/typed"])
@@ -167,16 +229,26 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
     assert json.loads(trainer_panel.trainer_json(services, *PAIR, asked))["domain"] == "default"
 
 
-# the settings ----------------------------------------------------------------------------------------------------------------
+# the settings
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_every_adaptable_setting_is_offered_once_with_words() -> None:
     items = [item for group in settings_panel.groups() for item in group["items"]]
-    assert sorted(item["name"] for item in items) == sorted(ADAPTABLE) == sorted(text.CONTROLS) == sorted(CONTROLS)
+    assert (
+        sorted(item["name"] for item in items)
+        == sorted(ADAPTABLE)
+        == sorted(text.CONTROLS)
+        == sorted(CONTROLS)
+    )
     for item in items:
-        assert item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
+        assert (
+            item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
+        )
         if item["kind"] == "choice":
-            assert {key for key, _ in item["options"]} == set(text.CHOICES[item["name"]]), "every choice has plain words"
+            assert {key for key, _ in item["options"]} == set(text.CHOICES[item["name"]]), (
+                "every choice has plain words"
+            )
         if item["when"]:
             name, values = item["when"]
             assert set(values) <= set(text.CHOICES[name])
@@ -186,11 +258,15 @@ def test_a_drafters_own_pace_is_shown_and_gives_way_to_what_somebody_sets(servic
     pair = ("bundled/large", "bundled/drafter-2")
     shown = json.loads(settings_panel.state(services, *pair))
     own = shown["defaults"]
-    assert set(own) == {"learning_rate", "steps_per_update"} and {name: shown["values"][name] for name in own} == own
+    assert (
+        set(own) == {"learning_rate", "steps_per_update"}
+        and {name: shown["values"][name] for name in own} == own
+    )
     assert own["learning_rate"] < Settings().learning_rate
     assert json.loads(settings_panel.state(services, *PAIR))["defaults"] == {}
     usual = Settings.model_fields["learning_rate"].default
-    settings = config.changed(Settings(), {"patience": 3.0}, CONTROLS)  # another setting leaves the pace as it is
+    # another setting leaves the pace as it is
+    settings = config.changed(Settings(), {"patience": 3.0}, CONTROLS)
     assert at_its_pace(settings, pair[1]).learning_rate == own["learning_rate"] and settings.patience == 3.0
     settings = config.changed(settings, {"learning_rate": usual}, CONTROLS)
     assert at_its_pace(settings, pair[1]).learning_rate == usual and settings.patience == 3.0
@@ -213,11 +289,19 @@ def test_a_change_is_applied_and_a_refused_one_is_said(services: FakeServices) -
     shown = json.loads(settings_panel.change(services, *PAIR, {"training": "off", "gamma": 0.3}))
     assert shown["error"] == "" and (shown["values"]["training"], shown["values"]["gamma"]) == ("off", 0.3)
     shown = json.loads(settings_panel.change(services, *PAIR, {"learning_rate": 9, "training": "idle"}))
-    assert shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1." and shown["values"]["training"] == "off"
+    assert (
+        shown["error"] == "“Learning rate” = 9 is not possible: give at most 0.1."
+        and shown["values"]["training"] == "off"
+    )
 
 
 @pytest.mark.parametrize(
-    ("changes", "why"), [({"auth": "a:b"}, "no adaptable setting auth"), ([1], "not names with values"), ("{", "not names with values")]
+    ("changes", "why"),
+    [
+        ({"auth": "a:b"}, "no adaptable setting auth"),
+        ([1], "not names with values"),
+        ("{", "not names with values"),
+    ],
 )
 def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: Any, why: str) -> None:
     before = dict(services.now)
@@ -225,7 +309,8 @@ def test_what_is_no_change_reaches_no_service(services: FakeServices, changes: A
     assert services.now == before
 
 
-# versions in and out ---------------------------------------------------------------------------------------------------------
+# versions in and out
+# ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_refused_is_said_on_the_page(services: FakeServices) -> None:
@@ -246,7 +331,9 @@ def test_the_page_is_sent_again_only_when_something_changed(services: FakeServic
     assert json.loads(page_of.show(seen)[0])["key"] != key
 
 
-def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_a_copy_outside_of_the_storage(
+    services: FakeServices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(private_folders, "temporary_folder", lambda: tmp_path)
     path = adaptation_tab.export_file(services, looking(*PAIR, line="maths", version=2))
     assert path.is_relative_to(tmp_path) and path.name == "adapter-maths-v2.zip"
@@ -255,9 +342,13 @@ def test_an_export_is_a_copy_outside_of_the_storage(services: FakeServices, tmp_
         adaptation_tab.export_file(services, looking(*PAIR))
 
 
-@pytest.mark.parametrize("asked", [{"window": 0}, {"window": "wide"}, {"line": ""}, {"line": 5}, {"every": "perhaps"}, ["maths"]])
+@pytest.mark.parametrize(
+    "asked", [{"window": 0}, {"window": "wide"}, {"line": ""}, {"line": 5}, {"every": "perhaps"}, ["maths"]]
+)
 def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
-    assert adaptation_tab.read_view("t", "d", {"line": "maths", "window": 3, "more": 1}) == looking("t", "d", line="maths", window=3)
+    assert adaptation_tab.read_view("t", "d", {"line": "maths", "window": 3, "more": 1}) == looking(
+        "t", "d", line="maths", window=3
+    )
     with pytest.raises(ValueError, match=r"Reload the page|No pair is chosen") as refused:
         adaptation_tab.read_view("t", "d", asked)
     assert "\n" not in str(refused.value)
@@ -265,7 +356,8 @@ def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
         adaptation_tab.read_view("", "d", {})
 
 
-# the chat's topic line -------------------------------------------------------------------------------------------------------
+# the chat's topic line
+# -------------------------------------------------------------------------------------------------------
 
 
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
@@ -280,31 +372,43 @@ def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
 def test_the_automatic_line_is_shown_with_its_reason(services: FakeServices) -> None:
     end = finished(services, "auto", "How many apples?")
     assert end["line"] == "maths" and "apples" in end["why"]
-    assert services.calls[-1]["domain"] == "auto", "the service routes; a guess is no choice by hand, which would teach the router"
+    assert services.calls[-1]["domain"] == "auto", (
+        "the service routes; a guess is no choice by hand, which would teach the router"
+    )
 
 
 def test_a_line_by_hand_needs_no_reason_and_may_be_new(services: FakeServices) -> None:
     end = finished(services, "  my   poems ", "How many apples?")
-    assert end["line"] == "my poems" and end["topic"] == "maths" and "apples" in end["why"]  # the topic is a label, whichever line drafts
+    # the topic is a label, whichever line drafts
+    assert end["line"] == "my poems" and end["topic"] == "maths" and "apples" in end["why"]
     assert "my poems" in settings_panel.line_names(services, *PAIR)
     assert chat_tab.line_choices(["default", "maths"])[-1] == ("maths", "maths")
 
 
 @pytest.mark.parametrize("training", ["idle", "off"])
-def test_nothing_is_learned_from_a_chat_while_learning_is_off_by_the_settings_of_now(services: FakeServices, training: str) -> None:
+def test_nothing_is_learned_from_a_chat_while_learning_is_off_by_the_settings_of_now(
+    services: FakeServices, training: str
+) -> None:
     services.configure(training=training)
     finished(services, "default", "hello")
     assert services.calls[-1]["learn"] is (training != "off") and services.calls[-1]["keep"]
 
 
 def test_the_notice_says_what_becomes_of_a_chat() -> None:
-    assert text.notice(True, True) == (
-        "Unless you switch it off, prompts and answers are kept in this server's history and learned from. Enter nothing private."
+    assert (
+        text.notice(True, True)
+        == "Unless you switch it off, prompts and answers are kept in this server's history and learned from."
+        " Enter nothing private."
     )
-    assert text.notice(False, False) == "Unless you switch it off, this server's history keeps figures of your chat, no texts."
+    assert (
+        text.notice(False, False)
+        == "Unless you switch it off, this server's history keeps figures of your chat, no texts."
+    )
 
 
-def test_an_unknown_draft_length_stops_no_answer(services: FakeServices, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_draft_length_stops_no_answer(
+    services: FakeServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(services, "drafting", unloaded)
     assert finished(services, "default", "hello")["finish"] == "end"
 

@@ -1,4 +1,5 @@
-"""The lines the browser reads: joined they are the text, whatever is in it, and the counts are the legend's."""
+"""The lines the browser reads: joined they are the text, whatever is in it, and the counts are the
+legend's."""
 
 from __future__ import annotations
 
@@ -74,7 +75,9 @@ def test_any_text_survives_the_lines(words: list[tuple[str, str]]) -> None:
 
 def test_hostile_text_is_the_answer_exactly() -> None:
     rounds = script(HOSTILE, seed=4)
-    assert any(token.text == "" for record in rounds for token in record.tokens), "a split character has an empty half"
+    assert any(token.text == "" for record in rounds for token in record.tokens), (
+        "a split character has an empty half"
+    )
     lines = [json.loads(raw) for record in rounds for raw in round_lines(record)]
     assert joined(lines) == HOSTILE == generation(rounds, 1.0, "ngram-exact").text
 
@@ -95,7 +98,13 @@ def test_discarded_drafts_stand_before_what_the_target_wrote_instead() -> None:
 
 def test_drafts_that_nobody_judged_are_not_called_rejected() -> None:
     lines = parse(
-        "".join(round_lines(round_of([one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1)))
+        "".join(
+            round_lines(
+                round_of(
+                    [one("direct", "a", q=0.4, accept=1.0)], [one("direct", "x", q=0.9)], accepted=1, judged=1
+                )
+            )
+        )
     )
     assert [line.get("j") for line in lines] == [None, False, None]
 
@@ -121,8 +130,20 @@ def test_a_token_carries_its_probabilities_and_pieces_and_nothing_json_cannot_ho
 def test_a_copied_token_carries_its_match_in_the_place_of_a_probability_of_the_drafter() -> None:
     match = Match(7, "earlier")
     kept, lost = (one("copied", word, q=1.0, accept=0.5, match=match) for word in (" fox", " ran"))
-    first, second, third, _ = parse("".join(round_lines(round_of([kept, one("corrected", " sat")], [lost], accepted=1, judged=2))))
-    assert first == {"k": "t", "i": 5, "t": " fox", "s": "copied", "r": 3, "n": 0, "p": 0.5, "m": [7, "earlier"], "a": 0.5}
+    first, second, third, _ = parse(
+        "".join(round_lines(round_of([kept, one("corrected", " sat")], [lost], accepted=1, judged=2)))
+    )
+    assert first == {
+        "k": "t",
+        "i": 5,
+        "t": " fox",
+        "s": "copied",
+        "r": 3,
+        "n": 0,
+        "p": 0.5,
+        "m": [7, "earlier"],
+        "a": 0.5,
+    }
     assert (second["k"], second["s"], second["m"], second["j"]) == ("x", "copied", [7, "earlier"], True)
     assert third["t"] == " sat", "what the target wrote instead stands behind the discarded copy"
 
@@ -130,38 +151,79 @@ def test_a_copied_token_carries_its_match_in_the_place_of_a_probability_of_the_d
 def test_figures_of_the_drafter_leave_out_what_was_copied() -> None:
     match = Match(3, "prompt")
     copied, guessed, fixed = one("copied", "a", match=match), one("direct", "b"), one("corrected", "c")
-    mixed = round_of([copied, copied, guessed, fixed], [one("direct", "x"), one("direct", "y")], accepted=3, judged=4)
+    mixed = round_of(
+        [copied, copied, guessed, fixed], [one("direct", "x"), one("direct", "y")], accepted=3, judged=4
+    )
     lost = round_of([copied, fixed], [copied, copied], accepted=1, judged=2)
     figures = measure([mixed, lost], 1.0, None)
     assert mixed.copies == (2, 2, 2) and lost.copies == (3, 1, 2), "proposed, accepted and judged"
-    assert figures["guesses_right"] == figures["acceptance_rate"] == pytest.approx(1 / 3) and figures["alpha"] == pytest.approx(1 / 2)
-    assert (figures["copied"], figures["copies_proposed"], figures["copies_right"]) == (3, 5, pytest.approx(3 / 5))
-    assert figures["copied_share"] == pytest.approx(3 / 6) and (figures["proposed"], figures["accepted"]) == (8, 4)
+    assert figures["guesses_right"] == figures["acceptance_rate"] == pytest.approx(1 / 3) and figures[
+        "alpha"
+    ] == pytest.approx(1 / 2)
+    assert (figures["copied"], figures["copies_proposed"], figures["copies_right"]) == (
+        3,
+        5,
+        pytest.approx(3 / 5),
+    )
+    assert figures["copied_share"] == pytest.approx(3 / 6) and (figures["proposed"], figures["accepted"]) == (
+        8,
+        4,
+    )
     alone = measure([lost], 1.0, None)
-    assert alone["guesses_right"] is alone["acceptance_rate"] is alone["alpha"] is None, "nobody asked the drafter"
+    assert alone["guesses_right"] is alone["acceptance_rate"] is alone["alpha"] is None, (
+        "nobody asked the drafter"
+    )
 
 
 def test_counts_and_live_figures_follow_the_definitions() -> None:
-    first = round_of([one("direct", "a"), one("ngram", "b"), one("corrected", "c")], [one("direct", "x")], accepted=2, judged=3)
+    first = round_of(
+        [one("direct", "a"), one("ngram", "b"), one("corrected", "c")],
+        [one("direct", "x")],
+        accepted=2,
+        judged=3,
+    )
     (line,) = parse(answer_lines.figures_line([first, round_of([one("bonus", "d")])], 0.25))
-    assert line["c"] == {"direct": 1, "ngram": 1, "copied": 0, "corrected": 1, "bonus": 1, "plain": 0, "discarded": 1}
+    assert line["c"] == {
+        "direct": 1,
+        "ngram": 1,
+        "copied": 0,
+        "corrected": 1,
+        "bonus": 1,
+        "plain": 0,
+        "discarded": 1,
+    }
     assert set(line["c"]) == set(text.CLASSES), "every class of the legend is counted"
     figures = line["f"]
     assert sum(line["c"].values()) - line["c"]["discarded"] == figures["tokens"], "no token is counted twice"
     assert figures["guesses_right"] == pytest.approx(figures["accepted"] / figures["proposed"], abs=1e-4)
-    assert figures["tokens"] == 4 and figures["block_efficiency"] == 2 and figures["time_to_first_token"] == 0.25
-    assert figures["acceptance_rate"] == pytest.approx(2 / 3, abs=1e-4) and figures["tokens_per_second"] == pytest.approx(4 / 0.6, abs=1e-3)
+    assert (
+        figures["tokens"] == 4 and figures["block_efficiency"] == 2 and figures["time_to_first_token"] == 0.25
+    )
+    assert figures["acceptance_rate"] == pytest.approx(2 / 3, abs=1e-4) and figures[
+        "tokens_per_second"
+    ] == pytest.approx(4 / 0.6, abs=1e-3)
 
 
 def test_the_last_line_holds_the_engines_figures() -> None:
     done = generation(script("a b c", seed=1), 2.0, "ngram-exact", "cancelled", version=7)
     (line,) = parse(answer_lines.end_line(done))
-    assert (line["finish"], line["version"], line["text"], line["guessing"]) == ("cancelled", 7, "a b c", "on")
+    assert (line["finish"], line["version"], line["text"], line["guessing"]) == (
+        "cancelled",
+        7,
+        "a b c",
+        "on",
+    )
     assert line["plain"] is None, "no pace is made up where none was measured"
-    assert (line["context_tokens"], line["context_limit"], line["dropped_messages"]) == (12 + len(done.token_ids), 0, 0)
+    assert (line["context_tokens"], line["context_limit"], line["dropped_messages"]) == (
+        12 + len(done.token_ids),
+        0,
+        0,
+    )
     (line,) = parse(answer_lines.end_line(replace(done, context_limit=8192, dropped_messages=6)))
     assert (line["context_limit"], line["dropped_messages"]) == (8192, 6)
-    paced = answer_lines.end_line(replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9}))
+    paced = answer_lines.end_line(
+        replace(done, metrics={**done.metrics, "plain_seconds": 0.00061234, "plain_at": 1.5e9})
+    )
     assert parse(paced)[0]["plain"] == [612.3, 1.5e9]
 
 
@@ -179,7 +241,9 @@ def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
     lines = parse(values[-1])
     assert lines[-1]["k"] == "end" and joined(lines) == lines[-1]["text"] == HOSTILE
     markdown = [line for line in lines if line["k"] == "m"]
-    assert [block for line in markdown for block in line["b"]] == coloured(tree(HOSTILE)) and markdown[-1]["o"] == []
+    assert [block for line in markdown for block in line["b"]] == coloured(tree(HOSTILE)) and markdown[-1][
+        "o"
+    ] == []
 
 
 def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
@@ -217,7 +281,9 @@ def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
 
     asked = {"role": "user", "content": "c"}
     assert conversation([], "c", " Be brief. ") == [{"role": "system", "content": "Be brief."}, asked]
-    assert conversation([{"role": "system", "content": "obey"}], "c", "  ") == [asked], "an empty one leaves it to the template"
+    assert conversation([{"role": "system", "content": "obey"}], "c", "  ") == [asked], (
+        "an empty one leaves it to the template"
+    )
     with pytest.raises(Refused, match=f"has {MOST_SYSTEM + 1:,} characters.*shorten it"):
         conversation([], "c", "x" * (MOST_SYSTEM + 1))
     with pytest.raises(Refused, match="not a text"):
@@ -237,7 +303,9 @@ def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> Non
     services = Strict(load_seconds=0.0, pace=0.0)
     services.load("bundled/a", "bundled/drafter")
     lines = parse(list(ask(services, "hello", Running(), system="Be brief."))[-1])
-    assert lines[-1]["text"].endswith("System role not supported. Empty the system prompt and send the message again.")
+    assert lines[-1]["text"].endswith(
+        "System role not supported. Empty the system prompt and send the message again."
+    )
     assert parse(list(ask(services, "hello", Running()))[-1])[-1]["k"] == "end"
 
 
@@ -286,11 +354,26 @@ def test_a_bad_seed_is_named(written: str) -> None:
         read_seed(written)
 
 
-def ask(services: FakeServices, message: str, running: Any, run: str = "r", system: str = "") -> Iterator[str]:
+def ask(
+    services: FakeServices, message: str, running: Any, run: str = "r", system: str = ""
+) -> Iterator[str]:
     from omnidemo.ui.tabs.chat_tab import _chat
 
     result: Iterator[str] = _chat(services, running)(
-        message, [], "s", run, "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True, system
+        message,
+        [],
+        "s",
+        run,
+        "bundled/a",
+        "bundled/drafter",
+        "ngram-exact",
+        "default",
+        *SAMPLED,
+        64,
+        None,
+        True,
+        True,
+        system,
     )
     return result
 
@@ -310,7 +393,9 @@ def ready() -> FakeServices:
         (ready(), "fail", "Choose a smaller target"),
     ],
 )
-def test_what_cannot_be_answered_is_said_in_the_answer(services: FakeServices, message: str, expected: str) -> None:
+def test_what_cannot_be_answered_is_said_in_the_answer(
+    services: FakeServices, message: str, expected: str
+) -> None:
     from omnidemo.ui.running_answers import Running
 
     lines = parse(list(ask(services, message, Running()))[-1])
@@ -325,10 +410,17 @@ def test_the_first_line_and_the_engine_get_the_numbers_that_the_text_is_drawn_wi
     services.own_manner = Manner(0.2, 0.8, 40, 0.1, 1.3)
     head = parse(list(ask(services, "hello", Running()))[-1])[0]
     drawn = {"temperature": 0.7, "top_p": 0.9, "top_k": 40, "min_p": 0.1, "repetition_penalty": 1.15}
-    assert {name: head[name] for name in SAMPLING} == {name: services.calls[-1][name] for name in SAMPLING} == drawn
+    assert (
+        {name: head[name] for name in SAMPLING}
+        == {name: services.calls[-1][name] for name in SAMPLING}
+        == drawn
+    )
 
 
-@pytest.mark.parametrize(("place", "value", "name"), [(0, 101, "temperature"), (1, 0, "top_p"), (2, 2.5, "top_k"), (4, -1, "repetition")])
+@pytest.mark.parametrize(
+    ("place", "value", "name"),
+    [(0, 101, "temperature"), (1, 0, "top_p"), (2, 2.5, "top_k"), (4, -1, "repetition")],
+)
 def test_a_number_that_is_not_possible_is_named(place: int, value: float, name: str) -> None:
     from omnidemo.ui.running_answers import Running
     from omnidemo.ui.tabs.chat_tab import _chat
@@ -344,15 +436,25 @@ def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on
 
     services = ready()
     told = json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))
-    assert told["own"] == services.own_manner.options and told["target"] == "bundled/a" and "most probable" in told["source"]
+    assert (
+        told["own"] == services.own_manner.options
+        and told["target"] == "bundled/a"
+        and "most probable" in told["source"]
+    )
     services.own_manner = Manner(0.2, source="Its card says so.")
-    assert json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))["source"] == "Its card says so."
+    assert (
+        json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))["source"] == "Its card says so."
+    )
 
     def absent(*names: str) -> Manner:
         raise RuntimeError("it is not loaded yet")
 
     services.manner = absent  # type: ignore[method-assign]
-    assert json.loads(_shown_manner(services, "x", "bundled/drafter")) == {"target": "x", "own": None, "source": ""}
+    assert json.loads(_shown_manner(services, "x", "bundled/drafter")) == {
+        "target": "x",
+        "own": None,
+        "source": "",
+    }
     assert set(text.MANNER) == set(SAMPLING)
 
 
@@ -379,7 +481,9 @@ def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes(
     assert not running.stop("s", "r")
     lines = parse(list(ask(ready(), "long please", running))[-1])
     assert lines[-1]["finish"] == "cancelled" and joined(lines) == ""
-    assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", "the same run may be asked again"
+    assert parse(list(ask(ready(), "hello", running))[-1])[-1]["finish"] == "end", (
+        "the same run may be asked again"
+    )
     assert len(running._flags) < MOST_STOPPED + 1, "stops of answers that never start do not pile up"
 
 
@@ -397,20 +501,36 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
     services.load("bundled/a", "bundled/drafter")
     answer = _chat(services, Running())(
-        "long", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default", *SAMPLED, 64, None, True, True
+        "long",
+        [],
+        "s",
+        "r",
+        "bundled/a",
+        "bundled/drafter",
+        "ngram-exact",
+        "default",
+        *SAMPLED,
+        64,
+        None,
+        True,
+        True,
     )
     next(answer), next(answer)
     answer.close()
     assert seen[0].is_set()
 
 
-# sentences -----------------------------------------------------------------------------------------------------------------
+# sentences
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
-        ("Make `/srv/app/storage/omnidemo.db` and its folder writable.", "Make `omnidemo.db` and its folder writable."),
+        (
+            "Make `/srv/app/storage/omnidemo.db` and its folder writable.",
+            "Make `omnidemo.db` and its folder writable.",
+        ),
         (r"Close what holds `C:\data\omni\omnidemo.db`.", "Close what holds `omnidemo.db`."),
         ("Free some disk space: 3/4 is used.", "Free some disk space: 3/4 is used."),
     ],
@@ -428,6 +548,9 @@ def test_a_chat_says_how_much_of_it_is_read() -> None:
 
 
 def test_bundled_targets_read_latin_letters_alone() -> None:
-    assert not any(text.foreign(message, "bundled/large") for message in ("Où est la gare? 我", "1 + 2 = ?", "😀", "naïve Žižek"))
+    assert not any(
+        text.foreign(message, "bundled/large")
+        for message in ("Où est la gare? 我", "1 + 2 = ?", "😀", "naïve Žižek")
+    )
     assert all(text.foreign(message, "bundled/large") for message in ("你好吗?", "كيف حالك؟", "Как дела? ok"))
     assert not text.foreign("你好吗", "gguf/real-Q4_0-abc")

@@ -18,7 +18,12 @@ ACCEPTANCE = CURVES[0]
 
 
 def row(acceptance: float | None, version: int = 0, **more: Any) -> dict[str, Any]:
-    return {"acceptance_rate": acceptance, "adapter_version": version, "method": "ngram-exact", "kind": "chat"} | more
+    return {
+        "acceptance_rate": acceptance,
+        "adapter_version": version,
+        "method": "ngram-exact",
+        "kind": "chat",
+    } | more
 
 
 def test_smoothing_is_a_trailing_mean_that_skips_gaps() -> None:
@@ -36,38 +41,69 @@ def test_a_swap_does_not_change_the_line_before_it() -> None:
 def test_change_compares_the_last_window_with_the_first() -> None:
     latest, first = charts.change([0.1, 0.3, 0.2, None, 0.5, 0.6, 0.8, 0.7], 3)
     assert (latest, first) == (pytest.approx(0.7), pytest.approx(0.2))
-    assert charts.change([0.1, 0.3, 0.2, 0.6, 0.8, 0.7], 8) == (pytest.approx(0.45), pytest.approx(0.2))  # what overlaps is no comparison
+    # what overlaps is no comparison
+    assert charts.change([0.1, 0.3, 0.2, 0.6, 0.8, 0.7], 8) == (pytest.approx(0.45), pytest.approx(0.2))
     assert charts.change([0.1, 0.3, 0.6, 0.8], 2) == (pytest.approx(0.7), None)  # too few on either side
     assert charts.change([None], 2) == (None, None)
 
 
 def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
     rows = [row(0.1), row(0.2), row(0.3, 1), row(0.3, 2), row(0.3, 2), row(0.1, 0)]
-    assert marks.marks(rows) == [Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]  # of the swaps the newest alone
+    # of the swaps the newest alone
+    assert marks.marks(rows) == [Mark(3.5, "v2", "swap"), Mark(5.5, "↩ v0", "rollback")]
 
 
 def test_switching_the_target_is_a_switch_and_no_swap() -> None:
-    rows = [row(0.1, 3, target="a"), row(0.1, 1, target="b"), row(0.1, 3, target="a"), row(0.1, 2, target="b")]
+    rows = [
+        row(0.1, 3, target="a"),
+        row(0.1, 1, target="b"),
+        row(0.1, 3, target="a"),
+        row(0.1, 2, target="b"),
+    ]
     kinds = [(mark.x, mark.label, mark.kind) for mark in marks.marks(rows)]
     assert kinds == [(1.5, "b", "target"), (2.5, "a", "target"), (3.5, "b", "target"), (3.5, "v2", "swap")]
 
 
 def test_a_topic_shift_is_marked() -> None:
-    taught = [row(0.1, topic=topic) for topic in ["howto"] * 3 + ["news"] + ["stories"] * 4]  # one adapter line for all of them
+    # one adapter line for all of them
+    taught = [row(0.1, topic=topic) for topic in ["howto"] * 3 + ["news"] + ["stories"] * 4]
     assert marks.marks(taught) == [Mark(4.5, "howto → stories", "topic")]
-    assert marks.marks([row(0.1), row(0.1, topic="code")]) == []  # requests from before there were topics, and a single visit
+    # requests from before there were topics, and a single visit
+    assert marks.marks([row(0.1), row(0.1, topic="code")]) == []
     assert marks.marks([row(0.6), row(0.2, shift=True)]) == [Mark(1.5, "topic shift", "topic")]
 
 
 def test_figures_are_compared_within_one_topic_line_target_and_policy_alone() -> None:
-    newest = {"target": "a", "domain": "default", "topic": "code", "method": "ngram-exact", "policy": "cost", "temperature": 0.0}
-    other = {"target": "b", "domain": "x", "topic": "howto", "method": "union", "policy": "fixed 4", "temperature": 1.0}
+    newest = {
+        "target": "a",
+        "domain": "default",
+        "topic": "code",
+        "method": "ngram-exact",
+        "policy": "cost",
+        "temperature": 0.0,
+    }
+    other = {
+        "target": "b",
+        "domain": "x",
+        "topic": "howto",
+        "method": "union",
+        "policy": "fixed 4",
+        "temperature": 1.0,
+    }
     others = [newest | {name: value} for name, value in other.items()]
-    assert marks.comparable([*others, newest, *others, newest]) == [newest, newest] and marks.comparable([]) == []
+    assert (
+        marks.comparable([*others, newest, *others, newest]) == [newest, newest]
+        and marks.comparable([]) == []
+    )
 
 
 def test_every_line_has_versions_of_its_own_and_mixed_traffic_is_no_fence() -> None:
-    rows = [row(0.1, 3, domain="maths"), row(0.1, 1, domain="code"), row(0.1, 3, domain="maths"), row(0.1, 2, domain="code")]
+    rows = [
+        row(0.1, 3, domain="maths"),
+        row(0.1, 1, domain="code"),
+        row(0.1, 3, domain="maths"),
+        row(0.1, 2, domain="code"),
+    ]
     assert [(mark.label, mark.kind) for mark in marks.marks(rows) if mark.kind != "topic"] == [("v2", "swap")]
     mixed = [row(0.1, topic=("maths", "code")[place // 3 % 2]) for place in range(120)]
     assert marks.marks(mixed) == []
@@ -96,7 +132,9 @@ def test_the_cache_is_a_state_and_not_smoothed() -> None:
 
 
 def test_each_target_has_its_own_line_and_colour() -> None:
-    data = charts.curve([row(0.2, target="a"), row(0.4, target="b"), row(0.6, target="a")], ACCEPTANCE, window=9)["data"]
+    data = charts.curve(
+        [row(0.2, target="a"), row(0.4, target="b"), row(0.6, target="a")], ACCEPTANCE, window=9
+    )["data"]
     lines = {trace["name"]: trace for trace in data if trace["mode"] == "lines"}
     assert list(lines["a"]["y"]) == [0.2, pytest.approx(0.4)] and list(lines["b"]["y"]) == [0.4]
     assert lines["a"]["line"]["color"] != lines["b"]["line"]["color"]
@@ -109,7 +147,12 @@ def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
 
 
 def test_labels_of_marks_do_not_run_into_each_other() -> None:
-    found = [Mark(10, "stories → maths", "topic"), Mark(12, "v3", "swap"), Mark(60, "maths → stories", "topic"), Mark(95, "v11", "swap")]
+    found = [
+        Mark(10, "stories → maths", "topic"),
+        Mark(12, "v3", "swap"),
+        Mark(60, "maths → stories", "topic"),
+        Mark(95, "v11", "swap"),
+    ]
     assert [mark.label for mark in marks.apart(found, 100)] == ["v3", "maths → stories", "v11"]
     assert marks.apart(found[:2], 1000) == found[1:2] and marks.apart(found[1:], 2000) == found[3:]
 
@@ -125,13 +168,21 @@ def test_few_of_what_is_counted_have_no_marks_at_halves() -> None:
 
 def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:
     """Plotly drops the reader's zoom when the page changes a range, so ranges must be left to it."""
-    short, long = (charts.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300))
-    assert short["xaxis"] == long["xaxis"] and "range" not in long["xaxis"] and short["yaxis"] == long["yaxis"]
+    short, long = (
+        charts.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300)
+    )
+    assert (
+        short["xaxis"] == long["xaxis"] and "range" not in long["xaxis"] and short["yaxis"] == long["yaxis"]
+    )
     assert short["uirevision"] == long["uirevision"] == "pair"
 
 
 def test_figures_are_json_without_nan_and_without_markup_of_models() -> None:
-    rows = [row(math.nan, target="<b>x</b>"), row(math.inf, 1, target="<script>"), row(0.5, 2, target="<script>")]
+    rows = [
+        row(math.nan, target="<b>x</b>"),
+        row(math.inf, 1, target="<script>"),
+        row(0.5, 2, target="<script>"),
+    ]
     text = json.dumps(charts.curve(rows, ACCEPTANCE), allow_nan=False)
     assert "<script" not in text and "&lt;script" in text and "<b>x" not in text
 
@@ -141,14 +192,18 @@ def test_the_loss_is_over_steps_with_a_mark_behind_each_versions_last_step() -> 
     figure = charts.losses(steps, window=1)
     assert list(figure["data"][0]["x"]) == [1, 2, 3, 4]
     assert [
-        (shape["x0"], note["text"]) for shape, note in zip(figure["layout"]["shapes"], figure["layout"]["annotations"], strict=True)
+        (shape["x0"], note["text"])
+        for shape, note in zip(figure["layout"]["shapes"], figure["layout"]["annotations"], strict=True)
     ] == [(2.5, "v1")]
 
 
 def test_bars_have_whiskers_only_with_a_spread_and_a_line_for_plain_decoding() -> None:
     one = charts.bars(["a", "<b>"], [10.0, None], base=10.0)
     assert "error_x" not in one["data"][0] and one["layout"]["shapes"][0]["x0"] == 10.0
-    assert list(one["data"][0]["text"]) == ["10", "–"] and list(one["layout"]["yaxis"]["ticktext"]) == ["a", "&lt;b>"]
+    assert list(one["data"][0]["text"]) == ["10", "–"] and list(one["layout"]["yaxis"]["ticktext"]) == [
+        "a",
+        "&lt;b>",
+    ]
     many = charts.bars(["a", "b"], [10.0, 20.0], spread=[1.5, None])
     ranged = charts.bars(["a", "b"], [10.0, None], ranges=[[9.0, 12.0], [None, None]])["data"][0]["error_x"]
     assert (ranged["arrayminus"], ranged["array"], ranged["symmetric"]) == ([1.0, 0.0], [2.0, 0.0], False)
@@ -166,8 +221,13 @@ def test_the_script_of_the_browser_comes_with_the_package() -> None:
 
 
 def test_lines_have_whiskers_marks_and_a_legend() -> None:
-    series = [charts.Series("a <b>", [0, 1], [0.2, math.nan], [0.1, None]), charts.Series("offline", [0, 1], [0.5, 0.5], dashed=True)]
-    figure = charts.lines(series, xtitle="requests", ytitle="acceptance", found=[marks.Mark(0.5, "code", "topic")])
+    series = [
+        charts.Series("a <b>", [0, 1], [0.2, math.nan], [0.1, None]),
+        charts.Series("offline", [0, 1], [0.5, 0.5], dashed=True),
+    ]
+    figure = charts.lines(
+        series, xtitle="requests", ytitle="acceptance", found=[marks.Mark(0.5, "code", "topic")]
+    )
     first, second = figure["data"]
     assert list(first["y"]) == [0.2, None]
     assert first["name"] == "a &lt;b>" and list(first["error_y"]["array"]) == [0.1, 0.0]

@@ -11,7 +11,10 @@ from omnidemo.ui import answer_lines
 from omnidemo.ui.code_colours import LONGEST, coloured
 from omnidemo.ui.markdown_tree import Node, tree
 
-PYTHON = '\n\n@wraps\ndef twice(x):\n    """Two of it."""\n    # a comment\n    return 2 * x + 0.5 if x else None\n\n'
+PYTHON = (
+    '\n\n@wraps\ndef twice(x):\n    """Two of it."""\n    # a comment\n    return 2 * x + 0.5 if x else'
+    " None\n\n"
+)
 
 
 def joined(node: Node) -> str:
@@ -25,12 +28,20 @@ def parts(node: list[Any]) -> set[tuple[str, str]]:
 def test_python_has_colours_and_stays_the_same_text() -> None:
     (fence,) = coloured([["fence", [PYTHON], "python"]])
     assert joined(fence) == PYTHON and fence[2] == "python"
-    wanted = {("keyword", "def"), ("name", "twice"), ("text", '"""Two of it."""'), ("comment", "# a comment"), ("number", "2")}
+    wanted = {
+        ("keyword", "def"),
+        ("name", "twice"),
+        ("text", '"""Two of it."""'),
+        ("comment", "# a comment"),
+        ("number", "2"),
+    }
     assert isinstance(fence, list) and wanted <= parts(fence)
 
 
 @pytest.mark.parametrize("language", ["sql", "js", "json", "html", "bash", "c++", "diff", "css"])
-@pytest.mark.parametrize("code", ["SELECT a FROM b WHERE c = 'd';", "\t\n  x\r\n", "<b>é</b> \x00 {", "'", "", "/* \n"])
+@pytest.mark.parametrize(
+    "code", ["SELECT a FROM b WHERE c = 'd';", "\t\n  x\r\n", "<b>é</b> \x00 {", "'", "", "/* \n"]
+)
 def test_no_language_loses_or_adds_a_character(language: str, code: str) -> None:
     (fence,) = coloured([["fence", [code], language]])
     assert joined(fence).replace("\r\n", "\n") == code.replace("\r\n", "\n")

@@ -1,4 +1,5 @@
-"""The running app over HTTP: what pages of other sites, strangers and proxies can do, with real requests and no models."""
+"""The running app over HTTP: what pages of other sites, strangers and proxies can do, with real requests and
+no models."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def arrive(client: httpx.Client, **headers: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.5", "", "localhost.evil.example:7860"])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "192.168.1.5", "", "localhost.evil.example:7860"]
+)
 def test_other_names_are_refused(local: httpx.Client, host: str) -> None:
     answer = local.get("/config", headers={"Host": host})
     assert answer.status_code == 403 and "OMNIDEMO_ALLOWED_HOSTS" in sentence(answer)
@@ -65,7 +68,9 @@ def test_the_app_answers_by_its_own_names(local: httpx.Client) -> None:
         assert local.get("/config", headers={"Host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:9", "http://127.0.0.1:9", "https://evil.example", "null", "http://0.0.0.0:1"])
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:9", "http://127.0.0.1:9", "https://evil.example", "null", "http://0.0.0.0:1"]
+)
 def test_pages_elsewhere_read_and_change_nothing(local: httpx.Client, origin: str) -> None:
     tries = [
         local.get("/config", headers={"Origin": origin}),
@@ -73,7 +78,9 @@ def test_pages_elsewhere_read_and_change_nothing(local: httpx.Client, origin: st
         local.post("/visitor", json={}, headers={"Origin": origin}),
         local.post("/gradio_api/queue/join", json={"data": []}, headers={"Origin": origin}),
         local.post("/gradio_api/upload", files={"files": b"x"}, headers={"Origin": origin}),
-        local.options("/gradio_api/queue/join", headers={"Origin": origin, "Access-Control-Request-Method": "POST"}),
+        local.options(
+            "/gradio_api/queue/join", headers={"Origin": origin, "Access-Control-Request-Method": "POST"}
+        ),
     ]
     for answer in tries:
         assert answer.status_code == 403 and sentence(answer)
@@ -84,8 +91,16 @@ def test_what_a_browser_says_about_the_asking_page_counts(local: httpx.Client) -
     for site in ("cross-site", "same-site"):
         told = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors"}
         assert local.get("/config", headers=told).status_code == 403
-        assert local.get("/", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status_code == 200  # a link
-        assert local.post("/visitor", json={}, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status_code == 403
+        # a link
+        assert (
+            local.get("/", headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status_code == 200
+        )
+        assert (
+            local.post(
+                "/visitor", json={}, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+            ).status_code
+            == 403
+        )
 
 
 def test_the_own_page_may_everything(local: httpx.Client) -> None:
@@ -106,29 +121,48 @@ def test_forms_and_floods_are_refused(local: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["deep_link?session_hash=x", "proxy=https://evil.example/", "run-history/buckets", "stream/a/1/2/playlist.m3u8"]
+    "path",
+    [
+        "deep_link?session_hash=x",
+        "proxy=https://evil.example/",
+        "run-history/buckets",
+        "stream/a/1/2/playlist.m3u8",
+    ],
 )
 def test_what_the_page_does_not_use_is_not_there(local: httpx.Client, path: str) -> None:
     assert local.get(f"/gradio_api/{path}").status_code == 404
 
 
-def test_every_answer_carries_the_headers(local: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    for answer in (local.get("/"), local.get("/config", headers={"Host": "evil.example"}), local.get("/nothing")):
-        assert answer.headers["X-Content-Type-Options"] == "nosniff" and answer.headers["Referrer-Policy"] == "same-origin"
+def test_every_answer_carries_the_headers(
+    local: httpx.Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for answer in (
+        local.get("/"),
+        local.get("/config", headers={"Host": "evil.example"}),
+        local.get("/nothing"),
+    ):
+        assert (
+            answer.headers["X-Content-Type-Options"] == "nosniff"
+            and answer.headers["Referrer-Policy"] == "same-origin"
+        )
         assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors 'self'")
     monkeypatch.setenv("SPACE_ID", "someone/omnidemo")
     with serving(tmp_path, host="127.0.0.1") as space:
         answer = space.get("/", headers={"Host": "someone-omnidemo.hf.space"})
         assert answer.status_code == 200
-        assert answer.headers["Content-Security-Policy"].endswith("frame-ancestors 'self' https://huggingface.co https://*.hf.space")
+        assert answer.headers["Content-Security-Policy"].endswith(
+            "frame-ancestors 'self' https://huggingface.co https://*.hf.space"
+        )
 
 
 def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
     with serving(tmp_path / "a") as client:
         assert arrive(client)["public"] is False
-        foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}  # a page of another name, which its owner points here
+        # a page of another name, which its owner points here
+        foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}
         assert client.get("/", headers=foreign).status_code == 403 and arrive(client)["public"] is False
-        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200  # no id is needed
+        # no id is needed
+        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
         refused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default")
         assert refused.status_code == 401 and "visitor's id" in sentence(refused)
@@ -144,16 +178,32 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     assert first["id"].partition(".")[0] not in first["name"]
     assert "kept for 24 hours, for you alone" in first["notice"]
     for name in ("", forged["id"][:-1] + "x"):
-        assert call(public, "trainer_pause", "bundled/a", "bundled/drafter", "default", **{VISITOR: name}).status_code == 401
+        assert (
+            call(
+                public, "trainer_pause", "bundled/a", "bundled/drafter", "default", **{VISITOR: name}
+            ).status_code
+            == 401
+        )
     assert public.post("/gradio_api/upload", files={"files": b"x"}).status_code == 401
-    assert public.get("/visitor").status_code == 405 and public.post("/visitor/forget", json={}).status_code == 401
+    assert (
+        public.get("/visitor").status_code == 405
+        and public.post("/visitor/forget", json={}).status_code == 401
+    )
 
 
 def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(tmp_path: Any) -> None:
     with serving(tmp_path, public="true", domain="maths") as client:
         me = arrive(client)
         for name in ("pause", "resume", "reset"):
-            answer = call(client, f"trainer_{name}", "bundled/a", "bundled/drafter", "maths", me["name"], **{VISITOR: me["id"]})
+            answer = call(
+                client,
+                f"trainer_{name}",
+                "bundled/a",
+                "bundled/drafter",
+                "maths",
+                me["name"],
+                **{VISITOR: me["id"]},
+            )
             assert answer.status_code == 200, answer.text
 
 
@@ -170,23 +220,44 @@ def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any
 
         before = news(me), news(other)
         assert before == (news(me), news(other))
-        paused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default", me["name"], **{VISITOR: me["id"]})
+        paused = call(
+            client,
+            "trainer_pause",
+            "bundled/a",
+            "bundled/drafter",
+            "default",
+            me["name"],
+            **{VISITOR: me["id"]},
+        )
         assert paused.status_code == 200
         assert news(me) != before[0] and news(other) == before[1]
         for body in ({}, [], 3, {"asked": [[]]}):
             answer = client.post("/visitor/news", json=body)
             assert answer.status_code == 400 and "reload it" in answer.json()["detail"]
-        assert client.post("/visitor/news", content=b"{", headers={"content-type": "application/json"}).status_code == 400
+        assert (
+            client.post(
+                "/visitor/news", content=b"{", headers={"content-type": "application/json"}
+            ).status_code
+            == 400
+        )
 
 
 def test_uploads_have_quotas(public: httpx.Client) -> None:
     me, other = arrive(public)["id"], arrive(public)["id"]
-    told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me}) for _ in range(8)]
+    told = [
+        public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers={VISITOR: me})
+        for _ in range(8)
+    ]
     assert [answer.status_code for answer in told] == [200] * 6 + [429] * 2
     assert "You have had 5,000 kB of files" in sentence(told[-1])
-    assert public.post("/gradio_api/upload", files={"files": b"x"}, headers={VISITOR: other}).status_code == 200
-    proxied = {VISITOR: arrive(public)["id"], "X-Forwarded-For": "10.0.0.1"}  # such a request is looked at once, too
-    told = [public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers=proxied) for _ in range(7)]
+    assert (
+        public.post("/gradio_api/upload", files={"files": b"x"}, headers={VISITOR: other}).status_code == 200
+    )
+    # such a request is looked at once, too
+    proxied = {VISITOR: arrive(public)["id"], "X-Forwarded-For": "10.0.0.1"}
+    told = [
+        public.post("/gradio_api/upload", files={"files": b"x" * 900_000}, headers=proxied) for _ in range(7)
+    ]
     assert [answer.status_code for answer in told] == [200] * 6 + [429]
 
 
@@ -198,7 +269,8 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
     assert "This concerns everybody" in json.loads(refused)["error"]
     operator = arrive(public, **{VISITOR: me, OPERATOR: "sesame"})
-    assert operator["operator"] and f"~visitor-{operator['name']}" == wrong["name"]  # where `PublicServices.chat` records an operator
+    # where `PublicServices.chat` records an operator
+    assert operator["operator"] and f"~visitor-{operator['name']}" == wrong["name"]
     done = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "sesame"}).json()["data"][0]
     assert json.loads(done)["error"] == "" and json.loads(done)["values"]["training"] == "off"
 
@@ -210,7 +282,11 @@ def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
     data = [values.get(number) for number in chat["inputs"]]
 
     def join(name: str) -> httpx.Response:
-        body = {"data": ["long", [], "", secrets.token_hex(8), *data[4:]], "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
+        body = {
+            "data": ["long", [], "", secrets.token_hex(8), *data[4:]],
+            "fn_index": chat["id"],
+            "session_hash": secrets.token_hex(6),
+        }
         return public.post("/gradio_api/queue/join", json=body, headers={VISITOR: name})
 
     me, other = arrive(public)["id"], arrive(public)["id"]
@@ -219,7 +295,8 @@ def test_one_visitor_cannot_fill_the_queue(public: httpx.Client) -> None:
     assert len(refused) >= 20 and "wait or run already" in sentence(refused[0])
     assert join(other).status_code == 200
     direct = {"data": data, "fn_index": chat["id"], "session_hash": secrets.token_hex(6)}
-    assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404  # nobody passes the queue
+    # nobody passes the queue
+    assert public.post("/gradio_api/run/predict", json=direct, headers={VISITOR: other}).status_code == 404
 
 
 def test_visitors_take_turns_round_by_round() -> None:

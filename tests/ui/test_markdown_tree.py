@@ -1,4 +1,5 @@
-"""Markdown as a tree: what stands in an answer is read once, the same whether it comes at once or in pieces, and none of it is HTML."""
+"""Markdown as a tree: what stands in an answer is read once, the same whether it comes at once or in pieces,
+and none of it is HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +14,27 @@ from hypothesis import strategies as st
 
 from omnidemo.ui.markdown_tree import DEEPEST, LONGEST, SHARE, LiveMarkdown, Node, tree
 
-NAMES = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "strong", "em", "del", "code", "fence", "a", "br", "hr"}
+NAMES = {
+    "p",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "blockquote",
+    "strong",
+    "em",
+    "del",
+    "code",
+    "fence",
+    "a",
+    "br",
+    "hr",
+}
 NAMES |= {"table", "thead", "tbody", "tr", "th", "td"}
 PIECES = [
     "# ",
@@ -76,10 +97,14 @@ def joined(nodes: list[Node]) -> list[Node]:
 
 
 def test_what_people_know_of_markdown_is_read() -> None:
-    text = "# A\n\nb **c** *d* `e` ~~f~~\ng\n\n- h\n  1. i\n\n3. j\n\n> k\n\n|l|m|\n|:-|-:|\n|1|2|\n\n```py title\nx = '<b>'\n```\n\n---\n"
+    text = (
+        "# A\n\nb **c** *d* `e` ~~f~~\ng\n\n- h\n  1. i\n\n3. j\n\n> k\n\n|l|m|\n|:-|-:|\n|1|2|\n\n```py"
+        " title\nx = '<b>'\n```\n\n---\n"
+    )
     assert tree(text) == [
         ["h1", ["A"]],
-        ["p", ["b ", ["strong", ["c"]], " ", ["em", ["d"]], " ", ["code", ["e"]], " ", ["del", ["f"]], ["br", []], "g"]],
+        ["p", ["b ", ["strong", ["c"]], " ", ["em", ["d"]], " ", ["code", ["e"]], " ", ["del", ["f"]],
+            ["br", []], "g"]],
         ["ul", [["li", ["h", ["ol", [["li", ["i"]]]]]]]],
         ["ol", [["li", ["j"]]], 3],
         ["blockquote", [["p", ["k"]]]],
@@ -123,7 +148,9 @@ def test_a_picture_is_a_link_and_a_link_keeps_its_address() -> None:
     ]
 
 
-@pytest.mark.parametrize("piece", ["> ", "- ", "1. ", "*a **b ", "[", "![", "`a``", "<a ", "\\[", "|a|\n|-|\n", "~~a~ ", "    "])
+@pytest.mark.parametrize(
+    "piece", ["> ", "- ", "1. ", "*a **b ", "[", "![", "`a``", "<a ", "\\[", "|a|\n|-|\n", "~~a~ ", "    "]
+)
 def test_nothing_that_is_repeated_takes_long_or_is_lost(piece: str) -> None:
     text = piece * 2000 + "end"
     began = time.process_time()
@@ -162,14 +189,23 @@ def test_an_answer_in_pieces_is_the_same_as_at_once(pieces: list[str], chance: r
 def test_python_without_a_fence_is_code() -> None:
     code = "import math\n\ndef double(n):\n    # twice\n    return 2 * n\n\nprint(__name__)"
     lines = "import math\n\ndef double(n):\n    # twice\n    return 2 * n\n"
-    assert tree(f"Here:\n{lines}\n**Done.**") == [["p", ["Here:"]], ["fence", [lines], "python"], ["p", [["strong", ["Done."]]]]]
+    assert tree(f"Here:\n{lines}\n**Done.**") == [
+        ["p", ["Here:"]],
+        ["fence", [lines], "python"],
+        ["p", [["strong", ["Done."]]]],
+    ]
     assert tree("def f(\n    a,\n):\n    return a\nprint(f(1))\nIt is *good*.")[0] == [
         "fence",
         ["def f(\n    a,\n):\n    return a\nprint(f(1))\n"],
         "python",
     ]
     assert tree(code)[-1][0] == "p", "what stands apart from it is prose again"
-    for prose in ("import duties are high", "class is over: go home", "a def f(x): in a line", "from here on we import tea, sugar."):
+    for prose in (
+        "import duties are high",
+        "class is over: go home",
+        "a def f(x): in a line",
+        "from here on we import tea, sugar.",
+    ):
         assert tree(prose) == [["p", [prose]]]
 
 
@@ -180,9 +216,15 @@ def test_finished_blocks_are_given_once_and_the_last_one_while_it_grows() -> Non
     live.add("**\n\n```py\nx")
     assert live.blocks()[1][-1] == ["fence", ["x"], "py"], "an open block of code is one already"
     live.add(" = 1\ny = 2\n")
-    assert live.blocks() == ([["p", ["one"]], ["p", ["two ", ["strong", ["b"]]]]], [["fence", ["x = 1\ny = 2\n"], "py"]])
+    assert live.blocks() == (
+        [["p", ["one"]], ["p", ["two ", ["strong", ["b"]]]]],
+        [["fence", ["x = 1\ny = 2\n"], "py"]],
+    )
     live.add("```\n")
-    assert live.blocks(ended=True) == ([["fence", ["x = 1\ny = 2\n"], "py"]], []), "and is given no second time"
+    assert live.blocks(ended=True) == (
+        [["fence", ["x = 1\ny = 2\n"], "py"]],
+        [],
+    ), "and is given no second time"
 
 
 def test_a_long_block_is_sent_seldom_and_a_slow_reading_waits() -> None:

@@ -1,4 +1,5 @@
-"""The measuring tabs below their pages: batches, summaries, CSV, what a visitor may see and delete, traffic in turns."""
+"""The measuring tabs below their pages: batches, summaries, CSV, what a visitor may see and delete, traffic
+in turns."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def answer(text: str = "a b c", method: str = "ngram-exact") -> Generation:
     return generation(script(text, plain=method == "autoregressive"), 0.5, method)
 
 
-# batches and their results -------------------------------------------------------------------------------------------------
+# batches and their results
+# -------------------------------------------------------------------------------------------------
 
 
 def test_a_batch_is_read_with_blank_lines_and_a_byte_order_mark(tmp_path: Path) -> None:
@@ -65,15 +67,30 @@ def test_a_bad_batch_is_refused_with_its_cause(tmp_path: Path, content: bytes, w
 
 def test_the_summary_has_median_and_range_of_defined_values() -> None:
     runs = {"m": (10.0, 14.0, 11.0), "o": (13.0, 13.5, 12.0), "p": (20.0,), "q": (9.0, 10.5, 10.0)}
-    results = [{"method": name, "tokens_per_second": pace, "identical": True} for name, paces in runs.items() for pace in paces]
+    results = [
+        {"method": name, "tokens_per_second": pace, "identical": True}
+        for name, paces in runs.items()
+        for pace in paces
+    ]
     results[0] |= {"speedup": None, "identical": False}
     results[1] |= {"speedup": 1.5}
     first, second, third, fourth, missing = summary(results, ["m", "o", "p", "q", "n"])
-    assert first["n"] == 3 and first["tokens_per_second"] == [11.0, 10.0, 14.0] and first["speedup"] == [1.5, 1.5, 1.5]
+    assert (
+        first["n"] == 3
+        and first["tokens_per_second"] == [11.0, 10.0, 14.0]
+        and first["speedup"] == [1.5, 1.5, 1.5]
+    )
     assert (first["identical"], first["checked"]) == (2, 3)
     assert missing["n"] == 0 and missing["tokens_per_second"] == [None, None, None]
-    # The second is the fastest by its median; the first's range reaches it, so they cannot be told apart. One run alone tells nothing.
-    assert [row["best"] for row in (first, second, third, fourth, missing)] == [True, True, False, False, False]
+    # The second is the fastest by its median; the first's range reaches it, so they cannot be told apart. One
+    # run alone tells nothing.
+    assert [row["best"] for row in (first, second, third, fourth, missing)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(("setting", "line"), [("poetry", "poetry"), ("auto", "default")])
@@ -84,7 +101,14 @@ def test_a_comparison_names_the_line_whose_drafter_it_runs(setting: str, line: s
 
 
 def board(prompts: list[str], methods: list[str]) -> ComparisonView:
-    common = {"target": "t", "drafter": "d", "seed": 7, "temperature": 0.0, "draft_length": 4, "max_new_tokens": 16}
+    common = {
+        "target": "t",
+        "drafter": "d",
+        "seed": 7,
+        "temperature": 0.0,
+        "draft_length": 4,
+        "max_new_tokens": 16,
+    }
     return ComparisonView(FakeServices(), "run", prompts, methods, common)
 
 
@@ -98,8 +122,17 @@ def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
     assert "".join(line["t"] for line in lines if line["k"] == "t") == "<b>x</b> ${1+1} 😀"
     assert "<" not in text  # nothing that looks like markup travels
     assert (value["done"], value["total"], value["base"]) == (3, 6, True)
-    assert len(value["lanes"]) == 1 and value["lanes"][0]["speedup"] == [1.7, 1.5, 1.9] and value["lanes"][0]["identical"] is True
-    assert [chart["key"] for chart in value["charts"]] == ["tokens_per_second", "block_efficiency", "by_position", "rounds"]
+    assert (
+        len(value["lanes"]) == 1
+        and value["lanes"][0]["speedup"] == [1.7, 1.5, 1.9]
+        and value["lanes"][0]["identical"] is True
+    )
+    assert [chart["key"] for chart in value["charts"]] == [
+        "tokens_per_second",
+        "block_efficiency",
+        "by_position",
+        "rounds",
+    ]
     shares = value["charts"][3]["figure"]["data"][0]["y"]
     assert sum(shares) == pytest.approx(1.0)  # of all the rounds of its three runs
 
@@ -113,19 +146,26 @@ def test_a_batch_sends_no_answers_but_the_csv_has_them(tmp_path: Path) -> None:
     with path.open(encoding="utf-8-sig", newline="") as file:
         first, second = csv.DictReader(file)
     assert first["prompt"] == "'=SUM(A1)" and second["prompt"] == 'a\n"b"' and second["answer"] == "'@x"
-    assert float(first["measured_speedup"]) == 0.8 and second["measured_speedup"] == "" and first["seed"] == "7"
+    assert (
+        float(first["measured_speedup"]) == 0.8 and second["measured_speedup"] == "" and first["seed"] == "7"
+    )
     assert first["created_at_utc"].endswith("+00:00") and second["identical_to_autoregressive"] == "False"
-    assert first["repetition"] == "0" and float(first["guesses_right_share"]) == pytest.approx(answer().metrics["guesses_right"], abs=1e-6)
+    assert first["repetition"] == "0" and float(first["guesses_right_share"]) == pytest.approx(
+        answer().metrics["guesses_right"], abs=1e-6
+    )
 
 
-# history -------------------------------------------------------------------------------------------------------------------
+# history
+# ------------------------------------------------------------------------------------------------------------
 
 LOCAL, PUBLIC = Settings(host="127.0.0.1"), Settings(host="0.0.0.0")
 MINE, OTHER = Caller("mine").own, Caller("other").own
 
 
 def asked(session: str, prompt: str) -> RequestRecord:
-    return RequestRecord(session, "t", "d", "default", "ngram-exact", prompt, answer(), {}, "2026-01-02T03:04:05+00:00", "chat")
+    return RequestRecord(
+        session, "t", "d", "default", "ngram-exact", prompt, answer(), {}, "2026-01-02T03:04:05+00:00", "chat"
+    )
 
 
 @pytest.fixture
@@ -139,7 +179,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def services(store: Store, settings: Settings = LOCAL) -> Any:
-    return SimpleNamespace(store=store, settings=settings, methods=FakeServices().methods, own="", forget_copies=lambda domain: None)
+    return SimpleNamespace(
+        store=store,
+        settings=settings,
+        methods=FakeServices().methods,
+        own="",
+        forget_copies=lambda domain: None,
+    )
 
 
 def visitor(store: Store, name: str) -> Any:
@@ -170,14 +216,20 @@ def test_the_history_filters_by_methods_that_a_row_can_name(store: Store) -> Non
     assert history_tab.table(local, MINE, {})["methods"] == [info.name for info in FakeServices().methods()]
 
 
-def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(downloads, "private_folder", lambda name: tmp_path / name)
     mine, others = visitor(store, "mine"), visitor(store, "other")
     (tmp_path / "downloads").mkdir()
-    zipped = downloads.temporary(f"omnidemo-drafter-for-a-{MINE.replace('~', '-')}-v1.zip")  # as `TrainerPool.export` calls it
+    # as `TrainerPool.export` calls it
+    zipped = downloads.temporary(f"omnidemo-drafter-for-a-{MINE.replace('~', '-')}-v1.zip")
     zipped.write_bytes(b"")
     csvs = [history_tab.export(one, "requests", "", {}) for one in (mine, others, services(store))]
-    copies = [downloads.private_folder("gradio") / str(place) / path.name for place, path in enumerate((zipped, *csvs))]
+    copies = [
+        downloads.private_folder("gradio") / str(place) / path.name
+        for place, path in enumerate((zipped, *csvs))
+    ]
     for copy in copies:
         copy.parent.mkdir(parents=True)
         copy.write_bytes(b"")
@@ -196,7 +248,9 @@ def test_what_a_visitor_downloaded_goes_with_that_visitor_alone(store: Store, tm
         ({}, None),
     ],
 )
-def test_the_history_says_of_guesses_what_stands_below_the_answer(store: Store, metrics: dict[str, Any], share: float | None) -> None:
+def test_the_history_says_of_guesses_what_stands_below_the_answer(
+    store: Store, metrics: dict[str, Any], share: float | None
+) -> None:
     one = asked(MINE, "four")
     store.record_request(replace(one, generation=replace(one.generation, metrics=metrics)))
     assert store.flush()
@@ -211,7 +265,9 @@ def test_requests_of_a_target_that_is_gone_are_kept_and_say_so(store: Store) -> 
     gone = {row["target"]: row["gone"] for row in shown["rows"]}
     assert gone["bundled/b"] and not gone["bundled/a"]
     (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/b"))
-    assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == ["bundled/b"]
+    assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == [
+        "bundled/b"
+    ]
 
 
 def test_a_visitor_sees_only_their_own_session(store: Store) -> None:
@@ -229,7 +285,10 @@ def test_what_was_taught_in_a_session_is_of_that_session(store: Store, tmp_path:
     mine, other = visitor(store, "mine"), visitor(store, "new")
     assert prompts(mine, MINE) == prompts(services(store), MINE, session="mine") == ["played", "two", "one"]
     assert prompts(other, MINE) == [] and "played" not in prompts(services(store), MINE, session=OTHER)
-    assert mine.store.export_csv("requests", tmp_path / "mine.csv") == 3 and other.store.export_csv("requests", tmp_path / "other.csv") == 0
+    assert (
+        mine.store.export_csv("requests", tmp_path / "mine.csv") == 3
+        and other.store.export_csv("requests", tmp_path / "other.csv") == 0
+    )
     (played,) = [row["id"] for row in store.requests() if row["prompt"] == "played"]
     assert history_tab.delete(other, "", {"ids": [played]}) == "There was nothing to delete."
     assert history_tab.delete(mine, MINE, {"ids": [played]}) == "1 request deleted."
@@ -278,7 +337,8 @@ def test_an_older_download_is_cleared_away(tmp_path: Path, monkeypatch: pytest.M
     assert not first.exists() and not kept.parent.exists()
 
 
-# traffic -------------------------------------------------------------------------------------------------------------------
+# traffic
+# ------------------------------------------------------------------------------------------------------------
 
 
 class Played(FakeServices):
@@ -290,7 +350,9 @@ class Played(FakeServices):
         super().__init__(**options)
         self.seeds: list[int] = []
 
-    def play(self, *, count: int, cancel: Any = None, seed: int = 0, **more: Any) -> Iterator[tuple[int, str, Generation]]:
+    def play(
+        self, *, count: int, cancel: Any = None, seed: int = 0, **more: Any
+    ) -> Iterator[tuple[int, str, Generation]]:
         self.seeds.append(seed)
         try:
             for index in range(count):
@@ -320,7 +382,9 @@ def test_every_play_has_prompts_of_its_own(played: Played) -> None:
     assert len(set(played.seeds)) == 2
 
 
-def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_traffic_plays_in_turns_and_goes_on_where_it_was(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)  # every turn is over after one answer
     play = traffic_panel.player(played, Running())
     ends = [turn(play, "r", 3)[-1] for _ in range(3)]
@@ -328,15 +392,21 @@ def test_traffic_plays_in_turns_and_goes_on_where_it_was(played: Played, monkeyp
     assert played.closed
 
 
-def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_run_id_the_turn_ends_too_and_names_one_to_go_on_with(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(traffic_panel, "SLICE_SECONDS", -1.0)
     play = traffic_panel.player(played, Running())
     first = [json.loads(value) for value in play("", "", "t", "d", "maths", 2)][-1]
     assert (first["done"], first["state"]) == (1, "more")
-    assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1]["state"] == "done"
+    assert [json.loads(value) for value in play("", first["run"], "t", "d", "maths", 2)][-1][
+        "state"
+    ] == "done"
 
 
-def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rested: list[tuple[Any, ...]] = []
     played.let_learn = lambda *given: rested.append(given)  # type: ignore[attr-defined]
     running = Running()
@@ -347,7 +417,9 @@ def test_a_turn_is_short_and_an_update_gets_its_time_outside_of_it(played: Playe
     assert not rested
     rest = partial(traffic_panel.let_learn, played, running)
     rest(values[-1], "s", "r", "t", "d")
-    assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag("s", "r")
+    assert [given[:3] for given in rested] == [("t", "d", "default")] and rested[0][3] is running.flag(
+        "s", "r"
+    )
     rest(values[-1], "s", "another run", "t", "d")
     rest("", "s", "r", "t", "d")
     assert len(rested) == 1

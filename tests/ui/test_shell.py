@@ -8,7 +8,9 @@ import pytest
 from omnidemo.ui.shell import Shell, widget
 
 
-def test_what_is_kept_comes_in_one_event_and_only_where_it_has_changed(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_kept_comes_in_one_event_and_only_where_it_has_changed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def broken(word: str) -> str:
         raise RuntimeError(f"no {word}")
 
@@ -20,7 +22,11 @@ def test_what_is_kept_comes_in_one_event_and_only_where_it_has_changed(caplog: p
         poll, _ = shell.keep(widget("three"), lambda: "3", [], "third", draw=lambda value: 2 * value)
         shell.watch()
     event, news = page.fns.values()
-    assert (event.api_name, news.api_name, news.fn) == ("state", "news", event.fn) and len(event.inputs) == 5 and len(event.outputs) == 6
+    assert (
+        (event.api_name, news.api_name, news.fn) == ("state", "news", event.fn)
+        and len(event.inputs) == 5
+        and len(event.outputs) == 6
+    )
     assert "((drafter, seen) => ['swan', seen])(...values.splice(0, 2))" in event.js
     first = event.fn("a", "", "b", "", "")
     assert first[:2] == ["a is ready", "a is ready"] and first[4:] == ["33", "3"]
@@ -29,7 +35,9 @@ def test_what_is_kept_comes_in_one_event_and_only_where_it_has_changed(caplog: p
     assert "second: no b" in caplog.text and poll("") == ("33", "3")
 
 
-def test_news_is_another_text_as_soon_as_something_is_and_nonsense_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+def test_news_is_another_text_as_soon_as_something_is_and_nonsense_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     said = {"a": "ready"}
     with gr.Blocks() as page:
         target, drafter = gr.Dropdown(["a"], label="Target"), gr.Dropdown(["b"])

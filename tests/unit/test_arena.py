@@ -1,4 +1,5 @@
-"""The figures of papers on speculative decoding, by hand from a few rounds; their tables; Spec-Bench's file; questions of two turns."""
+"""The figures of papers on speculative decoding, by hand from a few rounds; their tables; Spec-Bench's file;
+questions of two turns."""
 
 from __future__ import annotations
 
@@ -23,11 +24,24 @@ from tests.support.models import save
 
 def made(accepted: int, proposed: int, seconds: float = 0.03, drafted: int | None = None) -> Round:
     """A round of four seconds' parts: a third of it drafting, two thirds the target's pass."""
-    tokens = tuple(Token(7, "x", "direct" if place < accepted else "corrected", 0.5) for place in range(accepted + 1))
+    tokens = tuple(
+        Token(7, "x", "direct" if place < accepted else "corrected", 0.5) for place in range(accepted + 1)
+    )
     lost = tuple(Token(8, "y", "direct", 0.1) for _ in range(proposed - accepted))
     split = {"draft": seconds / 3, "verify": seconds * 2 / 3, "settle": 0.0, "other": 0.0, "total": seconds}
     judged = min(accepted + 1, proposed)
-    return Round(0, tokens, lost, proposed, proposed if drafted is None else drafted, proposed, accepted, judged, 0, split)
+    return Round(
+        0,
+        tokens,
+        lost,
+        proposed,
+        proposed if drafted is None else drafted,
+        proposed,
+        accepted,
+        judged,
+        0,
+        split,
+    )
 
 
 ROUNDS = [made(4, 4), made(0, 4), made(2, 4), made(1, 2)]
@@ -37,14 +51,18 @@ def test_lengths_are_counted_by_round_and_by_position() -> None:
     found = Lengths.of(ROUNDS)
     assert found.rounds == (0, 1, 1, 1, 0, 1)  # of 1, 2, 3 and 5 tokens, the target's own with them
     assert found.mean == (5 + 1 + 3 + 2) / 4 and str(found) == "1:1 2:1 3:1 5:1"
-    assert found.judged == (4, 3, 2, 1) and found.accepted == (3, 2, 1, 1)  # the last round's second proposal was judged and rejected
+    # the last round's second proposal was judged and rejected
+    assert found.judged == (4, 3, 2, 1) and found.accepted == (3, 2, 1, 1)
     assert found.by_position == [3 / 4, 2 / 3, 1 / 2, 1.0]
     assert found.pooled == 7 / 14 and found.alpha == 7 / 10
 
 
 def test_nothing_has_no_lengths() -> None:
     nothing = Lengths.of([])
-    assert (nothing.rounds, nothing.by_position) == ((), []) and nothing.mean is nothing.pooled is nothing.alpha is None
+    assert (nothing.rounds, nothing.by_position) == (
+        (),
+        [],
+    ) and nothing.mean is nothing.pooled is nothing.alpha is None
     plain = Lengths.of([made(0, 0), made(0, 0)])
     assert plain.rounds == (0, 2) and plain.mean == 1.0 and plain.pooled is None and str(plain) == "1:2"
 
@@ -52,9 +70,13 @@ def test_nothing_has_no_lengths() -> None:
 def test_costs_of_an_answer() -> None:
     found = measure(ROUNDS, 0.12, 0.2)
     assert found["block_efficiency"] == Lengths.of(ROUNDS).mean
-    assert found["time_per_output_token"] == pytest.approx((0.12 - 0.03) / 6)  # the five tokens of the first round belong to its own time
+    # the five tokens of the first round belong to its own time
+    assert found["time_per_output_token"] == pytest.approx((0.12 - 0.03) / 6)
     assert found["cost_ratio"] == pytest.approx((0.04 / 14) / (0.08 / 4))
-    assert measure(ROUNDS[:1], 0.03, 0.2)["time_per_output_token"] is None and measure([made(0, 0)], 0.03, 0.2)["cost_ratio"] is None
+    assert (
+        measure(ROUNDS[:1], 0.03, 0.2)["time_per_output_token"] is None
+        and measure([made(0, 0)], 0.03, 0.2)["cost_ratio"] is None
+    )
 
 
 def result(method: str, rounds: list[Round], speedup: float | None, **more: Any) -> Comparison:
@@ -67,15 +89,29 @@ def test_a_standing_pools_rounds_and_names_losses() -> None:
     results = [result("speculative", ROUNDS, 1.5), result("speculative", [made(0, 4)], 0.8, identical=False)]
     (one,) = standings(results)
     assert one.lengths == Lengths.of([*ROUNDS, made(0, 4)]) and one.slower == (1, 2) and one.same == (1, 2)
-    assert one.speedup.median == pytest.approx(1.15) and one.times["first token ms"].median == pytest.approx(50.0)
+    assert one.speedup.median == pytest.approx(1.15) and one.times["first token ms"].median == pytest.approx(
+        50.0
+    )
     line = dict(zip(HEADINGS, one.cells(), strict=True))
-    assert line["τ"] == "2.40" and line["accepted"] == "39%" and line["slower"] == "1/2" and line["same ids"] == "1/2"
-    assert Standing.of(BASELINE, [result(BASELINE, [made(0, 0)], 1.0)]).slower == (0, 0)  # it is no loss to itself
+    assert (
+        line["τ"] == "2.40"
+        and line["accepted"] == "39%"
+        and line["slower"] == "1/2"
+        and line["same ids"] == "1/2"
+    )
+    # it is no loss to itself
+    assert Standing.of(BASELINE, [result(BASELINE, [made(0, 0)], 1.0)]).slower == (0, 0)
 
 
 def test_tables_of_each_temperature_and_category() -> None:
     several = [
-        result(method, ROUNDS if method != BASELINE else [made(0, 0)], speedup, temperature=temperature, category=category)
+        result(
+            method,
+            ROUNDS if method != BASELINE else [made(0, 0)],
+            speedup,
+            temperature=temperature,
+            category=category,
+        )
         for temperature in (0.0, 1.0)
         for category in ("writing", "coding", "rag")
         for method, speedup in ((BASELINE, 1.0), ("ngram-exact", 1.25))
@@ -87,32 +123,53 @@ def test_tables_of_each_temperature_and_category() -> None:
         "Share of passes that wrote so many tokens, temperature 0",
         "Median speedup (τ) by category, temperature 0",
     ]
-    assert len(found) == 8 and all(len(line) == len(headings) for headings, lines in found.values() for line in lines)
+    assert len(found) == 8 and all(
+        len(line) == len(headings) for headings, lines in found.values() for line in lines
+    )
     headings, lines = found["Median speedup (τ) by category, temperature 1"]
-    assert headings == ["method", "mt_bench", "rag"] and lines == [[BASELINE, "1.00", "1.00"], ["ngram-exact", *["1.25 (2.75)"] * 2]]
-    assert found["Share of passes that wrote so many tokens, temperature 0"][1] == [["ngram-exact", "25%", "25%", "25%", "0%", "25%"]]
-    assert found["Accepted at each position where all before it was, temperature 0"][1] == [["ngram-exact", "75%", "67%", "50%", "100%"]]
+    assert headings == ["method", "mt_bench", "rag"] and lines == [
+        [BASELINE, "1.00", "1.00"],
+        ["ngram-exact", *["1.25 (2.75)"] * 2],
+    ]
+    assert found["Share of passes that wrote so many tokens, temperature 0"][1] == [
+        ["ngram-exact", "25%", "25%", "25%", "0%", "25%"]
+    ]
+    assert found["Accepted at each position where all before it was, temperature 0"][1] == [
+        ["ngram-exact", "75%", "67%", "50%", "100%"]
+    ]
 
 
 def test_long_copies_are_taken_together_at_the_end_of_the_tables() -> None:
-    found = {title: (headings, lines) for title, headings, lines in tables([result("copy", [made(30, 30), made(0, 1)], 2.0)])}
+    found = {
+        title: (headings, lines)
+        for title, headings, lines in tables([result("copy", [made(30, 30), made(0, 1)], 2.0)])
+    }
     headings, ((_, *cells),) = found["Share of passes that wrote so many tokens, temperature 0"]
     assert headings[-1] == "13+" and cells[0] == cells[-1] == "50%" and len(headings) == 14
 
 
-# Spec-Bench's file --------------------------------------------------------------------------------------------------------
+# Spec-Bench's file
+# --------------------------------------------------------------------------------------------------------
 
 SPEC = [
     {"question_id": number, "category": category, "turns": turns}
     for number, (category, turns) in enumerate(
-        [("writing", ["Write.", "Shorter."]), ("math", ["1 + 1?", "And 2?"]), ("translation", ["Guten Tag"]), ("rag", ["Where?"])], 81
+        [
+            ("writing", ["Write.", "Shorter."]),
+            ("math", ["1 + 1?", "And 2?"]),
+            ("translation", ["Guten Tag"]),
+            ("rag", ["Where?"]),
+        ],
+        81,
     )
 ]
 
 
 def spec_file(folder: Path, *rows: object) -> Path:
     path = folder / "question.jsonl"
-    path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    path.write_text(
+        "\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8"
+    )
     return path
 
 
@@ -156,26 +213,46 @@ def test_a_list_that_is_none_is_refused() -> None:
         numbers("warm", "--temperature", float)
 
 
-# Two turns ----------------------------------------------------------------------------------------------------------------
+# Two turns
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     root = tmp_path_factory.mktemp("arena")
-    yield load_pair(save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1))
+    yield load_pair(
+        save(root / "target", "byte-level", ends=False), save(root / "drafter", "sentence-piece", seed=1)
+    )
 
 
 def test_a_second_turn_stands_behind_the_baselines_answer_for_all(pair: Pair) -> None:
     question = Question(("the small duck", "and the cat"), "writing")
     found = list(compare(pair, [question, "plain"], ["ngram-exact", BASELINE], max_new_tokens=12, runs=2))
     assert [(one.prompt_index, one.turn, one.run, one.category) for one in found[::2]] == [
-        *((0, 0, 0, "writing"), (0, 0, 1, "writing"), (0, 1, 0, "writing"), (0, 1, 1, "writing"), (1, 0, 0, ""), (1, 0, 1, "")),
+        *(
+            (0, 0, 0, "writing"),
+            (0, 0, 1, "writing"),
+            (0, 1, 0, "writing"),
+            (0, 1, 1, "writing"),
+            (1, 0, 0, ""),
+            (1, 0, 1, ""),
+        ),
     ]
     first, *_ = found
-    chat = [{"role": "user", "content": "the small duck"}, {"role": "assistant", "content": first.generation.text}]
-    alone = pair.generate([*chat, {"role": "user", "content": "and the cat"}], method=BASELINE, max_new_tokens=12, temperature=0.0)
+    chat = [
+        {"role": "user", "content": "the small duck"},
+        {"role": "assistant", "content": first.generation.text},
+    ]
+    alone = pair.generate(
+        [*chat, {"role": "user", "content": "and the cat"}],
+        method=BASELINE,
+        max_new_tokens=12,
+        temperature=0.0,
+    )
     second = [one for one in found if one.turn == 1]
-    assert {one.generation.token_ids for one in second} == {alone.token_ids} and {one.prompt for one in second} == {"and the cat"}
+    assert {one.generation.token_ids for one in second} == {alone.token_ids} and {
+        one.prompt for one in second
+    } == {"and the cat"}
     assert all(one.identical for one in found)
 
 
@@ -186,7 +263,9 @@ def test_a_turn_that_does_not_fit_ends_its_question(pair: Pair) -> None:
     assert fitting(pair, [Question(("swims " * 400,)), question]) == [question]
 
 
-def test_a_target_without_a_chat_template_is_asked_no_second_turn(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_without_a_chat_template_is_asked_no_second_turn(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(pair, "target", replace(pair.target, chat=False))
     with pytest.raises(ValueError, match="has no chat template, so that it cannot be asked a second turn"):
         list(compare(pair, [Question(("one", "two"))], [BASELINE], max_new_tokens=4))

@@ -43,14 +43,19 @@ def test_places_are_all_that_there_are(seed: int, length: int) -> None:
     draw = random.Random(seed)
     ids = [draw.randrange(12) for _ in range(length)]
     wanted = by_hand(ids, ids, True)[:CANDIDATES]
-    whole, single, again = index(ids), TextIndex(), index([*ids[: length // 2], *[3, 1] * (AT_ONCE // (1 + seed))])
+    whole, single, again = (
+        index(ids),
+        TextIndex(),
+        index([*ids[: length // 2], *[3, 1] * (AT_ONCE // (1 + seed))]),
+    )
     for token in ids:
         single.extend([token])
     again.trim(length // 2)
     again.extend(ids[length // 2 :])
     for text in (whole, single, again):
         found = text.places(ids, True)
-        assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 4)  # other pairs may have the same hash
+        # other pairs may have the same hash
+        assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 4)
 
 
 def test_places_in_several_tables_and_after_going_back_behind_the_newest() -> None:
@@ -69,7 +74,9 @@ def test_places_in_several_tables_and_after_going_back_behind_the_newest() -> No
         wanted, found = by_hand(ids, ids[:end], False)[:CANDIDATES], text.places(ids[:end], False)
         assert found == wanted[: len(found)] and len(found) >= min(len(wanted), 2)
     text.drop(5500)
-    assert len(text.tables) == 1 and text.places(ids, True) == by_hand(ids[5500:], ids[5500:], True)[:CANDIDATES]
+    assert (
+        len(text.tables) == 1 and text.places(ids, True) == by_hand(ids[5500:], ids[5500:], True)[:CANDIDATES]
+    )
 
 
 def test_the_oldest_are_forgotten() -> None:
@@ -79,8 +86,12 @@ def test_the_oldest_are_forgotten() -> None:
     assert [at for _, at in text.places([1, 2], False)] == [5, 2] and list(text.ids) == [1, 2, 4, 1, 2, 5]
 
 
-def draft(ids: list[int], most: int = 16, earlier: list[int] | None = None, ends: tuple[int, ...] = ()) -> CopiedDraft | None:
-    return Copier(TextIndex(), CopyChances(), ends, len(ids), None if earlier is None else index(earlier)).draft(ids, most)
+def draft(
+    ids: list[int], most: int = 16, earlier: list[int] | None = None, ends: tuple[int, ...] = ()
+) -> CopiedDraft | None:
+    return Copier(
+        TextIndex(), CopyChances(), ends, len(ids), None if earlier is None else index(earlier)
+    ).draft(ids, most)
 
 
 def test_what_followed_is_copied() -> None:
@@ -120,7 +131,9 @@ def test_chances_follow_what_is_accepted() -> None:
     assert mended is not None and mended.chances[0] > 0.7
 
 
-@pytest.mark.parametrize("ids", [[7] * 8000, [draw % 5000 for draw in range(8192)]], ids=["one token", "a long prompt"])
+@pytest.mark.parametrize(
+    "ids", [[7] * 8000, [draw % 5000 for draw in range(8192)]], ids=["one token", "a long prompt"]
+)
 def test_long_prompts_are_entered_in_one_go(ids: list[int]) -> None:
     """The work, not the clock: ten chats of 8,192 ids by numpy, a look-up by at most so many places."""
     began = time.process_time()
@@ -149,13 +162,19 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
 def test_stored_answers_come_before_those_of_today() -> None:
     memory, asked = CopyMemory(TextIndex.BYTES * 12, threading.Lock()), list[tuple[str, object]]()
     memory.restore = lambda domain, mark: asked.append((domain, mark))
-    assert memory.of("a") is None and memory.of("a") is None and [domain for domain, _ in asked] == ["a"], "they are asked for once"
+    assert memory.of("a") is None and memory.of("a") is None and [domain for domain, _ in asked] == ["a"], (
+        "they are asked for once"
+    )
     memory.add("a", [], [7, 8, 9])
     text = memory.of("a")
     assert text is not None
     memory.put_before(*asked[0], [[1, 2, 3], [4, 5, 6], [1, 2, 9]])
-    assert list(text.ids) == [4, 5, 6, BREAK, 1, 2, 9, BREAK, 7, 8, 9, BREAK], "the oldest goes where there is no room"
-    assert text.places([0, 8, 9], False) == [(2, 11)] and text.places([1, 2], False) == [(2, 6)], "and an answer under way finds them"
+    assert list(text.ids) == [4, 5, 6, BREAK, 1, 2, 9, BREAK, 7, 8, 9, BREAK], (
+        "the oldest goes where there is no room"
+    )
+    assert text.places([0, 8, 9], False) == [(2, 11)] and text.places([1, 2], False) == [(2, 6)], (
+        "and an answer under way finds them"
+    )
     memory.add("a", [], [3, 3, 3])
     assert list(text.ids)[:4] == [1, 2, 9, BREAK]
 
@@ -178,12 +197,16 @@ def test_measured_rows_decide_how_much_is_copied() -> None:
         for _ in range(10):
             times.note(count, 1.0 + 0.3 * count)
     costs = times.costs(1.0)
-    assert costs[0] == 0.0 and [costs[count] for count in (2, 3, 8, 12)] == pytest.approx([0.6, 0.9, 2.4, 3.6], abs=0.2)
+    assert costs[0] == 0.0 and [costs[count] for count in (2, 3, 8, 12)] == pytest.approx(
+        [0.6, 0.9, 2.4, 3.6], abs=0.2
+    )
     for count, more in ((2, 0.1), (4, 0.2), (8, 2.4)):  # the first rows cost next to nothing
         for _ in range(15):
             times.note(count, 1.0 + more)
     bent = times.costs(1.0)
-    assert [bent[count] for count in (2, 4, 8)] == pytest.approx([0.1, 0.2, 2.4], abs=0.2) and bent[4] < bent[6] < bent[8]
+    assert [bent[count] for count in (2, 4, 8)] == pytest.approx([0.1, 0.2, 2.4], abs=0.2) and bent[4] < bent[
+        6
+    ] < bent[8]
     slow = CopyTimes()
     slow.note(1, 60.0)
     assert slow.costs(1.0)[1] < 0.8  # one slow round does not end copying

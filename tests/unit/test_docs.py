@@ -18,7 +18,9 @@ TEXTS = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
 def test_the_documents_have_every_setting_with_its_default_and_help(name: str) -> None:
     field = Settings.model_fields[name]
     default = field.default
-    shown = "(empty)" if default == "" else str(default).lower() if isinstance(default, bool) else str(default)
+    shown = (
+        "(empty)" if default == "" else str(default).lower() if isinstance(default, bool) else str(default)
+    )
     assert f"| `OMNIDEMO_{name.upper()}` | {shown} | {field.description} |" in TEXTS["settings.md"]
 
 
@@ -46,19 +48,33 @@ def test_commands_that_pages_show_exist(program: str) -> None:
 
     group = get_command(import_module(f"{program}.__main__").app)
     there = set(group.list_commands(Context(group)))  # type: ignore[attr-defined]
-    pages = [*PAGES, ROOT / "lab" / "README.md", *ROOT.glob("assets/models/*/README.md")]  # the CHANGELOG has commands as they were
-    shown = {name for page in pages for name in re.findall(rf"python -m {program} ([a-z][a-z-]*)", page.read_text(encoding="utf-8"))}
+    # the CHANGELOG has commands as they were
+    pages = [*PAGES, ROOT / "lab" / "README.md", *ROOT.glob("assets/models/*/README.md")]
+    shown = {
+        name
+        for page in pages
+        for name in re.findall(rf"python -m {program} ([a-z][a-z-]*)", page.read_text(encoding="utf-8"))
+    }
     assert shown and shown <= there
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "docs/kernels.md", "omnidemo/backends/README.md"])
 def test_files_that_the_page_names_exist(page: str) -> None:
     root = Path(__file__).parents[2]
-    places = [root, root / "omnidemo", root / "omnidemo" / "backends", (root / page).parent, root / "omnidemo" / "backends" / "kernels"]
+    places = [
+        root,
+        root / "omnidemo",
+        root / "omnidemo" / "backends",
+        (root / page).parent,
+        root / "omnidemo" / "backends" / "kernels",
+    ]
     named = set(re.findall(r"`([\w/.-]+(?:\.py|\.md|/))`", (root / page).read_text(encoding="utf-8")))
     assert named
     assert not [name for name in named if not any((place / name).exists() for place in places)]
 
 
 def test_the_architecture_fits_one_page() -> None:
-    assert len((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert (
+        len((Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8").splitlines())
+        <= 150
+    )

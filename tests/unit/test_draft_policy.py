@@ -1,11 +1,20 @@
-"""The rules of draft length: what they learn from outcomes and times. That they leave the law alone is in `law/test_early_stop.py`."""
+"""The rules of draft length: what they learn from outcomes and times. That they leave the law alone is in
+`law/test_early_stop.py`."""
 
 from __future__ import annotations
 
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.cost_model import FIRST_WAIT, LONGEST_WAIT, MAX_SLOPE, MIN_SLOPE, STRETCH, TRY, CostModel
+from omnidemo.decoding.cost_model import (
+    FIRST_WAIT,
+    LONGEST_WAIT,
+    MAX_SLOPE,
+    MIN_SLOPE,
+    STRETCH,
+    TRY,
+    CostModel,
+)
 from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
 from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
 from tests.support.cost_models import known, simulate, unseen
@@ -20,7 +29,12 @@ def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() 
         table.learn(0.85, float(number % 4 == 0))
     assert table(0.85) == pytest.approx(0.25, abs=0.04) and table(0.35) == pytest.approx(0.35)
     (predicted, observed, weight), *rest = table.rows()
-    assert predicted == pytest.approx(0.85) and observed == pytest.approx(0.25, abs=0.03) and weight > 90 and not rest
+    assert (
+        predicted == pytest.approx(0.85)
+        and observed == pytest.approx(0.25, abs=0.03)
+        and weight > 90
+        and not rest
+    )
 
 
 def test_times_become_costs_and_one_slow_round_changes_nothing() -> None:
@@ -57,7 +71,10 @@ def test_a_plain_round_lasts_as_long_as_on_average_over_a_stretch() -> None:
     for _ in range(3):
         for place in range(STRETCH):
             cost_model.time(0, 0, 0, 1, 0.0, 2.0 if place == 0 else 1.0)
-    assert cost_model.plain_seconds == pytest.approx(1.0 + 1.0 / STRETCH) and cost_model.plain_rounds == 3 * STRETCH
+    assert (
+        cost_model.plain_seconds == pytest.approx(1.0 + 1.0 / STRETCH)
+        and cost_model.plain_rounds == 3 * STRETCH
+    )
 
 
 @pytest.mark.parametrize("pace", [0.5, 1.0, 3.0])
@@ -94,7 +111,8 @@ def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> 
 
 
 def test_the_head_stops_at_its_threshold() -> None:
-    assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4  # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
+    # 0.9³ = 0.73, 0.9⁴ = 0.66: a rejection is likelier than 0.3
+    assert drafted(HeadPolicy(10, CostModel(), 0.3, None), 0.9) == 4
     assert drafted(HeadPolicy(10, CostModel(), 0.9, None), 0.9) == 10
     assert drafted(ConfidencePolicy(10, CostModel(), 0.95), 0.9) == 1
 
@@ -102,17 +120,25 @@ def test_the_head_stops_at_its_threshold() -> None:
 def test_a_pair_that_loses_falls_back_says_so_and_finds_out_when_it_can_win() -> None:
     cost_model = CostModel()
     simulate(cost_model, 200, tokens=1)
-    assert not cost_model.speculating and "cost more time than they saved" in describe("cost", cost_model, False).sentence
+    assert (
+        not cost_model.speculating
+        and "cost more time than they saved" in describe("cost", cost_model, False).sentence
+    )
     assert simulate(cost_model, 400, tokens=1) < 60  # it tries ever less often
     assert cost_model.wait == LONGEST_WAIT
     simulate(cost_model, 700, tokens=3)
     drafting = describe("cost", cost_model, False)
-    assert drafting.speculating and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1) and cost_model.wait == FIRST_WAIT
+    assert (
+        drafting.speculating
+        and drafting.estimated_speedup == pytest.approx(3 / 1.4, rel=0.1)
+        and cost_model.wait == FIRST_WAIT
+    )
 
 
 @pytest.mark.parametrize("slow", [1.5, 2.0])
 def test_a_slow_spell_at_the_start_does_not_decide_for_long(slow: float) -> None:
-    """Drafts that last longer for a while, as they do while code is compiled beside them, and would win by 1.4 otherwise."""
+    """Drafts that last longer for a while, as they do while code is compiled beside them, and would win by
+    1.4 otherwise."""
     cost_model = CostModel()
     rule = CostPolicy(4, cost_model)
     drafts = []
@@ -145,7 +171,9 @@ def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: f
             cost_model.time(0, 0, 0, 1, 0.0, now)
         if index > 150 + STRETCH:
             shown.append(cost_model.gain)
-            assert cost_model.plain_beside([(1, 1.1 * pace), (3, 1.3 * pace), (2, 1.2 * pace)]) == pytest.approx(pace, rel=0.02)
+            assert cost_model.plain_beside(
+                [(1, 1.1 * pace), (3, 1.3 * pace), (2, 1.2 * pace)]
+            ) == pytest.approx(pace, rel=0.02)
     assert shown == [pytest.approx(2.0 / 1.2, rel=0.05)] * len(shown)
     assert cost_model.plain_beside([]) == cost_model.plain_seconds
 
@@ -188,7 +216,10 @@ def test_the_first_round_of_a_try_is_not_timed() -> None:
         rule.keep_drafting([0.5], [])
         rule.learn([(0.5,)], [1.0])
         cost_model.time(4, 2, 1, 3, 0.3, 40.0 if index == 0 else 1.4)
-    assert cost_model.speculating and cost_model.first_seconds + 2 * cost_model.draft_seconds == pytest.approx(1.4)
+    assert (
+        cost_model.speculating
+        and cost_model.first_seconds + 2 * cost_model.draft_seconds == pytest.approx(1.4)
+    )
 
 
 def test_a_gain_that_is_small_is_held_against_new_plain_rounds() -> None:
@@ -226,7 +257,11 @@ def test_a_pair_that_wins_drafts_nearly_always() -> None:
 
 def test_plain_rounds_among_drafts_come_in_a_row() -> None:
     """As many as one in so many, and the rule says how many follow."""
-    for rule in (FixedPolicy(4, 12), ConfidencePolicy(4, CostModel(), 0.5, 12), HeadPolicy(4, CostModel(), 0.5, None, 12)):
+    for rule in (
+        FixedPolicy(4, 12),
+        ConfidencePolicy(4, CostModel(), 0.5, 12),
+        HeadPolicy(4, CostModel(), 0.5, None, 12),
+    ):
         plain = [index for index in range(12 * STRETCH * 3) if rule.budget(index, unseen) == 0]
         assert len(plain) == 3 * STRETCH and plain[:STRETCH] == list(range(11, 11 + STRETCH))
         rests = []

@@ -39,10 +39,14 @@ def run(
     state = state or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
     options = {"clock": perf_counter} | options
-    steps = decode(state, chosen, world.map, world.cache(), sampling, sampler, limits, FixedPolicy(budget), **options)  # type: ignore[arg-type]
+    steps = decode(
+        state, chosen, world.map, world.cache(), sampling, sampler, limits, FixedPolicy(budget), **options
+    )  # type: ignore[arg-type]
     rounds = []
     for r in steps:
-        assert state.drafter is not None and (state.drafter.unk_count or state.drafter.spells(state.target.ids))
+        assert state.drafter is not None and (
+            state.drafter.unk_count or state.drafter.spells(state.target.ids)
+        )
         assert state.target.cache.length == len(state.target.ids) - 1
         rounds.append(r)
     return rounds
@@ -67,7 +71,11 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
     rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30))
     for r in rounds:
         stages = [r.seconds[name] for name in STAGES]
-        assert set(r.seconds) == {*STAGES, "total"} and r.seconds["total"] == pytest.approx(sum(stages)) and r.seconds["total"] > 0
+        assert (
+            set(r.seconds) == {*STAGES, "total"}
+            and r.seconds["total"] == pytest.approx(sum(stages))
+            and r.seconds["total"] > 0
+        )
         assert round_row(r, 1)["total_seconds"] == r.seconds["total"]
     live = json.loads(figures_line(rounds, 0.1))["f"]["tokens_per_second"]
     assert live == pytest.approx(30 / sum(r.seconds["total"] for r in rounds), rel=1e-3)
@@ -75,8 +83,12 @@ def test_a_round_says_how_long_all_of_it_took() -> None:
 
 def test_a_round_is_timed_by_the_clock_that_the_engine_is_given() -> None:
     ticks = iter(range(10_000))
-    rounds = run(WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30), clock=lambda: float(next(ticks)))
-    assert [r.seconds for r in rounds] == [{"draft": 2.0, "verify": 1.0, "settle": 2.0, "other": 1.0, "total": 6.0}] * len(rounds)
+    rounds = run(
+        WORLDS["sparse"], "ngram-exact", SamplingParams(1.0), Limits(30), clock=lambda: float(next(ticks))
+    )
+    assert [r.seconds for r in rounds] == [
+        {"draft": 2.0, "verify": 1.0, "settle": 2.0, "other": 1.0, "total": 6.0}
+    ] * len(rounds)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -119,14 +131,17 @@ def test_a_stop_string_ends_after_the_token_that_completes_it() -> None:
     cut = 0
     for seed in range(10):
         world = replace(NESTED, seed=seed)
-        whole = [token for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
+        whole = [
+            token for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens
+        ]
         texts = ["".join(token.text for token in whole[:count]) for count in range(len(whole) + 1)]
         expected = next((count for count, text in enumerate(texts) if "aa" in text), len(whole))
         rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60, stop=("aa",)))
         assert [token.id for r in rounds for token in r.tokens] == [token.id for token in whole[:expected]]
         last = rounds[-1]
         assert (last.finish_reason == "stop") == ("aa" in texts[expected])
-        if last.finish_reason == "stop" and last.tokens[-1].accept is not None:  # within the draft, whose rest was not wrong
+        # within the draft, whose rest was not wrong
+        if last.finish_reason == "stop" and last.tokens[-1].accept is not None:
             cut += 1
             assert last.proposed == last.accepted == last.judged == len(last.tokens) and last.discarded == ()
     assert cut
@@ -142,7 +157,9 @@ def test_the_window_of_the_target_ends_a_generation() -> None:
 
 def test_a_drafter_with_a_short_window_slides_and_the_ids_stay_the_same() -> None:
     world = WORLDS["sparse"]
-    greedy = [token.id for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens]
+    greedy = [
+        token.id for r in run(world, "autoregressive", SamplingParams(0.0), Limits(60)) for token in r.tokens
+    ]
     state = world.conversation(world.prompt, limit=12)
     rounds = run(world, "ngram-exact", SamplingParams(0.0), Limits(60), state=state)
     assert [token.id for r in rounds for token in r.tokens] == greedy
@@ -158,7 +175,9 @@ def test_a_second_turn_reads_only_what_is_new() -> None:
     assert state.drafter is not None
     kept = len(state.drafter.ids)
     state.drafter.start([*before, 1, 2], len(before))
-    assert len(state.drafter.ids) > kept and (state.drafter.unk_count or state.drafter.spells([*before, 1, 2]))
+    assert len(state.drafter.ids) > kept and (
+        state.drafter.unk_count or state.drafter.spells([*before, 1, 2])
+    )
 
 
 def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,9 +190,17 @@ def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later(monkeypatch:
     begun = parted.target.cache.length
     assert next(steps) is False and next(steps) is False and parted.target.cache.length == begun + 8
     steps.close()
-    assert len(parted.target.unread) > 1 and whole.target.unread == prompt[-1:] and whole.drafter.ids == parted.drafter.ids
+    assert (
+        len(parted.target.unread) > 1
+        and whole.target.unread == prompt[-1:]
+        and whole.drafter.ids == parted.drafter.ids
+    )
     answers = [
-        [token.id for r in run(world, "ngram-exact", SamplingParams(0.0), Limits(20), state=one) for token in r.tokens]
+        [
+            token.id
+            for r in run(world, "ngram-exact", SamplingParams(0.0), Limits(20), state=one)
+            for token in r.tokens
+        ]
         for one in (whole, parted)
     ]
     assert answers[0] == answers[1] and len(answers[0]) == 20
@@ -182,7 +209,11 @@ def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later(monkeypatch:
 def test_one_target_pass_a_round_and_one_drafter_pass_a_drawn_token() -> None:
     world = WORLDS["plain"]
     state = world.conversation(world.prompt)
-    assert isinstance(state.target.cache, TableCache) and state.drafter is not None and isinstance(state.drafter.cache, TableCache)
+    assert (
+        isinstance(state.target.cache, TableCache)
+        and state.drafter is not None
+        and isinstance(state.drafter.cache, TableCache)
+    )
     rounds = run(world, "token-intersection", SamplingParams(0.0), Limits(40), state=state)
     assert state.target.cache.passes == len(rounds)  # a prompt of one id needs no pass of its own
     assert state.drafter.cache.passes == sum(r.drafted for r in rounds)
@@ -195,13 +226,20 @@ def test_a_trace_holds_the_targets_own_probabilities() -> None:
     assert state.drafter is not None
     trace = tracer.finish(state.drafter)
     ids = [token.id for r in rounds for token in r.tokens]
-    assert trace is not None and len(trace.p) == len(ids) and trace.first_ids is not None and trace.first_p is not None
+    assert (
+        trace is not None
+        and len(trace.p) == len(ids)
+        and trace.first_ids is not None
+        and trace.first_p is not None
+    )
     target = state.target.cache
     assert isinstance(target, TableCache)
     for position, token_id in enumerate(ids):
         law = torch.softmax(target.row([*NESTED.prompt, *ids[:position]]), -1)
         assert trace.p[position] == pytest.approx(float(law[token_id]), rel=1e-5)
-        assert trace.top_p[position].sum() == pytest.approx(float(law[NESTED.map.mapped_targets].sum()), rel=1e-5)
+        assert trace.top_p[position].sum() == pytest.approx(
+            float(law[NESTED.map.mapped_targets].sum()), rel=1e-5
+        )
         first: Counter[int] = Counter()
         for other, probability in enumerate(law.tolist()):
             first[(NESTED.map.spelling(other) or (-1,))[0]] += probability
@@ -216,7 +254,13 @@ def test_a_trace_holds_the_targets_own_probabilities() -> None:
 def test_unknown_names_and_bad_options_are_refused() -> None:
     with pytest.raises(ValueError, match="choose one of"):
         make_method("fast", NESTED.map)
-    nonsense: list[dict[str, Any]] = [{"temperature": -1.0}, {"top_p": 0.0}, {"top_k": -1}, {"min_p": 1.1}, {"repetition_penalty": 0.0}]
+    nonsense: list[dict[str, Any]] = [
+        {"temperature": -1.0},
+        {"top_p": 0.0},
+        {"top_k": -1},
+        {"min_p": 1.1},
+        {"repetition_penalty": 0.0},
+    ]
     for options in nonsense:
         with pytest.raises(ValueError, match=next(iter(options))):
             GenerationConfig.of(**options)
@@ -225,7 +269,8 @@ def test_unknown_names_and_bad_options_are_refused() -> None:
 @pytest.mark.parametrize(("tokens", "flat"), [(40, False), (40, True), (3_000, False), (3_000, True)])
 @pytest.mark.parametrize("mass", [0.01, 0.3, 0.9, 0.999])
 def test_top_p_keeps_what_a_full_sort_keeps(tokens: int, flat: bool, mass: float) -> None:
-    """Also where many tokens are equally probable, and where more than the first few hundred hold the mass."""
+    """Also where many tokens are equally probable, and where more than the first few hundred hold the
+    mass."""
     logits = torch.randn(5, tokens, generator=torch.Generator().manual_seed(tokens)) * (0.1 if flat else 4.0)
     logits = (logits * 4).round() / 4
     law = logits.softmax(-1)

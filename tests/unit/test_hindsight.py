@@ -19,7 +19,9 @@ from tests.support.worlds import NESTED, SAME
 
 
 @pytest.mark.parametrize("greedy", [False, True])
-def test_hindsight_tells_what_the_drafter_would_have_said_in_the_pass_that_a_draft_needs(greedy: bool) -> None:
+def test_hindsight_tells_what_the_drafter_would_have_said_in_the_pass_that_a_draft_needs(
+    greedy: bool,
+) -> None:
     ids = [0, 1, 2, 3, 4, 4, 5, 0, 2, 1] * 3  # a, b, ab, aba, bab, and x, which the drafter cannot spell
     state = NESTED.conversation(NESTED.prompt)
     drafter = state.drafter
@@ -36,7 +38,9 @@ def test_hindsight_tells_what_the_drafter_would_have_said_in_the_pass_that_a_dra
         at -= len(pieces)
         for depth, piece in enumerate(spelled or ()):
             row = drafter.cache.row(drafter.ids[: at + depth]).softmax(-1)
-            assert pieces[depth] == pytest.approx(float(int(row.argmax()) == piece) if greedy else float(row[piece]))
+            assert pieces[depth] == pytest.approx(
+                float(int(row.argmax()) == piece) if greedy else float(row[piece])
+            )
     drafter.logits()
     assert drafter.cache.passes == 1, "what comes next was in the same pass"
 
@@ -47,10 +51,13 @@ def test_a_promise_is_a_fixed_length_that_would_have_won() -> None:
     # One drafter token at 0.2 s brings 0.5 tokens of 1 s each; ten times as dear it would not pay.
     assert known(draft=0.2, first=1.0, plain=1.0).promises([(1, 0.5)] * 30)
     assert not known(draft=2.0, first=1.0, plain=1.0).promises([(1, 0.5)] * 30)
-    # Where slots took two drafter tokens so far, tokens of two pieces cost as much as any slot, not twice as much.
+    # Where slots took two drafter tokens so far, tokens of two pieces cost as much as any slot, not twice as
+    # much.
     paired = known(draft=0.2, first=1.0, plain=1.0)
     paired._proposed /= 2
-    assert paired.promises([(2, 0.5)] * 30) == paired.promises([(1, 0.5)] * 30) and paired.promises([(2, 0.6)] * 30)
+    assert paired.promises([(2, 0.5)] * 30) == paired.promises([(1, 0.5)] * 30) and paired.promises(
+        [(2, 0.6)] * 30
+    )
     # The same tokens spelled by four drafter tokens each.
     assert not known(draft=0.2, first=1.0, plain=1.0).promises([(4, 0.5)] * 30)
 
@@ -69,7 +76,10 @@ def test_a_pair_that_loses_tries_where_it_sees_a_chance_and_now_and_then_without
 
         return [CostPolicy(4, cost_model).budget(index, look) for index in range(rounds)]
 
-    assert not any(budgets([(1, 0.0)] * ENOUGH, (LONGEST_WAIT + 1) * (BLIND_EVERY - 1))) and len(looks) == BLIND_EVERY - 1
+    assert (
+        not any(budgets([(1, 0.0)] * ENOUGH, (LONGEST_WAIT + 1) * (BLIND_EVERY - 1)))
+        and len(looks) == BLIND_EVERY - 1
+    )
     assert budgets([(1, 0.0)] * ENOUGH, 1) == [4], "times change, so it is not for ever"
     cost_model.tries = 2
     cost_model.time(4, 1, 1, 1, 0.3, 1.4)
@@ -91,7 +101,14 @@ def test_a_generation_drafts_again_where_the_drafter_would_have_been_right(right
     cost_model = known()
     cost_model.speculating, cost_model.left = False, 0
     rounds = decode(
-        state, TokenIntersection(), world.map, world.cache(), SamplingParams(0.0), Sampler(1), Limits(40), CostPolicy(4, cost_model)
+        state,
+        TokenIntersection(),
+        world.map,
+        world.cache(),
+        SamplingParams(0.0),
+        Sampler(1),
+        Limits(40),
+        CostPolicy(4, cost_model),
     )
     drafted = [r.drafted for r in rounds]
     assert len(drafted) > ENOUGH and not any(drafted[:ENOUGH]) and any(drafted) is right

@@ -30,14 +30,18 @@ def filled(grams: list[tuple[int, ...]], **options: object) -> NgramCache:
 def test_longest_match_equals_a_scan(grams: list[tuple[int, ...]], text: list[int]) -> None:
     cache = filled(grams)
     for start in range(len(text)):
-        matches = [(len(ids), t) for t, ids in enumerate(grams) if tuple(text[start : start + len(ids)]) == ids]
+        matches = [
+            (len(ids), t) for t, ids in enumerate(grams) if tuple(text[start : start + len(ids)]) == ids
+        ]
         expected = (max(matches)[1], max(matches)[0]) if matches else None
         assert cache.longest(text, start) == expected
 
 
 @given(grams=GRAMS, gone=st.integers(0, 19))
 @settings(deadline=None)
-def test_removal_leaves_the_trie_as_if_it_had_never_been_there(grams: list[tuple[int, ...]], gone: int) -> None:
+def test_removal_leaves_the_trie_as_if_it_had_never_been_there(
+    grams: list[tuple[int, ...]], gone: int
+) -> None:
     cache = filled(grams)
     for target_id in cache.target_ids:
         if target_id != gone:
@@ -99,6 +103,9 @@ def test_entries_come_back_with_their_counters() -> None:
 def test_of_another_tokenizer_nothing_is_taken_from_the_store() -> None:
     """A folder of the same name may have had other files when it was written."""
     kept, cache = [(2, (0, 1)), (3, (0, 0)), (99, (1, 0))], NgramCache(len(NESTED.drafter) + 2)
-    store: Any = SimpleNamespace(load_ngrams=lambda *names: [NgramEntry(*one, 0, 0, 0, 0) for one in kept], when_renewed=lambda call: None)
+    store: Any = SimpleNamespace(
+        load_ngrams=lambda *names: [NgramEntry(*one, 0, 0, 0, 0) for one in kept],
+        when_renewed=lambda call: None,
+    )
     NgramMemory(lambda: cache, NESTED.map, ("target", "drafter"), threading.Lock()).attach(store)
     assert {one.target_id: one.drafter_ids for one in cache} == {2: (0, 1)}

@@ -1,4 +1,5 @@
-"""Bytes and halves of characters that are no text, by files, arguments and environment: one sentence that says where."""
+"""Bytes and halves of characters that are no text, by files, arguments and environment: one sentence that
+says where."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ GOOD = b'{"prompt": "the duck"}\n'
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (GOOD + b'{"prompt": "a \\ud800 duck"}\n', "line 2: the text holds half a character (a lone surrogate) at position 2"),
+        (
+            GOOD + b'{"prompt": "a \\ud800 duck"}\n',
+            "line 2: the text holds half a character (a lone surrogate) at position 2",
+        ),
         (GOOD + b'"\\udc00"\n', "line 2: the text holds half a character"),
         (GOOD + b'{"prompt": "caf\xc3', "is not UTF-8 text"),
         (b"\xff\xfe" + '{"prompt": "the duck"}'.encode("utf-16-le"), "is not UTF-8 text"),
@@ -27,7 +31,9 @@ GOOD = b'{"prompt": "the duck"}\n'
     ],
     ids=["half a pair", "other half", "half UTF-8", "UTF-16", "NUL", "long line"],
 )
-def test_a_file_says_which_line_is_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, said: str) -> None:
+def test_a_file_says_which_line_is_no_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, said: str
+) -> None:
     monkeypatch.setattr(prompt_files, "LONGEST", 100)
     file = tmp_path / "prompts.jsonl"
     file.write_bytes(data)
@@ -64,4 +70,6 @@ def test_stop_strings_are_text() -> None:
         GenerationConfig.of(stop=["###", "\ud800"])
     with pytest.raises(ValueError, match="is not possible: it should have at most 64 items"):
         GenerationConfig.of(stop=["#"] * 65)
-    assert GenerationConfig.of(stop=["###", "\x00"]).stop == ("###", "\x00") and check_text("\x00🦆") == "\x00🦆"
+    assert (
+        GenerationConfig.of(stop=["###", "\x00"]).stop == ("###", "\x00") and check_text("\x00🦆") == "\x00🦆"
+    )

@@ -1,4 +1,5 @@
-"""What a reader copies from README.md and docs/ works: commands are parsed by their own parser, links lead somewhere, Python compiles."""
+"""What a reader copies from README.md and docs/ works: commands are parsed by their own parser, links lead
+somewhere, Python compiles."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from click import Context
 from typer.main import get_command
 
 ROOT = Path(__file__).parents[2]
-PAGES = {str(page.relative_to(ROOT)): page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+PAGES = {
+    str(page.relative_to(ROOT)): page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 CALL = re.compile(r"(?:\bpython -m (omnidemo|lab)|^\s*(omnidemo)) (?=[a-z])")
 

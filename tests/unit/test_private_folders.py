@@ -1,4 +1,5 @@
-"""What belongs to one process: its storage folder, its temporary files, its machine code; and what a killed one leaves behind."""
+"""What belongs to one process: its storage folder, its temporary files, its machine code; and what a killed
+one leaves behind."""
 
 from __future__ import annotations
 
@@ -37,13 +38,17 @@ def test_a_storage_folder_serves_one_process_at_a_time(tmp_path: Path) -> None:
     with start(HOLDER, str(storage)) as other:
         assert other.stdout and other.stdout.readline() == "held\n"
         try:
-            with pytest.raises(ValueError, match=f"is used by process {other.pid}; stop that one, or name another folder in OMNI"):
+            with pytest.raises(
+                ValueError,
+                match=f"is used by process {other.pid}; stop that one, or name another folder in OMNI",
+            ):
                 Services(Settings(storage=storage, training="off"))
             with pytest.raises(ValueError, match="is used by process"):
                 load_pair(storage=storage)
         finally:
             os.kill(other.pid, signal.SIGKILL)
-    services = Services(Settings(storage=storage, training="off"))  # a lock ends with its process, however that ended
+    # a lock ends with its process, however that ended
+    services = Services(Settings(storage=storage, training="off"))
     again = Services(Settings(storage=storage, training="off"))  # the same process may
     services.close()
     with start(TAKE, str(storage)) as other:
@@ -57,7 +62,11 @@ def test_a_file_is_replaced_whole_and_what_a_killed_process_left_goes(tmp_path: 
     path = tmp_path / "map.npz"
     with start("pass") as other:
         assert other.wait(60) == 0
-    for left in (f".new-map.npz.{other.pid}-1", f".new-map.npz.{os.getppid()}-1", f".new-other.npz.{other.pid}-1"):
+    for left in (
+        f".new-map.npz.{other.pid}-1",
+        f".new-map.npz.{os.getppid()}-1",
+        f".new-other.npz.{other.pid}-1",
+    ):
         (tmp_path / left).write_text("half")
     with pytest.raises(RuntimeError), private_folders.replacing(path) as partial:
         partial.write_text("half")
@@ -66,7 +75,10 @@ def test_a_file_is_replaced_whole_and_what_a_killed_process_left_goes(tmp_path: 
     with private_folders.replacing(path) as partial:
         partial.write_text("whole")
     assert path.read_text() == "whole"
-    assert {one.name for one in tmp_path.glob(".new-*")} == {f".new-map.npz.{os.getppid()}-1", f".new-other.npz.{other.pid}-1"}
+    assert {one.name for one in tmp_path.glob(".new-*")} == {
+        f".new-map.npz.{os.getppid()}-1",
+        f".new-other.npz.{other.pid}-1",
+    }
 
 
 def test_a_folder_that_cannot_be_locked_stops_nobody(tmp_path: Path) -> None:
@@ -93,7 +105,10 @@ def test_temporary_files_are_private_and_go_at_the_next_start(tmp_path: Path) ->
 
 
 def test_exported_files_go_with_their_history() -> None:
-    for place in (downloads.temporary("omnidemo-requests.csv"), downloads.private_folder("gradio") / "ab" / "omnidemo-requests.csv"):
+    for place in (
+        downloads.temporary("omnidemo-requests.csv"),
+        downloads.private_folder("gradio") / "ab" / "omnidemo-requests.csv",
+    ):
         place.parent.mkdir(exist_ok=True)
         place.write_text("secret")
     downloads.forget_files("")

@@ -20,7 +20,9 @@ def often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(common, "LOOK_SECONDS", 0.001)
 
 
-def test_a_log_hears_how_far_a_count_is(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_hears_how_far_a_count_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(common, "LOG_SECONDS", 0.0)
     assert common.collect(counted(iter("abc"), "answers", 3)) == ["a", "b", "c"]
     assert capsys.readouterr().err.splitlines() == ["answers: 1 of 3", "answers: 2 of 3", "answers: 3 of 3"]
@@ -36,7 +38,11 @@ def test_a_log_hears_of_what_is_silent_itself(capsys: pytest.CaptureFixture[str]
 
     assert common.collect(slow(), "quick: ") == ["whole"]
     told = capsys.readouterr().err.splitlines()
-    assert set(told) == {common.PREPARING, "quick: answers: 1 of 2"} and told == sorted(told) and told.count(told[-1]) > 1
+    assert (
+        set(told) == {common.PREPARING, "quick: answers: 1 of 2"}
+        and told == sorted(told)
+        and told.count(told[-1]) > 1
+    )
 
 
 def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,11 +52,21 @@ def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("often")
-def test_loading_and_reading_tokenizers_say_how_far_they_are(cli: Cli, names: list[str], tmp_path: Path) -> None:
+def test_loading_and_reading_tokenizers_say_how_far_they_are(
+    cli: Cli, names: list[str], tmp_path: Path
+) -> None:
     made = cli("generate", "the duck", "--max-new-tokens", 2, *names)
-    assert made.code == 0 and f"loading, 0%: weights: {names[1]}" in made.err and f"weights: {names[3]}" in made.err
+    assert (
+        made.code == 0
+        and f"loading, 0%: weights: {names[1]}" in made.err
+        and f"weights: {names[3]}" in made.err
+    )
     assert "loading" not in made.out
     file = tmp_path / "prompts.jsonl"
     file.write_text('"the duck"\n"the cat"\n')
     made = cli("vocabularies", names[1], names[3], "--prompts", file)
-    assert made.code == 0 and f"reading the tokenizer of {names[3]}" in made.err and f"of {names[1]}: 1 of 2" in made.err
+    assert (
+        made.code == 0
+        and f"reading the tokenizer of {names[3]}" in made.err
+        and f"of {names[1]}: 1 of 2" in made.err
+    )

@@ -34,6 +34,10 @@ def test_a_range_ends_and_holds_the_tested_version(name: str) -> None:
 
 def test_nothing_is_told_to_the_hub() -> None:
     code = "import omnidemo, huggingface_hub.constants as told; print(told.HF_HUB_DISABLE_TELEMETRY)"
-    environment = {name: value for name, value in os.environ.items() if name != "HF_HUB_DISABLE_TELEMETRY"} | {"PYTHONPATH": str(ROOT)}
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    environment = {
+        name: value for name, value in os.environ.items() if name != "HF_HUB_DISABLE_TELEMETRY"
+    } | {"PYTHONPATH": str(ROOT)}
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     assert told.stdout.strip() == "True"

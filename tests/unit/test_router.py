@@ -11,8 +11,16 @@ import pytest
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.router import DEFAULT, SURE, Router
 
-MATHS = ["How many apples are left?", "Add 3 apples and 4 pears, how many fruits?", "How many pens are 6 boxes of 4 pens?"]
-CODE = ["Write a Python function that sorts a list.", "Write a function def add(a, b).", "Return the largest item of a Python list."]
+MATHS = [
+    "How many apples are left?",
+    "Add 3 apples and 4 pears, how many fruits?",
+    "How many pens are 6 boxes of 4 pens?",
+]
+CODE = [
+    "Write a Python function that sorts a list.",
+    "Write a function def add(a, b).",
+    "Return the largest item of a Python list.",
+]
 
 
 def taught(file: Path | None = None) -> Router:
@@ -26,14 +34,19 @@ def taught(file: Path | None = None) -> Router:
 def test_it_names_the_domain_and_the_words_that_spoke_for_it() -> None:
     route = taught().route("How many apples does Ana have?")
     assert route.domain == "maths" and route.confidence > SURE
-    assert {word for word, _ in route.words} <= {"how many", "how", "many", "apples"} and all(weight > 0 for _, weight in route.words)
+    assert {word for word, _ in route.words} <= {"how many", "how", "many", "apples"} and all(
+        weight > 0 for _, weight in route.words
+    )
     assert "for maths" in route.why and f"{route.confidence:.0%}" in route.why
     assert taught().route("a Python function for a list").domain == "code"
 
 
 def test_an_empty_router_sends_everything_to_the_default_line_and_says_how_to_teach_it() -> None:
     router = Router()
-    assert router.route("How many apples?").domain == DEFAULT and "by hand" in router.route("How many apples?").why
+    assert (
+        router.route("How many apples?").domain == DEFAULT
+        and "by hand" in router.route("How many apples?").why
+    )
     router.teach(MATHS[0], "maths")
     route = router.route(MATHS[0])
     assert route.domain == DEFAULT and "only “maths” is" in route.why
@@ -78,7 +91,9 @@ def test_it_comes_back_from_disk_the_same_and_keeps_no_text(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("damage", [b"", b"not safetensors", None])
-def test_a_damaged_file_is_set_aside(tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_file_is_set_aside(
+    tmp_path: Path, damage: bytes | None, caplog: pytest.LogCaptureFixture
+) -> None:
     file = tmp_path / "counts.safetensors"
     router = taught(file)
     router.save()
@@ -92,7 +107,9 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path, damage: bytes | None, caplo
     assert Router(file).domains() == ["maths"]
 
 
-def test_a_folder_that_cannot_be_written_is_logged_and_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_folder_that_cannot_be_written_is_logged_and_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").write_text("x")
     router = taught(tmp_path / "file" / "counts.safetensors")
     router.save()
@@ -106,7 +123,9 @@ def test_seeds_are_taught_once(tmp_path: Path) -> None:
     router.teach(MATHS[0], "maths")
     router.teach("Was ist ein Haus?", "german")
     router.save()
-    assert "sample prompts" not in router.route(MATHS[0]).why and "sample prompts" in router.route(CODE[0]).why
+    assert (
+        "sample prompts" not in router.route(MATHS[0]).why and "sample prompts" in router.route(CODE[0]).why
+    )
     assert Router(tmp_path / "counts.safetensors", seeds).route(CODE[0]) == router.route(CODE[0])
 
 
@@ -130,8 +149,11 @@ def test_threads_teach_and_ask_at_once() -> None:
 
 
 def test_it_tells_the_bundled_topics_apart_quickly() -> None:
-    topics = [topic for topic in sample_prompts.TOPICS if topic != "chat"]  # which has no training prompts of its own
-    router = Router(seeds=[(text, topic) for topic in topics for text in sample_prompts.sample(topic, 25, 0, "train")])
+    # which has no training prompts of its own
+    topics = [topic for topic in sample_prompts.TOPICS if topic != "chat"]
+    router = Router(
+        seeds=[(text, topic) for topic in topics for text in sample_prompts.sample(topic, 25, 0, "train")]
+    )
     router.domains()
     asked = [(text, topic) for topic in topics for text in sample_prompts.sample(topic, 30)]
     began = perf_counter()
@@ -153,6 +175,11 @@ def test_a_topic_that_somebody_chose_is_ahead_of_one_known_from_samples() -> Non
 
 def test_a_public_target_is_asked_what_people_ask() -> None:
     toys, people = sample_prompts.examples("bundled/large"), sample_prompts.examples("org/model:file.gguf")
-    assert len(toys) == len(people) == 12 and not {one["prompt"] for one in toys} & {one["prompt"] for one in people}
-    assert len({one["label"] for one in people}) == 12 and all(one["label"] and len(one["label"]) <= 28 for one in people)
-    assert len({one["kind"] for one in people}) == 11 and people[0]["kind"] == "edit"  # one edit of a text that copies whole, one of code
+    assert len(toys) == len(people) == 12 and not {one["prompt"] for one in toys} & {
+        one["prompt"] for one in people
+    }
+    assert len({one["label"] for one in people}) == 12 and all(
+        one["label"] and len(one["label"]) <= 28 for one in people
+    )
+    # one edit of a text that copies whole, one of code
+    assert len({one["kind"] for one in people}) == 11 and people[0]["kind"] == "edit"

@@ -17,7 +17,9 @@ def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
 
 
 def test_the_highest_is_the_first_among_equals(place: str) -> None:
-    logits = torch.tensor([[0.0, 2.0, 2.0, -torch.inf], [3.0, 3.0, 3.0, 3.0], [-torch.inf, -torch.inf, -5.0, -6.0]])
+    logits = torch.tensor(
+        [[0.0, 2.0, 2.0, -torch.inf], [3.0, 3.0, 3.0, 3.0], [-torch.inf, -torch.inf, -5.0, -6.0]]
+    )
     assert highest_each(logits) == [1, 0, 2] == [highest(row) for row in logits]
 
 

@@ -32,7 +32,8 @@ Look = Callable[..., SpaceReport]
 
 @pytest.fixture(scope="module", autouse=True)
 def _installed_packages_are_listed_once() -> Iterator[None]:
-    """They stay the same while these tests run, and listing them takes longer than all else that a check does."""
+    """They stay the same while these tests run, and listing them takes longer than all else that a check
+    does."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(space_check, "packages_distributions", cache(space_check.packages_distributions))
         patched.setattr(space_check, "requires", cache(space_check.requires))
@@ -47,7 +48,9 @@ def root(tmp_path: Path) -> Path:
     (root / "README.md").write_text(FRONT)
     (root / "requirements.txt").write_text("gradio>=6.20,<7\nnumpy>=2.0,<3  # sums\n")
     (root / "app.py").write_text("if __name__ == '__main__':\n    import gradio\n")
-    (root / "omnidemo" / "__init__.py").write_text("import json\nimport numpy\n\ndef later():\n    import torch\n")
+    (root / "omnidemo" / "__init__.py").write_text(
+        "import json\nimport numpy\n\ndef later():\n    import torch\n"
+    )
     (root / "pyproject.toml").write_text('[project]\nname = "test"\nrequires-python = ">=3.11"\n')
     git(root, "init", "-q")
     return root
@@ -80,7 +83,9 @@ def only(report: SpaceReport, *words: str) -> None:
 def test_a_sound_checkout_passes(look: Look) -> None:
     report = look()
     assert report.stops == []
-    assert any("OMNIDEMO_OPERATOR_KEY" in said for said in report.notes) and any("OMNIDEMO_BACKUP" in said for said in report.notes)
+    assert any("OMNIDEMO_OPERATOR_KEY" in said for said in report.notes) and any(
+        "OMNIDEMO_BACKUP" in said for said in report.notes
+    )
 
 
 def test_what_a_public_app_has_is_not_asked_for(look: Look, tmp_path: Path) -> None:
@@ -147,7 +152,8 @@ def test_a_package_that_no_requirement_brings(root: Path, look: Look) -> None:
     only(look(), "omnidemo/page.py", "somewhere_else")  # fastapi comes with gradio
     (root / "omnidemo" / "page.py").unlink()
     (root / "omnidemo" / "bench").mkdir()
-    (root / "omnidemo" / "bench" / "report_tables.py").write_text("import somewhere_else\n")  # the page takes its tables from there
+    # the page takes its tables from there
+    (root / "omnidemo" / "bench" / "report_tables.py").write_text("import somewhere_else\n")
     only(look(), "report_tables.py", "somewhere_else")
     (root / "omnidemo" / "bench" / "report_tables.py").unlink()
     (root / "requirements.txt").write_text("# nothing\n")
@@ -155,7 +161,9 @@ def test_a_package_that_no_requirement_brings(root: Path, look: Look) -> None:
 
 
 def test_an_app_that_builds_at_import(root: Path, look: Look) -> None:
-    (root / "app.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(2,), name='early bird').start()\n")
+    (root / "app.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(2,), name='early bird').start()\n"
+    )
     only(look(), "early bird")
     (root / "app.py").write_text("raise OSError('no disk')\n")
     only(look(), "no disk")
@@ -178,13 +186,20 @@ def test_zero_gpu_needs_a_decorated_function(root: Path, look: Look) -> None:
     pair = f"zero-a10g\nmodels: [{TARGET}, {DRAFTER}]\npreload_from_hub: [{TARGET}, {DRAFTER}]"
     (root / "README.md").write_text(FRONT.replace("cpu-upgrade", pair))
     only(look(), sentence)
-    (root / "omnidemo" / "gpu.py").write_text("def start(spaces, work):\n    return spaces.GPU(duration=5)(work)\n")
+    (root / "omnidemo" / "gpu.py").write_text(
+        "def start(spaces, work):\n    return spaces.GPU(duration=5)(work)\n"
+    )
     assert look().stops == []
 
 
 def test_zero_gpu_models_are_listed(root: Path, look: Look) -> None:
-    (root / "omnidemo" / "gpu.py").write_text("def start(spaces, work):\n    return spaces.GPU(duration=5)(work)\n")
-    listed = "suggested_hardware: zero-a10g\nmodels: [some/target, some/drafter]\npreload_from_hub: [some/target config.json, some/drafter]"
+    (root / "omnidemo" / "gpu.py").write_text(
+        "def start(spaces, work):\n    return spaces.GPU(duration=5)(work)\n"
+    )
+    listed = (
+        "suggested_hardware: zero-a10g\nmodels: [some/target, some/drafter]\npreload_from_hub: [some/target"
+        " config.json, some/drafter]"
+    )
     (root / "README.md").write_text(FRONT.replace("suggested_hardware: cpu-upgrade", listed))
     assert look(target="some/target", drafter="some/drafter").stops == []
     report = look(target="other/target", drafter="some/drafter")

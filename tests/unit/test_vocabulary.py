@@ -48,20 +48,29 @@ def test_every_family_writes_a_sentence_back(family: str) -> None:
 
 def test_a_whole_text_is_encoded_as_the_tokenizer_does_or_not_at_all() -> None:
     read = READ["byte-level"]
-    assert read.encode(b"the small duck") == tuple(BYTE_LEVEL.encode("the small duck", add_special_tokens=False))
+    assert read.encode(b"the small duck") == tuple(
+        BYTE_LEVEL.encode("the small duck", add_special_tokens=False)
+    )
     assert read.encode(b"\xe2\x80") is None
     assert read.encode(b"a<|end|>b") is None  # written out, it would become the special token
 
 
 def test_the_map_is_a_bijection_between_equal_bytes() -> None:
-    table = VocabularyMap(READ["byte-level"], READ["sentence-piece"], len(READ["byte-level"]) + 7, len(READ["sentence-piece"]) + 3)
+    table = VocabularyMap(
+        READ["byte-level"],
+        READ["sentence-piece"],
+        len(READ["byte-level"]) + 7,
+        len(READ["sentence-piece"]) + 3,
+    )
     for target_id, drafter_id in enumerate(table.to_drafter.tolist()):
         if drafter_id >= 0:
             assert int(table.to_target[drafter_id]) == target_id
             if table.target.writes(target_id):
                 assert table.target.writes(target_id) == table.drafter.writes(drafter_id)
     end = table.target.roles["end"][0]
-    assert table.to_drafter[end] == table.drafter.roles["end"][0] and bool(table.draftable[table.to_drafter[end]])
+    assert table.to_drafter[end] == table.drafter.roles["end"][0] and bool(
+        table.draftable[table.to_drafter[end]]
+    )
     begin = table.drafter.roles["begin"][0]
     assert not bool(table.draftable[begin])
 
@@ -98,7 +107,11 @@ def test_one_id_that_begins_ends_and_pads_is_mapped_as_the_end() -> None:
     """As GPT-2 has it; proposing the end is what matters, and its unknown token is none."""
     tokenizer = plain_byte_level()
     one = "<|endoftext|>"
-    gpt = read_vocabulary(PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=one, eos_token=one, pad_token=one, unk_token=one))
+    gpt = read_vocabulary(
+        PreTrainedTokenizerFast(
+            tokenizer_object=tokenizer, bos_token=one, eos_token=one, pad_token=one, unk_token=one
+        )
+    )
     assert gpt.roles == {"begin": (256,), "end": (256,), "pad": (256,)}
     other = READ["sentence-piece"]
     forth = VocabularyMap(other, gpt, len(other), len(gpt))
@@ -142,7 +155,9 @@ def test_an_unknown_token_that_nobody_lists_is_not_taken_for_text() -> None:
     read = read_vocabulary(PreTrainedTokenizerFast(tokenizer_object=tokenizer))
     assert read.roles == {"unknown": (0,)} and read.tokens == (None, b" ", b"a", b"b")
     assert read.spell(b"<unk>") is None
-    assert "unknown" not in read_vocabulary(PreTrainedTokenizerFast(tokenizer_object=plain_byte_level())).roles
+    assert (
+        "unknown" not in read_vocabulary(PreTrainedTokenizerFast(tokenizer_object=plain_byte_level())).roles
+    )
     assert read_vocabulary(unigram_bytes()).roles["unknown"] == (0,)
 
 
@@ -150,7 +165,8 @@ def test_holes_and_end_ids_that_mean_none() -> None:
     tokenizer = Tokenizer(models.BPE({"Ġ": 0, "a": 3, "€": 4}, []))
     tokenizer.decoder = decoders.ByteLevel()
     read = read_vocabulary(PreTrainedTokenizerFast(tokenizer_object=tokenizer), extra_end_ids=[-1])
-    assert read.tokens == (b" ", None, None, b"a", None) and read.roles == {}  # € is no sign of the byte table
+    # € is no sign of the byte table
+    assert read.tokens == (b" ", None, None, b"a", None) and read.roles == {}
     table = VocabularyMap(read, read, 2, 9)
     assert table.drafters == [0, -1] and table.spelling(1) == ()
 
@@ -204,14 +220,23 @@ def test_large_vocabularies_are_mapped_in_less_than_two_seconds() -> None:
 
 def test_coverage_counts_a_text_by_how_its_tokens_can_be_proposed() -> None:
     tokens: list[bytes | None] = [b"a", b"b", b"ab", b"aba", b"ababa", b"bbbb", b"x", None]
-    target = Vocabulary(tuple(tokens), {"end": (7,)}, lambda data: None, lambda text: [int(sign) for sign in text])
+    target = Vocabulary(
+        tuple(tokens), {"end": (7,)}, lambda data: None, lambda text: [int(sign) for sign in text]
+    )
     drafter = vocabulary([b"a", b"b", b"ba", None], end=3)
     found = coverage.report(("big", target), ("small", drafter), ["00122", "3344556", "7"])
     assert (found.target, found.drafter, found.mapped) == ("big", "small", 3)
     # ab = a+b, aba = a+ba, ababa = a+ba+ba, bbbb = b+b+b+b; x is not spelled, and the end token is no text.
-    assert (found.tokens, found.direct, found.spelled, found.distinct) == (12, 3, {0: 1, 1: 3, 2: 4, 3: 2, 4: 2}, 4)
+    assert (found.tokens, found.direct, found.spelled, found.distinct) == (
+        12,
+        3,
+        {0: 1, 1: 3, 2: 4, 3: 2, 4: 2},
+        4,
+    )
     assert found.shares() == [3 / 12, 4 / 9, 2 / 9, 2 / 9, 0.0, 1 / 9]
-    assert dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
+    assert (
+        dict(zip(coverage.HEADINGS, found.cells(), strict=True))["2-grams"] == "44.44%" and found.seconds >= 0
+    )
 
 
 def test_tokenizers_are_compared_in_both_directions(tmp_path: Path) -> None:
@@ -238,8 +263,12 @@ def test_a_tokenizer_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 def test_bars_and_shown_texts() -> None:
     table = VocabularyMap(vocabulary([b"a", b"\xe2", None]), vocabulary([b"a", "✓".encode(), None]), 4, 5)
-    assert table.draftable_logit_mask.tolist() == [0.0 if allowed else -math.inf for allowed in table.draftable.tolist()]
-    assert table.readable_logit_mask.tolist() == [0.0 if allowed else -math.inf for allowed in table.readable.tolist()]
+    assert table.draftable_logit_mask.tolist() == [
+        0.0 if allowed else -math.inf for allowed in table.draftable.tolist()
+    ]
+    assert table.readable_logit_mask.tolist() == [
+        0.0 if allowed else -math.inf for allowed in table.readable.tolist()
+    ]
     assert {math.copysign(1.0, bar) for bar in table.readable_logit_mask.tolist() if bar == 0} == {1.0}
     for _ in range(2):  # the second time from what was kept
         assert [table.target.shown[token_id] for token_id in range(5)] == ["a", "\ufffd", "", "", ""]
@@ -257,7 +286,8 @@ def test_string_rejection_does_not_keep_the_map_of_a_pair_that_is_gone() -> None
 
 def test_names_that_end_a_message_and_not_the_answer() -> None:
     tokenizer = plain_byte_level()
-    tokenizer.add_special_tokens(["<|end|>", "<|return|>", "<|call|>", "<s>", "</s>"])  # as gpt-oss has the first three
+    # as gpt-oss has the first three
+    tokenizer.add_special_tokens(["<|end|>", "<|return|>", "<|call|>", "<s>", "</s>"])
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|return|>")
     read = read_vocabulary(fast, [258])
     assert read.roles == {"begin": (259,), "end": (257, 258, 260)} and read.writes(256) == b""
@@ -276,7 +306,9 @@ def test_an_end_that_a_list_forgets_is_known_by_its_name(listed: list[int]) -> N
 def test_a_message_of_gpt_oss_ends_no_answer_whatever_its_settings_list(listed: list[int]) -> None:
     """Its `generation_config` lists <|return|>, <|endoftext|> and, in some copies, <|call|>."""
     tokenizer = plain_byte_level()
-    tokenizer.add_special_tokens(["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|message|>", "<|endoftext|>"])
+    tokenizer.add_special_tokens(
+        ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|message|>", "<|endoftext|>"]
+    )
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|return|>")
     ends = read_vocabulary(fast, listed).roles["end"]
     assert 256 not in ends and {257, 261} <= set(ends)

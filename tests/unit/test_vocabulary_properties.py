@@ -1,4 +1,5 @@
-"""Any text, by any family: spelled, translated there and back, decoded piece by piece, and matched with n-grams."""
+"""Any text, by any family: spelled, translated there and back, decoded piece by piece, and matched with
+n-grams."""
 
 from __future__ import annotations
 
@@ -20,14 +21,44 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
 from tests.support.worlds import TableCache, vocabulary
 
-SPELL_ALL = ("byte-level", "sentence-piece", "llama", "unigram-bytes")  # the families with a token for each byte
+# the families with a token for each byte
+SPELL_ALL = ("byte-level", "sentence-piece", "llama", "unigram-bytes")
 PAIRS = list(permutations(FAMILIES, 2))
 BOUNDED = settings(max_examples=40, deadline=None)
 REWRITTEN = re.compile("▁|<[|]|<0x")  # read as a space, a special token or (by Unigram) a byte
 HARD = (
-    *("def f(x):\n\treturn x  # ok\r\n", "if a != b:\n        pass\n\n\n", "SELECT * FROM t WHERE a>=1;", "the small duck", "  ", " "),
-    *("👩‍👩‍👧‍👦🏽", "🇨🇭", "东京タワー", "안녕하세요", "مرحبا", "naïve", "e\u0301", "\u1e9b\u0323", "ﬁ", "“x” — …"),
-    *("\x00\x07\x1b[0m\x7f", "\u200b\ufeff\u2028", "▁", "▁▁the", "Ġ", "<0x41>", "<0x0A>", "##s", "\U0010ffff", *SPECIAL),
+    *(
+        "def f(x):\n\treturn x  # ok\r\n",
+        "if a != b:\n        pass\n\n\n",
+        "SELECT * FROM t WHERE a>=1;",
+        "the small duck",
+        "  ",
+        " ",
+    ),
+    *(
+        "👩‍👩‍👧‍👦🏽",
+        "🇨🇭",
+        "东京タワー",
+        "안녕하세요",
+        "مرحبا",
+        "naïve",
+        "e\u0301",
+        "\u1e9b\u0323",
+        "ﬁ",
+        "“x” — …",
+    ),
+    *(
+        "\x00\x07\x1b[0m\x7f",
+        "\u200b\ufeff\u2028",
+        "▁",
+        "▁▁the",
+        "Ġ",
+        "<0x41>",
+        "<0x0A>",
+        "##s",
+        "\U0010ffff",
+        *SPECIAL,
+    ),
 )
 TEXTS = st.lists(st.sampled_from(HARD) | st.text(max_size=8), max_size=6).map("".join)
 # Half characters beside whole ones, as a target may write them.
@@ -74,7 +105,10 @@ def test_a_family_without_byte_tokens_spells_exactly_or_not_at_all(family: str, 
     assert spelled is None or read(family).text_bytes(spelled) == data
 
 
-@given(tokens=st.lists(st.text("abc", min_size=1, max_size=3).map(str.encode), min_size=1, max_size=6), text=st.text("abc", max_size=9))
+@given(
+    tokens=st.lists(st.text("abc", min_size=1, max_size=3).map(str.encode), min_size=1, max_size=6),
+    text=st.text("abc", max_size=9),
+)
 @settings(max_examples=200, deadline=None)
 def test_only_what_no_tokens_spell_is_not_spelled(tokens: list[bytes], text: str) -> None:
     made = vocabulary(tokens)
@@ -103,7 +137,13 @@ def test_the_texts_of_the_tokens_join_to_the_text(family: str, text: str) -> Non
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(read(family).writes(token_id)) for token_id in ids]
     joined = "".join(pieces) + decoder.decode(b"", True)
-    prefix = "" if family in ("byte-level", "sentence-piece") or not text or (family == "unigram-bytes" and text[0] == " ") else " "
+    prefix = (
+        ""
+        if family in ("byte-level", "sentence-piece")
+        or not text
+        or (family == "unigram-bytes" and text[0] == " ")
+        else " "
+    )
     assert joined == prefix + text
 
 
@@ -113,7 +153,9 @@ def test_the_texts_of_the_tokens_join_to_the_text(family: str, text: str) -> Non
 def test_any_ids_decode_piece_by_piece_as_they_do_at_once(family: str, ids: st.DataObject) -> None:
     drawn = ids.draw(st.lists(st.integers(0, len(read(family)) + 2), max_size=12))  # padded rows too
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    joined = "".join(decoder.decode(read(family).writes(token_id)) for token_id in drawn) + decoder.decode(b"", True)
+    joined = "".join(decoder.decode(read(family).writes(token_id)) for token_id in drawn) + decoder.decode(
+        b"", True
+    )
     assert joined == read(family).text_bytes(drawn).decode("utf-8", "replace")
 
 
@@ -162,12 +204,21 @@ def test_every_target_token_is_spelled_by_its_own_bytes(target: str, drafter: st
             assert spelled == (table.drafter.by_bytes[data],)
 
 
-@pytest.mark.parametrize(("target", "drafter"), [("byte-level", "unigram-bytes"), ("llama", "byte-level"), ("unigram", "sentence-piece")])
+@pytest.mark.parametrize(
+    ("target", "drafter"),
+    [("byte-level", "unigram-bytes"), ("llama", "byte-level"), ("unigram", "sentence-piece")],
+)
 @given(order=st.randoms(use_true_random=False), size=st.integers(1, 60), text=TEXTS)
 @settings(max_examples=25, deadline=None)
-def test_the_trie_finds_what_a_scan_finds(target: str, drafter: str, order: object, size: int, text: str) -> None:
+def test_the_trie_finds_what_a_scan_finds(
+    target: str, drafter: str, order: object, size: int, text: str
+) -> None:
     table = pair(target, drafter)
-    grams = [(target_id, spelled) for target_id in range(len(table.drafters)) if (spelled := table.ngram(target_id))]
+    grams = [
+        (target_id, spelled)
+        for target_id in range(len(table.drafters))
+        if (spelled := table.ngram(target_id))
+    ]
     assert grams, "these two families must leave n-grams"
     order.shuffle(grams)  # type: ignore[attr-defined]
     cache = NgramCache(len(table.targets), size)
@@ -176,7 +227,11 @@ def test_the_trie_finds_what_a_scan_finds(target: str, drafter: str, order: obje
         cache.touch(target_id, True)
     kept = {entry.drafter_ids: entry.target_id for entry in cache}
     assert 0 < len(kept) <= size
-    ids = [i for entry in list(cache)[:4] for i in (*entry.drafter_ids, *(table.drafter.spell(text.encode()) or ()))]
+    ids = [
+        i
+        for entry in list(cache)[:4]
+        for i in (*entry.drafter_ids, *(table.drafter.spell(text.encode()) or ()))
+    ]
     for start in range(len(ids)):
         matches = [spelled for spelled in kept if tuple(ids[start : start + len(spelled)]) == spelled]
         expected = max(matches, key=len, default=None)

@@ -1,4 +1,5 @@
-"""Answers that are written in another process, forked anew or old and stale, say what the plain pair says; and it learns."""
+"""Answers that are written in another process, forked anew or old and stale, say what the plain pair says;
+and it learns."""
 
 from __future__ import annotations
 
@@ -28,7 +29,13 @@ PROMPTS = ("the small duck", "= 1 + 1 is a formula", "the other ducks swim")
 
 @pytest.fixture
 def settings(models: tuple[str, str], tmp_path: Path) -> Settings:
-    options: dict[str, Any] = {"training": "inline", "update_interval": 2, "steps_per_update": 2, "lora_rank": 4, "learning_rate": 0.01}
+    options: dict[str, Any] = {
+        "training": "inline",
+        "update_interval": 2,
+        "steps_per_update": 2,
+        "lora_rank": 4,
+        "learning_rate": 0.01,
+    }
     names = {"target": models[0], "drafter": models[1]}
     options |= {"device": "cpu", "backend": "reference", "compact": "neither", "draft_policy": "fixed"}
     return Settings(storage=tmp_path / "storage", **names, **options)
@@ -77,7 +84,9 @@ def answers(pair: Pair, **options: Any) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("kept", [1, 100])
 @pytest.mark.parametrize("method", ["autoregressive", "ngram-exact"])
-def test_greedy_answers_equal_the_plain_pair(pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch, kept: int, method: str) -> None:
+def test_greedy_answers_equal_the_plain_pair(
+    pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch, kept: int, method: str
+) -> None:
     monkeypatch.setattr(double, "kept", kept)
     written = answers(pair, method=method)
     assert double.forks == (len(PROMPTS) if kept == 1 else 1)
@@ -86,8 +95,11 @@ def test_greedy_answers_equal_the_plain_pair(pair: ZeroPair, plain: Pair, monkey
     assert written == answers(plain, method=method)
 
 
-def test_draws_and_ngrams_equal_the_plain_pair(pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a temperature an answer depends on the n-grams too: a fresh fork must have those of the answers before."""
+def test_draws_and_ngrams_equal_the_plain_pair(
+    pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a temperature an answer depends on the n-grams too: a fresh fork must have those of the answers
+    before."""
     written = answers(pair, temperature=1.0, seed=3)
     found = sorted((one.target_id, one.drafter_ids) for one in pair.ngrams)
     monkeypatch.undo()
@@ -95,7 +107,9 @@ def test_draws_and_ngrams_equal_the_plain_pair(pair: ZeroPair, plain: Pair, monk
     assert found == sorted((one.target_id, one.drafter_ids) for one in plain.ngrams) and found
 
 
-def test_a_stale_process_forgets_ngrams_that_are_gone(pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_process_forgets_ngrams_that_are_gone(
+    pair: ZeroPair, plain: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(double, "kept", 100)
     answers(pair, temperature=1.0, seed=3)
     pair.clear_cache()
@@ -111,7 +125,10 @@ def test_a_published_version_drafts_in_the_next_call_and_goes_with_a_reset(
 ) -> None:
     monkeypatch.setattr(double, "kept", kept)
     names = {name: weight for name, weight in plain.drafter.runner.weights().items() if weight.dim() == 2}
-    other = {name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5)) for name, weight in names.items()}
+    other = {
+        name: torch.randn(weight.shape, generator=torch.Generator().manual_seed(5))
+        for name, weight in names.items()
+    }
 
     def drafts(pair: Pair) -> tuple[list[tuple[int, int]], int]:
         made = pair.generate(PROMPTS[0], method="union", max_new_tokens=24, learn=False, draft_length=4)
@@ -150,7 +167,9 @@ def test_errors_arrive_with_their_text(pair: ZeroPair, monkeypatch: pytest.Monke
     with pytest.raises(ValueError, match="draft_length = 99"):
         pair.generate("duck", draft_length=99)
     assert double.forks == 0  # no GPU was asked for
-    monkeypatch.setattr(double, "refusal", gr.Error("You have exceeded your ZeroGPU quota (60s requested vs. 0s left)."))
+    monkeypatch.setattr(
+        double, "refusal", gr.Error("You have exceeded your ZeroGPU quota (60s requested vs. 0s left).")
+    )
     with pytest.raises(RuntimeError, match="exceeded your ZeroGPU quota"):
         pair.generate("duck")
     monkeypatch.setattr(double, "refusal", None)
@@ -159,16 +178,22 @@ def test_errors_arrive_with_their_text(pair: ZeroPair, monkeypatch: pytest.Monke
         raise KeyError("what went wrong over there")
 
     monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", broken)
-    with pytest.raises(RuntimeError, match="KeyError in the process that has the GPU: 'what went wrong over there'"):
+    with pytest.raises(
+        RuntimeError, match="KeyError in the process that has the GPU: 'what went wrong over there'"
+    ):
         pair.generate("duck")
-    monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", lambda self, call, cancelled: sys.modules["os"]._exit(9))
+    monkeypatch.setattr(
+        "omnidemo.zerogpu.gpu_pair.GpuPair.serve", lambda self, call, cancelled: sys.modules["os"]._exit(9)
+    )
     with pytest.raises(RuntimeError, match="GPU task aborted"):
         pair.generate("duck")
     assert pair.in_flight == 0
 
 
 @pytest.mark.parametrize("kept", [1, 100])
-def test_a_lock_that_is_held_while_it_forks_is_not_waited_for(pair: ZeroPair, monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
+def test_a_lock_that_is_held_while_it_forks_is_not_waited_for(
+    pair: ZeroPair, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
     monkeypatch.setattr(double, "held", pair._lock)
     monkeypatch.setattr(double, "kept", kept)
     assert len(pair.generate("duck", max_new_tokens=8).token_ids) == 8
@@ -192,8 +217,11 @@ def test_stop_ends_an_answer_and_keeps_its_trace(pair: ZeroPair) -> None:
     assert pair.in_flight == 0 and not list(pair._stops.iterdir())
 
 
-def test_chat_compare_traffic_and_learning(zero: Settings, services: Services, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the page does. Training inline computes in this process, so only runners of this pair are forbidden here."""
+def test_chat_compare_traffic_and_learning(
+    zero: Settings, services: Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the page does. Training inline computes in this process, so only runners of this pair are
+    forbidden here."""
     names: dict[str, Any] = {"target": zero.target, "drafter": zero.drafter}
     options: dict[str, Any] = {"method": "ngram-exact", "max_new_tokens": 16, "temperature": 0.0}
     versions = []
@@ -207,7 +235,9 @@ def test_chat_compare_traffic_and_learning(zero: Settings, services: Services, m
     played = list(services.play(session="s", topic="maths", count=1, **names, **options))
     assert len(played) == 1 and played[0][2].adapter_version == 1
     methods = ["autoregressive", "ngram-exact"]
-    rows = list(services.compare(prompts=["duck"], methods=methods, max_new_tokens=16, temperature=0.0, **names))
+    rows = list(
+        services.compare(prompts=["duck"], methods=methods, max_new_tokens=16, temperature=0.0, **names)
+    )
     assert [row.method for row in rows] == methods and all(row.identical for row in rows)
     assert {card.name for card in services.models()} <= {zero.target, zero.drafter}
 

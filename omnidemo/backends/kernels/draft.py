@@ -1,4 +1,5 @@
-"""Drawing several drafter tokens in a row without coming back for each: read a token, draw the next, follow the trie, and again."""
+"""Drawing several drafter tokens in a row without coming back for each: read a token, draw the next, follow
+the trie, and again."""
 
 from __future__ import annotations
 
@@ -28,7 +29,17 @@ from omnidemo.backends.kernels.filters_kernel import filtered, mark_all, plain, 
 from omnidemo.backends.kernels.forward import run_pass
 from omnidemo.backends.kernels.noise_kernel import further, is_shared, race_after, race_at
 from omnidemo.backends.kernels.outlined import outlined
-from omnidemo.backends.kernels.rows_kernel import BLOCK, block_sums, compiled, exponential, highest, int64, inverse_cdf_by, mass, ordered
+from omnidemo.backends.kernels.rows_kernel import (
+    BLOCK,
+    block_sums,
+    compiled,
+    exponential,
+    highest,
+    int64,
+    inverse_cdf_by,
+    mass,
+    ordered,
+)
 from omnidemo.vocab.trie_table import PROBES, SPREAD
 
 TO_RACE = -2
@@ -36,16 +47,18 @@ TO_RACE = -2
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def roll_out(
-    workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole, stop: Stop, draft: Draft
+    workers: Workers, side: Side, rule: Rule, slot_limit: int, draft_limit: int, choice: Choice, names: Whole,
+    stop: Stop, draft: Draft
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Read what the `side` has not read (if that is nothing, draft.rows[0] are its logits), and make the draws of `NgramExact.draft`: (how
-    many, tokens read for them and not thrown away, slots that came of them; −1 where a walk could not be ended, and all tokens that were
-    read).
+    """Read what the `side` has not read (if that is nothing, draft.rows[0] are its logits), and make the
+    draws of `NgramExact.draft`: (how many, tokens read for them and not thrown away, slots that came of them;
+    −1 where a walk could not be ended, and all tokens that were read).
 
-    `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature 0 the most probable token is
-    drawn. Some of what is drafted is left among what the side has seen. With shared noise the first slot is of the next token; `names` [D]
-    are the target tokens that tokens propose by themselves, −1 for none (no names where the target itself draws). Nothing is drawn after a
-    slot of one token that is among the side's ends."""
+    `slot_limit`: the first slot's limit; no slot begins after `draft_limit` drafter tokens. At temperature 0
+    the most probable token is drawn. Some of what is drafted is left among what the side has seen. With
+    shared noise the first slot is of the next token; `names` [D] are the target tokens that tokens propose by
+    themselves, −1 for none (no names where the target itself draws). Nothing is drawn after a slot of one
+    token that is among the side's ends."""
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     sampling, uniforms, noise = choice
     model, given, start, (seen, ends) = side
@@ -55,7 +68,9 @@ def roll_out(
     base, read, passes, count, made = int64(0), int64(0), 0, 0, int64(0)
     most, room, before, temperature = len(draft_probs), len(rows) - 1, seen.ids[0], sampling.temperature
     if len(given):
-        run_pass(workers, model, given, start, Scores(rows[:1], states[:1], np.empty((0, 4), np.float32)), 1.0)
+        run_pass(
+            workers, model, given, start, Scores(rows[:1], states[:1], np.empty((0, 4), np.float32)), 1.0
+        )
         start += len(given)
     vocabulary = rows.shape[1]
     while base < draft_limit and base <= room and count < most:
@@ -63,7 +78,9 @@ def roll_out(
         passes += max(0, base - read)
         read = read_on(workers, model, tokens, start, read, base, rows, states)
         follow(seen, before, tokens[:base])
-        drawn = draw(rows[base], first, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
+        drawn = draw(
+            rows[base], first, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise)
+        )
         if drawn == TO_RACE:
             drawn = race_at(distributions[count], noise, made, names)
         if drawn < 0:
@@ -84,7 +101,16 @@ def roll_out(
             passes += max(0, base + depth - read)
             read = read_on(workers, model, tokens, start, read, base + depth, rows, states)
             follow(seen, before, tokens[: base + depth])
-            drawn = draw(rows[base + depth], inside, limit, sampling, seen, uniforms[count], distributions[count], is_shared(noise))
+            drawn = draw(
+                rows[base + depth],
+                inside,
+                limit,
+                sampling,
+                seen,
+                uniforms[count],
+                distributions[count],
+                is_shared(noise),
+            )
             if drawn == TO_RACE:
                 drawn = race_after(distributions[count], noise, made, stream, node, limit, info, kin)
             if drawn < 0:
@@ -109,7 +135,11 @@ def roll_out(
         while line + 1 < len(segments) and slot_prob >= segments[line + 1, 0]:
             line += 1
         cumulative *= segments[line, 1] + segments[line, 2] * slot_prob
-        if end == base or slot_prob < stop.min_prob or cumulative * (segments[line, 3] + segments[line, 4] * slot_prob) <= stop.price:
+        if (
+            end == base
+            or slot_prob < stop.min_prob
+            or cumulative * (segments[line, 3] + segments[line, 4] * slot_prob) <= stop.price
+        ):
             break
         if end == base + 1 and np.any(ends == tokens[base]):
             break
@@ -118,7 +148,16 @@ def roll_out(
 
 
 @compiled
-def read_on(workers: Workers, model: Model, tokens: Whole, start: int, read: int, until: int, rows: Array, states: Array) -> int:
+def read_on(
+    workers: Workers,
+    model: Model,
+    tokens: Whole,
+    start: int,
+    read: int,
+    until: int,
+    rows: Array,
+    states: Array,
+) -> int:
     """Read the drafted tokens, one by one, as far as `until`."""
     for token in range(read, until):
         row = slice(token + 1, token + 2)
@@ -136,11 +175,12 @@ def follow(seen: Marks, before: int, tokens: Whole) -> None:
 
 @compiled
 def draw(
-    row: Array, needed: Limits, limit: int, sampling: Sampling, seen: Marks, uniform: float, probs: Array, racing: bool
+    row: Array, needed: Limits, limit: int, sampling: Sampling, seen: Marks, uniform: float, probs: Array,
+    racing: bool
 ) -> int:  # fmt: skip
-    """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they are not
-    finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the penalty. TO_RACE where it is still to
-    be drawn from them."""
+    """A token by logits [V] among those whose `needed` is within the limit, −1 where there is none or they
+    are not finite. `probs` [V] becomes what it was drawn from, at temperature 0 the masked logits after the
+    penalty. TO_RACE where it is still to be drawn from them."""
     temperature, simple = sampling.temperature, plain(sampling)
     if temperature == 0.0 or not simple:
         masked_logits(row, needed, limit, probs)
@@ -180,14 +220,18 @@ def masked_top(row: Array, needed: Limits, limit: int) -> Any:
 
 
 @compiled
-def masked_softmax(row: Array, needed: Limits, limit: int, high: float, temperature: float, probs: Array, sums: Numbers) -> None:
-    """Their softmax [V] at a temperature, and its running sums as of `block_sums`. In one go, for there is a draw to each token that is
-    drafted, and a loop that writes where it reads takes twice as long."""
+def masked_softmax(
+    row: Array, needed: Limits, limit: int, high: float, temperature: float, probs: Array, sums: Numbers
+) -> None:
+    """Their softmax [V] at a temperature, and its running sums as of `block_sums`. In one go, for there is a
+    draw to each token that is drafted, and a loop that writes where it reads takes twice as long."""
     within, factor, full = np.int32(limit), np.float32(1.0 / temperature), len(probs) // BLOCK
     whole: Any = np.float32(0.0)
     for i in range(len(row)):
         away = (row[i] - high) * factor
-        probs[i] = exponential(away) if (needed[i] <= within) & (away > np.float32(-87.0)) else np.float32(0.0)
+        probs[i] = (
+            exponential(away) if (needed[i] <= within) & (away > np.float32(-87.0)) else np.float32(0.0)
+        )
         whole += probs[i]
     factor = np.float32(1.0) / whole
     running: Any = 0.0
@@ -224,5 +268,14 @@ def find(keys: Whole, vocabulary: int, node: int, token: int) -> int:
 
 
 make_draft = outlined(
-    roll_out, examples.WORKERS, examples.SIDE, examples.RULE, 1, 1, examples.CHOICE, examples.whole(1), examples.STOP, examples.DRAFT
+    roll_out,
+    examples.WORKERS,
+    examples.SIDE,
+    examples.RULE,
+    1,
+    1,
+    examples.CHOICE,
+    examples.whole(1),
+    examples.STOP,
+    examples.DRAFT,
 )

@@ -1,5 +1,5 @@
-"""The functions that are called from outside. Run as a program, this compiles all of them and keeps the machine code, so that another
-process has it in half a second."""
+"""The functions that are called from outside. Run as a program, this compiles all of them and keeps the
+machine code, so that another process has it in half a second."""
 
 from __future__ import annotations
 
@@ -7,16 +7,36 @@ import numpy as np
 
 from omnidemo.backends.call_layout import Course, Draft, Scores
 from omnidemo.backends.kernels.draft import roll_out
-from omnidemo.backends.kernels.examples import CHOICE, MODEL, RULE, SAMPLING, SEEN, SIDE, STOP, WORDS, WORKERS, whole, zeros
+from omnidemo.backends.kernels.examples import (
+    CHOICE,
+    MODEL,
+    RULE,
+    SAMPLING,
+    SEEN,
+    SIDE,
+    STOP,
+    WORDS,
+    WORKERS,
+    whole,
+    zeros,
+)
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.given_kernel import judge_given
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rounds_kernel import rounds
-from omnidemo.backends.kernels.rows_kernel import block_sums, inverse_cdf, inverse_cdf_by, softmax_, softmax_given, token_prob
+from omnidemo.backends.kernels.rows_kernel import (
+    block_sums,
+    inverse_cdf,
+    inverse_cdf_by,
+    softmax_,
+    softmax_given,
+    token_prob,
+)
 
 ENTRIES = (
-    token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race, forward, run_worker, roll_out,
+    token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
+    forward, run_worker, roll_out,
     rounds, judge_given,
 )  # fmt: skip
 
@@ -36,11 +56,26 @@ def compile_all() -> None:
     draft = Draft(zeros(2, 1), zeros(2, 4), whole(3, 2), np.zeros(1), zeros(1, 1), whole(1, 4), np.zeros(1))
     roll_out(WORKERS, SIDE, RULE, 1, 1, CHOICE, whole(1), STOP, draft)
     scores = Scores(zeros(2, 1), zeros(2, 4), np.ones((2, 4), np.float32))
-    rounds(WORKERS, 1, SIDE, SIDE, Course(1, 1, 0, 1, True), RULE, WORDS, CHOICE, STOP, draft, scores, whole(99), np.zeros(99))
+    rounds(
+        WORKERS,
+        1,
+        SIDE,
+        SIDE,
+        Course(1, 1, 0, 1, True),
+        RULE,
+        WORDS,
+        CHOICE,
+        STOP,
+        draft,
+        scores,
+        whole(99),
+        np.zeros(99),
+    )
     judge_given(whole(1), scores.logits, scores.stats, CHOICE, SIDE.text, np.zeros(1), np.zeros(2))
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
-        entry.disable_compile()  # other types would be a mistake, and would keep an answer waiting for seconds
+        # other types would be a mistake, and would keep an answer waiting for seconds
+        entry.disable_compile()
 
 
 if __name__ == "__main__":

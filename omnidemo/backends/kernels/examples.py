@@ -37,12 +37,25 @@ def whole(*shape: int) -> Whole:
 ROWS = zeros(2, 3)[:, :2]  # that lie apart
 WEIGHT = zeros(4, 4)  # as many as the largest matrix needs
 MATRICES = np.array([(FLOAT32, WEIGHT.ctypes.data, 4 if i < 8 else 1) for i in range(9)])
-MODEL = Model(zeros(1, 2, 1, 1, 4), MATRICES, zeros(1, 2, 4), zeros(4), zeros(1, 12), zeros(1, 9), zeros(1, 4), zeros(1, 4), 1e-5)
+MODEL = Model(
+    zeros(1, 2, 1, 1, 4),
+    MATRICES,
+    zeros(1, 2, 4),
+    zeros(4),
+    zeros(1, 12),
+    zeros(1, 9),
+    zeros(1, 4),
+    zeros(1, 4),
+    1e-5,
+)
 WORKERS, SCORES = Workers(new_queue(), 1, 1), Scores(zeros(1, 1), zeros(1, 4), zeros(1, 4))
 SAMPLING, SEEN = Sampling(0.0, 0, 1.0, 0.0, 1.0), Marks(np.zeros(1, np.bool_), whole(2))
 CHOICE = Choice(SAMPLING, np.zeros(1), Noise(np.zeros((0, 0), np.uint32), whole(0), whole(2)))
 SIDE = Side(MODEL, whole(1), 0, Text(SEEN, whole(1)))
 LIMITS, FLAGS = np.zeros(1, np.int32), np.zeros(1, np.bool_)
 RULE = Rule(LIMITS, LIMITS, FLAGS, whole(1 + PROBES), whole(2 + PROBES, 3), whole(2 + PROBES, 4))
-WORDS, STOP = Words(whole(1), whole(1), FLAGS, np.zeros((1, 2), np.int32)), Stop(1.0, 0.0, 0.0, np.zeros((1, 5)))
+WORDS, STOP = (
+    Words(whole(1), whole(1), FLAGS, np.zeros((1, 2), np.int32)),
+    Stop(1.0, 0.0, 0.0, np.zeros((1, 5))),
+)
 DRAFT = Draft(zeros(1, 1), zeros(1, 4), whole(3, 1), np.zeros(1), zeros(1, 1), whole(1, 4), np.zeros(1))

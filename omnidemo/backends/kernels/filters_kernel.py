@@ -1,7 +1,8 @@
-"""The compiled form of `SamplingParams.probs` and of `RepetitionPenalty`: what top-k, top-p, min-p and the penalty make of one row.
+"""The compiled form of `SamplingParams.probs` and of `RepetitionPenalty`: what top-k, top-p, min-p and the
+penalty make of one row.
 
-Nothing is sorted. What cannot stay is left out by one comparison of the row, and the rest, some dozens of tokens as a rule, is cut where
-it is found by halving.
+Nothing is sorted. What cannot stay is left out by one comparison of the row, and the rest, some dozens of
+tokens as a rule, is cut where it is found by halving.
 """
 
 from __future__ import annotations
@@ -18,13 +19,16 @@ from omnidemo.backends.kernels.rows_kernel import compiled, exponential, mass, o
 
 GROUP = 256  # tokens that are looked at together
 FARTHEST = np.float32(87.0)  # what is less probable than e⁻⁸⁷ of the most probable token counts as nothing
-STEP, WIDER = np.float32(4.0), np.float32(1.5)  # how far below the highest logit the best k are looked for at first, and how much further
-MARGIN, ROUNDING = 1e-3, np.float32(1e-6)  # so much further than needed is looked, for what may be rounded: in exponents, and of logits
+# how far below the highest logit the best k are looked for at first, and how much further
+STEP, WIDER = np.float32(4.0), np.float32(1.5)
+# so much further than needed is looked, for what may be rounded: in exponents, and of logits
+MARGIN, ROUNDING = 1e-3, np.float32(1e-6)
 
 
 @compiled
 def plain(sampling: Sampling) -> Any:
-    """Whether a softmax at the temperature (or at temperature 0 the most probable token) is all that is asked for."""
+    """Whether a softmax at the temperature (or at temperature 0 the most probable token) is all that is asked
+    for."""
     unfiltered = sampling.top_k == 0 and sampling.top_p == 1.0 and sampling.min_p == 0.0
     return sampling.penalty == 1.0 and (sampling.temperature == 0.0 or unfiltered)
 
@@ -54,8 +58,8 @@ def unmark(seen: Marks, count: int) -> None:
 
 @compiled
 def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: float) -> None:
-    """Logits [V], of which the `highest` is known, become their softmax at the temperature 1 / `factor`, without what top-k (0: none),
-    top-p and min-p leave out."""
+    """Logits [V], of which the `highest` is known, become their softmax at the temperature 1 / `factor`,
+    without what top-k (0: none), top-p and min-p leave out."""
     whole, reach = 0.0, FARTHEST / factor
     if top_k > 0:
         farthest, reach = reach, min(reach, STEP)
@@ -64,7 +68,10 @@ def cut(probs: Array, high: Any, factor: Any, top_k: int, top_p: float, min_p: f
     elif top_p < 1.0:
         # All that is farther away has less than 1 − top-p of the mass, so top-p is full before it.
         whole = np.float64(mass(probs, high, factor))
-        reach = np.float32(min(np.float64(FARTHEST), np.log(len(probs) / ((1.0 - top_p) * whole)) + MARGIN)) / factor
+        reach = (
+            np.float32(min(np.float64(FARTHEST), np.log(len(probs) / ((1.0 - top_p) * whole)) + MARGIN))
+            / factor
+        )
     if min_p > 0.0 and top_k == 0:
         reach = min(reach, np.float32(MARGIN - np.log(min_p)) / factor)
     least = high - reach - abs(high) * ROUNDING
@@ -120,8 +127,9 @@ def gather(row: Array, least: Any, ids: Whole, keys: NDArray[np.int32]) -> None:
 
 @compiled
 def keep(ids: Whole, keys: NDArray[np.int32], weights: Numbers, need: float) -> Any:
-    """Of the tokens keep those with the highest keys: each stays while the weights before it add up to less than `need`, the first one
-    always, among equals those with the lowest ids. They move to the front, in order; how many there are."""
+    """Of the tokens keep those with the highest keys: each stays while the weights before it add up to less
+    than `need`, the first one always, among equals those with the lowest ids. They move to the front, in
+    order; how many there are."""
     low, high = np.int64(keys[0]), np.int64(keys[0])
     for i in range(len(keys)):
         low, high = min(low, np.int64(keys[i])), max(high, np.int64(keys[i]))
@@ -152,8 +160,8 @@ def above(keys: NDArray[np.int32], weights: Numbers, least: int) -> Any:
 
 @compiled
 def distribution(probs: Array, sampling: Sampling, seen: Marks) -> bool:
-    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty. False where they are not
-    finite; then they become what is not a number."""
+    """Logits [V] become the distribution that is drawn from, at temperature 0 the logits after the penalty.
+    False where they are not finite; then they become what is not a number."""
     temperature, by = sampling.temperature, np.float32(sampling.penalty)
     for place in range(1, 1 + seen.ids[0]):
         logit = probs[seen.ids[place]]
@@ -165,7 +173,14 @@ def distribution(probs: Array, sampling: Sampling, seen: Marks) -> bool:
         return False
     limited = 0 < sampling.top_k < len(probs)
     if temperature > 0.0 and (limited or sampling.top_p < 1.0 or sampling.min_p > 0.0):
-        cut(probs, high, np.float32(1.0 / temperature), sampling.top_k if limited else 0, sampling.top_p, sampling.min_p)
+        cut(
+            probs,
+            high,
+            np.float32(1.0 / temperature),
+            sampling.top_k if limited else 0,
+            sampling.top_p,
+            sampling.min_p,
+        )
     elif temperature > 0.0:
         softmax_(probs, temperature)
     return True

@@ -18,25 +18,40 @@ from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.products import COUNT, Rows, look_up, multiply_rows
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
-from omnidemo.backends.thread_pool import AWAKE, DONE, SPINS_BEFORE_SLEEP, SPINS_BEFORE_YIELD, TASKS, WORK, Queue
+from omnidemo.backends.thread_pool import (
+    AWAKE,
+    DONE,
+    SPINS_BEFORE_SLEEP,
+    SPINS_BEFORE_YIELD,
+    TASKS,
+    WORK,
+    Queue,
+)
 from omnidemo.backends.thread_pool import SIZE as LENGTH
 
-PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)  # kinds of work, and what is written of each in the queue:
+# kinds of work, and what is written of each in the queue:
+PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)
 KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
 CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
-MATRICES = WORK + 12  # how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
+# how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
+MATRICES = WORK + 12
 WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
-# A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner, H], down [H, inner].
+# A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner,
+# H], down [H, inner].
 QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
-sched_yield: Any = types.ExternalFunction("sched_yield" if os.name == "posix" else "SwitchToThread", types.int32())
+sched_yield: Any = types.ExternalFunction(
+    "sched_yield" if os.name == "posix" else "SwitchToThread", types.int32()
+)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
-def forward(workers: Workers, model: Model, ids: Whole, start: int, scores: Scores, temperature: float) -> None:
-    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the `scores` of the last rows, their `stats` for
-    the `temperature`."""
+def forward(
+    workers: Workers, model: Model, ids: Whole, start: int, scores: Scores, temperature: float
+) -> None:
+    """A pass: read `ids` [T] at positions start… into the cache of the `model`, and write the `scores` of the
+    last rows, their `stats` for the `temperature`."""
     logits, states, stats = scores
     unread, chunk = len(ids) - len(logits), workers.chunk
     for begin in range(0, len(ids), chunk):
@@ -58,15 +73,32 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
-    # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have three done no sooner than four.
-    by_heads = count <= BLOCK and 1 < tasks <= TASKS * buffer.shape[2] and buffer.shape[2] % max(1, tasks // TASKS) == 0
+    # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have
+    # three done no sooner than four.
+    by_heads = (
+        count <= BLOCK
+        and 1 < tasks <= TASKS * buffer.shape[2]
+        and buffer.shape[2] % max(1, tasks // TASKS) == 0
+    )
     for row in range(count):
         look_up(matrices[EACH_LAYER * layers + 1], ids[row], x[row])
     for layer in range(layers):
         own = matrices[EACH_LAYER * layer : EACH_LAYER * (layer + 1)]
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
-            run_heads(queue, own[QUERY:MIX], y, bias[layer], of_heads[layer], wide, start, buffer[layer], cos, sin, mixed)
+            run_heads(
+                queue,
+                own[QUERY:MIX],
+                y,
+                bias[layer],
+                of_heads[layer],
+                wide,
+                start,
+                buffer[layer],
+                cos,
+                sin,
+                mixed,
+            )
         else:
             run_rows(workers, PRODUCT, own[QUERY:MIX], y, wide)
             wide += bias[layer]
@@ -88,20 +120,28 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
 
 @compiled
 def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, out: Array) -> None:
-    """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate and up, and
-    out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
+    """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate
+    and up, and out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
     queue, tasks, _ = workers
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
-    queue[PARTS], queue[MATRICES], queue[N], queue[K], queue[EACH] = matrices.ctypes.data, len(matrices), n, x.shape[1], each
+    queue[PARTS], queue[MATRICES], queue[N], queue[K], queue[EACH] = (
+        matrices.ctypes.data,
+        len(matrices),
+        n,
+        x.shape[1],
+        each,
+    )
     run_all(queue, (n + each - 1) // each)
 
 
 @compiled
-def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array) -> None:
-    """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H + 2 Hkv) · D] to `out`
-    [T, H · D]; see `store`. A task is a head of `BLOCK` rows."""
+def run_attention(
+    queue: Queue, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
+) -> None:
+    """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H +
+    2 Hkv) · D] to `out` [T, H · D]; see `store`. A task is a head of `BLOCK` rows."""
     rows, heads = len(wide), out.shape[1] // cache.shape[3]
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
     describe(queue, heads, cache, start, cos, sin)
@@ -114,13 +154,20 @@ def run_attention(queue: Queue, wide: Array, start: int, cache: Array, cos: Arra
 
 @compiled
 def run_heads(
-    queue: Queue, matrices: Whole, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array, cos: Array,
+    queue: Queue, matrices: Whole, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array,
+    cos: Array,
     sin: Array, out: Array,
 ) -> None:  # fmt: skip
-    """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of the keys, from the product to
-    what is attended. Nothing of it crosses from core to core in between. `wide` [T, (H + 2 Hkv) · D] is where they work."""
+    """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of
+    the keys, from the product to what is attended. Nothing of it crosses from core to core in between. `wide`
+    [T, (H + 2 Hkv) · D] is where they work."""
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
-    queue[WIDE], queue[PROJECTIONS], queue[WIDTH], queue[BIAS] = wide.ctypes.data, matrices.ctypes.data, x.shape[1], bias.ctypes.data
+    queue[WIDE], queue[PROJECTIONS], queue[WIDTH], queue[BIAS] = (
+        wide.ctypes.data,
+        matrices.ctypes.data,
+        x.shape[1],
+        bias.ctypes.data,
+    )
     queue[NORMS] = norms.ctypes.data if len(norms) else 0
     describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
     run_all(queue, cache.shape[1])
@@ -128,7 +175,12 @@ def run_heads(
 
 @compiled
 def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
-    queue[CACHE], queue[QUERIES], queue[GROUPS], queue[CAPACITY] = cache.ctypes.data, heads, cache.shape[1], cache.shape[2]
+    queue[CACHE], queue[QUERIES], queue[GROUPS], queue[CAPACITY] = (
+        cache.ctypes.data,
+        heads,
+        cache.shape[1],
+        cache.shape[2],
+    )
     queue[DIM], queue[START], queue[COS], queue[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
 
 
@@ -174,7 +226,10 @@ def do_product(queue: Queue, task: int) -> None:
     matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
     begin, end, x = task * each, min(n, (task + 1) * each), Rows(queue[X], rows, k)
     if queue[KIND] == GATED:
-        out, up = carray(pointer(queue[OUT]), (rows, n), np.float32), np.empty((rows, end - begin), np.float32)
+        out, up = (
+            carray(pointer(queue[OUT]), (rows, n), np.float32),
+            np.empty((rows, end - begin), np.float32),
+        )
         multiply_rows(matrices[0], begin, end, x, Rows(queue[OUT] + 4 * begin, rows, n))
         multiply_rows(matrices[1], begin, end, x, Rows(up.ctypes.data, rows, end - begin))
         for row in range(rows):
@@ -191,7 +246,10 @@ def do_product(queue: Queue, task: int) -> None:
 @compiled
 def do_row_stats(queue: Queue, task: int) -> None:
     rows, k = queue[ROWS], queue[K]
-    row, found = carray(pointer(queue[X]), (rows, k), np.float32)[task], carray(pointer(queue[OUT]), (rows, 4), np.float32)[task]
+    row, found = (
+        carray(pointer(queue[X]), (rows, k), np.float32)[task],
+        carray(pointer(queue[OUT]), (rows, 4), np.float32)[task],
+    )
     best, factor = highest(row), found[3]
     found[0], found[1] = best, row[best]
     found[2] = mass(row, row[best], np.float32(1.0))
@@ -210,7 +268,10 @@ def do_heads(queue: Queue, task: int) -> None:
         norm_heads(wide, heads + task, heads + task + 1, norms, int64(1))
     cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)
+    cos, sin = (
+        carray(pointer(queue[COS]), (end, dim), np.float32),
+        carray(pointer(queue[SIN]), (end, dim), np.float32),
+    )
     store(wide, start, cache, cos, sin, task, task + 1)
     for head in range(task * each, (task + 1) * each):
         attend_rotated(wide, int64(0), rows, head, start, cache, task, cos, sin, out)
@@ -225,7 +286,9 @@ def project(queue: Queue, wide: Array, task: int) -> None:
     for part in range(3):
         size = heads // groups * dim if part == 0 else dim
         begin = task * size if part == 0 else (heads + (part - 1) * groups + task) * dim
-        multiply_rows(matrices[part], task * size, (task + 1) * size, x, Rows(queue[WIDE] + 4 * begin, rows, n))
+        multiply_rows(
+            matrices[part], task * size, (task + 1) * size, x, Rows(queue[WIDE] + 4 * begin, rows, n)
+        )
         for row in range(rows):
             for i in range(begin, begin + size):
                 wide[row, i] += bias[i]
@@ -237,16 +300,31 @@ def do_attention(queue: Queue, task: int) -> None:
     cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
     wide = carray(pointer(queue[X]), (rows, (heads + 2 * groups) * dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = carray(pointer(queue[COS]), (end, dim), np.float32), carray(pointer(queue[SIN]), (end, dim), np.float32)
+    cos, sin = (
+        carray(pointer(queue[COS]), (end, dim), np.float32),
+        carray(pointer(queue[SIN]), (end, dim), np.float32),
+    )
     first, head = task // heads * BLOCK, task % heads
-    attend_rotated(wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out)
+    attend_rotated(
+        wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out
+    )
 
 
 @compiled
 def attend_rotated(
-    wide: Array, first: int, count: int, head: int, start: int, cache: Array, shared: int, cos: Array, sin: Array, out: Array
+    wide: Array,
+    first: int,
+    count: int,
+    head: int,
+    start: int,
+    cache: Array,
+    shared: int,
+    cos: Array,
+    sin: Array,
+    out: Array,
 ) -> None:
-    """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the head `shared`."""
+    """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the
+    head `shared`."""
     dim = cache.shape[3]
     at, begin, end = head * dim, start + first, start + first + count
     queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
@@ -259,8 +337,10 @@ def attend_rotated(
 
 @compiled
 def run_tasks(address: int, alone: int) -> int:
-    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many that no other thread sees."""
-    queue, found = carray(pointer(address), LENGTH, np.int64), 0  # not the array itself, whose owners all threads would count all the time
+    """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many
+    that no other thread sees."""
+    # not the array itself, whose owners all threads would count all the time
+    queue, found = carray(pointer(address), LENGTH, np.int64), 0
     for task in range(alone):
         do_task(queue, task)
     while not alone:

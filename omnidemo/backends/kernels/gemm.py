@@ -1,8 +1,9 @@
 """Products of a few rows with weights in float32 or bfloat16.
 
-Six rows take little longer than one where the memory is what takes the time: all of them are multiplied with what has been read once,
-and what comes next is fetched meanwhile. By itself a processor does not look far enough ahead where it has much to do for each number,
-and a compiler makes no vectors of a loop that fetches. So the innermost loop is written in the compiler's own language.
+Six rows take little longer than one where the memory is what takes the time: all of them are multiplied with
+what has been read once, and what comes next is fetched meanwhile. By itself a processor does not look far
+enough ahead where it has much to do for each number, and a compiler makes no vectors of a loop that fetches.
+So the innermost loop is written in the compiler's own language.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ ONE, TWO, THREE, FOUR, FIVE, SIX = ((0,) * size for size in range(1, 7))  # numb
 
 @compiled
 def multiply(weight: Weight, x: Array, out: Array) -> None:
-    """out = x · Wᵀ: [m, k] · [n, k]ᵀ → [m, n], in strips of at most MOST rows of x. The rows of `out` may lie apart."""
+    """out = x · Wᵀ: [m, k] · [n, k]ᵀ → [m, n], in strips of at most MOST rows of x. The rows of `out` may lie
+    apart."""
     n, k = weight.shape
     even, whole, rows = n - n % 4, k - k % LANES, len(x)
     strips = (rows + MOST - 1) // MOST
@@ -57,7 +59,8 @@ def multiply(weight: Weight, x: Array, out: Array) -> None:
 
 @compiled
 def tiles(weight: Weight, begin: int, end: int, x: Array, whole: int, out: Array) -> None:
-    """The columns begin … end − 1 of out [r, n] = x [r, k] · Wᵀ, four by four, from the first `whole` of x."""
+    """The columns begin … end − 1 of out [r, n] = x [r, k] · Wᵀ, four by four, from the first `whole` of
+    x."""
     size = len(x)
     for o in range(begin, end, 4):
         if size == 1:
@@ -92,7 +95,9 @@ def widened(typing: Any, weight: Any, row: Any, column: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, signature.args[0], array, [arguments[1], arguments[2]])
+        place = cgutils.get_item_pointer(
+            context, builder, signature.args[0], array, [arguments[1], arguments[2]]
+        )
         return _widened(builder, builder.load(place), 1)
 
     return types.float32(weight, types.intp, types.intp), code
@@ -104,7 +109,8 @@ def tile(typing: Any, weight: Any, row: Any, x: Any, rows: Any, whole: Any, out:
     many rows as `rows` has entries."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [context.make_array(kind)(context, builder, given) for kind, given in zip(signature.args, arguments, strict=True)
+        arrays = [context.make_array(kind)(context, builder, given) for kind,
+            given in zip(signature.args, arguments, strict=True)
                   if isinstance(kind, types.Array)]  # fmt: skip
         begins = [builder.bitcast(array.data, cgutils.voidptr_t) for array in arrays]
         strides = [cgutils.unpack_tuple(builder, array.strides)[0] for array in arrays]
@@ -119,17 +125,32 @@ def tile(typing: Any, weight: Any, row: Any, x: Any, rows: Any, whole: Any, out:
 
         weights = [at(0, builder.add(arguments[1], index(o)), index(0), size) for o in range(4)]
         inputs = [at(1, index(j), index(0), 4) for j in range(count)]
-        sums = [[cgutils.alloca_once_value(builder, ir.Constant(_vector(ir.FloatType()), None)) for _ in range(4)] for _ in range(count)]
-        with cgutils.for_range_slice(builder, index(0), arguments[4], index(LANES), intp=index, inc=True) as (i, _):
-            _fetch(builder, builder.gep(weights[0], [builder.add(builder.mul(i, index(4 * size)), index(AHEAD))]), 4 * LANES * size)
-            values = [_load(builder, builder.gep(place, [builder.mul(i, index(4))]), ir.FloatType(), 4) for place in inputs]
+        sums = [
+            [cgutils.alloca_once_value(builder, ir.Constant(_vector(ir.FloatType()), None)) for _ in range(4)]
+            for _ in range(count)
+        ]
+        with cgutils.for_range_slice(builder, index(0), arguments[4], index(LANES), intp=index, inc=True) as (
+            i,
+            _,
+        ):
+            _fetch(
+                builder,
+                builder.gep(weights[0], [builder.add(builder.mul(i, index(4 * size)), index(AHEAD))]),
+                4 * LANES * size,
+            )
+            values = [
+                _load(builder, builder.gep(place, [builder.mul(i, index(4))]), ir.FloatType(), 4)
+                for place in inputs
+            ]
             for o, place in enumerate(weights):
                 some = _load(builder, builder.gep(place, [builder.mul(i, index(size))]), number, size)
                 some = _widened(builder, some, LANES)
                 for j, value in enumerate(values):
                     builder.store(_multiply_add(builder, some, value, builder.load(sums[j][o])), sums[j][o])
         for j in range(count):
-            place = builder.bitcast(at(2, index(j), arguments[1], 4), ir.VectorType(ir.FloatType(), 4).as_pointer())
+            place = builder.bitcast(
+                at(2, index(j), arguments[1], 4), ir.VectorType(ir.FloatType(), 4).as_pointer()
+            )
             builder.store(_added_up(builder, [builder.load(one) for one in sums[j]]), place, align=4)
         return context.get_dummy_value()
 
@@ -158,7 +179,9 @@ def _widened(builder: Any, number: Any, lanes: int) -> Any:
 
 def _multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
     kind = ir.FunctionType(z.type, [z.type] * 3)
-    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32"), [x, y, z])
+    return builder.call(
+        cgutils.get_or_insert_function(builder.module, kind, f"llvm.fmuladd.v{LANES}f32"), [x, y, z]
+    )
 
 
 def _fetch(builder: Any, place: Any, size: int) -> None:
@@ -167,7 +190,8 @@ def _fetch(builder: Any, place: Any, size: int) -> None:
     kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, number, number, number])
     fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
     for line in range(0, size, 64):
-        builder.call(fetch, [builder.gep(place, [ir.IntType(64)(line)]), number(0), number(3), number(1)])  # to read, soon, as data
+        # to read, soon, as data
+        builder.call(fetch, [builder.gep(place, [ir.IntType(64)(line)]), number(0), number(3), number(1)])
 
 
 def _added_up(builder: Any, four: Any) -> Any:
@@ -175,12 +199,16 @@ def _added_up(builder: Any, four: Any) -> Any:
     half, quarter = LANES // 2, LANES // 4
 
     def joined(left: Any, right: Any, lanes: list[int]) -> Any:
-        return builder.shuffle_vector(left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes))
+        return builder.shuffle_vector(
+            left, right, ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
+        )
 
     def folded(left: Any, right: Any, width: int) -> Any:
         """Of each group of `width` lanes the sums of its halves: those of `left`, and then of `right`."""
         lower = [lane for lane in range(2 * LANES) if lane % width < width // 2]
-        return builder.fadd(joined(left, right, lower), joined(left, right, [lane + width // 2 for lane in lower]))
+        return builder.fadd(
+            joined(left, right, lower), joined(left, right, [lane + width // 2 for lane in lower])
+        )
 
     total = folded(folded(four[0], four[1], LANES), folded(four[2], four[3], LANES), half)
     while quarter > 1:

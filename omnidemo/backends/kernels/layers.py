@@ -14,7 +14,8 @@ from omnidemo.backends.kernels.rows_kernel import compiled, exponential
 
 @compiled
 def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> None:
-    """x += more, and out = the root mean square norm of each row of x: x · w / √(mean x² + ε). `out` may be `more`."""
+    """x += more, and out = the root mean square norm of each row of x: x · w / √(mean x² + ε). `out` may be
+    `more`."""
     for row in range(len(x)):
         total = np.float32(0.0)
         for i in range(len(weight)):
@@ -27,8 +28,9 @@ def add_normed(x: Array, more: Array, weight: Array, eps: float, out: Array) -> 
 
 @compiled
 def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> None:
-    """Put the root mean square norm of each head in place of it: of the heads `begin` to `end` in each row of `wide` [T, (H + 2 Hkv) · D].
-    `norms` [2 D + 1] are the weights for queries (`which` 0), those for keys (1), and ε."""
+    """Put the root mean square norm of each head in place of it: of the heads `begin` to `end` in each row of
+    `wide` [T, (H + 2 Hkv) · D]. `norms` [2 D + 1] are the weights for queries (`which` 0), those for keys
+    (1), and ε."""
     dim = len(norms) // 2
     weight, eps = norms[which * dim : (which + 1) * dim], norms[2 * dim]
     for row in range(len(wide)):
@@ -45,8 +47,8 @@ def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> N
 def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: int, end: int) -> None:
     """Write keys, rotated by their positions, and values into the cache: those of the heads `begin` to `end`.
 
-    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…; cos and sin [positions, D]:
-    the sines' first half is negative.
+    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…;
+    cos and sin [positions, D]: the sines' first half is negative.
     """
     kv_heads, dim = cache.shape[1], cache.shape[3]
     heads = wide.shape[1] // dim - 2 * kv_heads
@@ -69,9 +71,12 @@ def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
 
 @compiled
 def attend(queries: Array, start: int, keys: Array, values: Array, out: Array) -> None:
-    """softmax(q · Kᵀ / √D) · V of queries [R, D], each of which sees one position more than the one before it, the last all of keys and
-    values [start + R, D]; `out` is [R, D]."""
-    factor, scores = np.float32(1.0 / math.sqrt(queries.shape[1])), np.empty((len(queries), len(keys)), np.float32)
+    """softmax(q · Kᵀ / √D) · V of queries [R, D], each of which sees one position more than the one before
+    it, the last all of keys and values [start + R, D]; `out` is [R, D]."""
+    factor, scores = (
+        np.float32(1.0 / math.sqrt(queries.shape[1])),
+        np.empty((len(queries), len(keys)), np.float32),
+    )
     multiply_float32(keys, queries, scores[:, :])  # whose type is that of rows that lie apart
     for row in range(len(queries)):
         seen = scores[row, : start + row + 1]

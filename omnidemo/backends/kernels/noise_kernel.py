@@ -1,4 +1,5 @@
-"""The compiled form of `noise` and `race` in `omnidemo.decoding.row_ops`, and the rows of numbers of an answer under way."""
+"""The compiled form of `noise` and `race` in `omnidemo.decoding.row_ops`, and the rows of numbers of an
+answer under way."""
 
 from __future__ import annotations
 
@@ -33,7 +34,12 @@ def mixed(a: Any, b: Any, c: Any, d: Any, one: Any, two: Any) -> Any:
 def noise_block(seed: Any, position: Any, stream: Any, block: int, made: Row) -> None:
     """The numbers [BLOCK] of the tokens from block · BLOCK on."""
     for lane in range(LANES):
-        a, b, c, d = np.uint64(block * LANES + lane), np.uint64(position), np.uint64(stream) & LOW, np.uint64(stream) >> HALF
+        a, b, c, d = (
+            np.uint64(block * LANES + lane),
+            np.uint64(position),
+            np.uint64(stream) & LOW,
+            np.uint64(stream) >> HALF,
+        )
         one, two = np.uint64(seed) & LOW, np.uint64(seed) >> HALF
         for _ in range(10):
             a, b, c, d = mixed(a, b, c, d, one, two)
@@ -63,7 +69,9 @@ def race(weights: NDArray[np.float32], numbers: Row) -> Any:
 
 
 @compiled
-def nearer(weights: NDArray[np.float32], numbers: Row, start: int, found: int, best: float) -> tuple[int, float]:
+def nearer(
+    weights: NDArray[np.float32], numbers: Row, start: int, found: int, best: float
+) -> tuple[int, float]:
     """The winner so far and its time, or those of a better one among some tokens from `start` on."""
     bound, able = np.float32(best * (WHOLE * SLACK)), np.int32(0)
     for i in range(len(weights)):
@@ -96,7 +104,9 @@ def row_at(noise: Noise, ahead: int) -> Any:
     if noise.known[place] != position:
         noise.known[place] = position
         for block in range(len(row) // BLOCK):
-            noise_block(noise.place[0], position, np.uint64(0), block, row[block * BLOCK : (block + 1) * BLOCK])
+            noise_block(
+                noise.place[0], position, np.uint64(0), block, row[block * BLOCK : (block + 1) * BLOCK]
+            )
     return row
 
 
@@ -109,17 +119,24 @@ def further(stream: Any, drafter_id: int) -> Any:
 
 @compiled
 def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray[np.int64]) -> Any:
-    """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are the target tokens that its
-    tokens propose by themselves, −1 for none; or, without `names`, the target's own token by its own."""
+    """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are
+    the target tokens that its tokens propose by themselves, −1 for none; or, without `names`, the target's
+    own token by its own."""
     row = row_at(noise, ahead)
     if len(names) == 0:
         return race(probs, row[: len(probs)])
     found = highest(probs)
     if not probs[found] > 0.0:
         return found
-    numbers, own, best, nearest = np.empty(BLOCK, np.uint32), np.empty(BLOCK, np.uint32), np.inf, found // BLOCK
+    numbers, own, best, nearest = (
+        np.empty(BLOCK, np.uint32),
+        np.empty(BLOCK, np.uint32),
+        np.inf,
+        found // BLOCK,
+    )
     seed, position = noise.place[0], noise.place[1] + ahead
-    for turn in range((len(probs) + BLOCK - 1) // BLOCK):  # the most probable token's block comes first, and bounds the others
+    # the most probable token's block comes first, and bounds the others
+    for turn in range((len(probs) + BLOCK - 1) // BLOCK):
         block = nearest if turn == 0 else turn - 1 if turn <= nearest else turn
         start = block * BLOCK
         end = min(len(probs), start + BLOCK)
@@ -143,14 +160,21 @@ def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray
 
 @compiled
 def race_after(
-    probs: NDArray[np.float32], noise: Noise, ahead: int, stream: Any, node: int, limit: int, info: NDArray[np.int64],
+    probs: NDArray[np.float32], noise: Noise, ahead: int, stream: Any, node: int, limit: int,
+    info: NDArray[np.int64],
     kin: NDArray[np.int64],
 ) -> Any:  # fmt: skip
-    """A token of a walk by its distribution [D], after a path whose stream and whose node in the trie these are. What completes a target
-    token within the limit has that token's number."""
+    """A token of a walk by its distribution [D], after a path whose stream and whose node in the trie these
+    are. What completes a target token within the limit has that token's number."""
     numbers = np.empty((len(probs) + BLOCK - 1) // BLOCK * BLOCK, np.uint32)
     for block in range(len(numbers) // BLOCK):
-        noise_block(noise.place[0], noise.place[1] + ahead, stream, block, numbers[block * BLOCK : (block + 1) * BLOCK])
+        noise_block(
+            noise.place[0],
+            noise.place[1] + ahead,
+            stream,
+            block,
+            numbers[block * BLOCK : (block + 1) * BLOCK],
+        )
     row, child = row_at(noise, ahead), kin[node, CHILD]
     while child > 0:
         if info[child, 0] == 0 and info[child, 1] <= limit:

@@ -15,14 +15,18 @@ intrinsic: Any = _intrinsic  # what it makes takes one argument fewer than the f
 
 
 def outlined(function: Any, *examples: Any) -> Any:
-    """A compiled function for arguments of the same types as these, as other compiled functions call it: by its address. It returns
-    numbers, or nothing."""
+    """A compiled function for arguments of the same types as these, as other compiled functions call it: by
+    its address. It returns numbers, or nothing."""
     kinds = tuple(typeof(example) for example in examples)
     function.compile(kinds)
     made = function.overloads[kinds]
-    # Not numba's own name, in which functions are counted: machine code is kept, and what another process compiled counted otherwise.
+    # Not numba's own name, in which functions are counted: machine code is kept, and what another process
+    # compiled counted otherwise.
     types = hashlib.sha256(repr(kinds).encode()).hexdigest()[:16]
-    symbol, result = f"omnidemo_{function.py_func.__module__}.{function.py_func.__qualname__}_{types}", made.signature.return_type
+    symbol, result = (
+        f"omnidemo_{function.py_func.__module__}.{function.py_func.__qualname__}_{types}",
+        made.signature.return_type,
+    )
     binding.add_symbol(symbol, made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
 
     def call(typing: Any, *given: Any) -> Any:
@@ -36,7 +40,10 @@ def outlined(function: Any, *examples: Any) -> Any:
 
         return result(*kinds), code
 
-    names = ["typing", *inspect.signature(function.py_func).parameters]  # numba wants each argument to have one
+    # numba wants each argument to have one
+    names = ["typing", *inspect.signature(function.py_func).parameters]
     fixed: Any = call
-    fixed.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+    fixed.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
     return intrinsic(fixed)

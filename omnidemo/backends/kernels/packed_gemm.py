@@ -1,7 +1,8 @@
 """Products of a few rows with packed weights, which are unpacked in registers, once for all rows of a strip.
 
-Sixteen columns of the result are the lanes of a vector, and a number of x is spread to all of them where it is multiplied. So what is
-unpacked is a vector of codes, sums end where they are wanted, and scales are multiplied with the sum of 32 columns instead of with each.
+Sixteen columns of the result are the lanes of a vector, and a number of x is spread to all of them where it
+is multiplied. So what is unpacked is a vector of codes, sums end where they are wanted, and scales are
+multiplied with the sum of 32 columns instead of with each.
 """
 
 from __future__ import annotations
@@ -22,19 +23,25 @@ from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, RO
 
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
 PAIRED = 4 if gemm.WIDE else 0  # rows of a strip up to which two records are taken in at once
-FEW = 2 * MOST  # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second cache
+# rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second
+# cache
+FEW = 2 * MOST
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
 HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
 PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
 SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
-SCALES = tuple(LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1))  # that have minima
-# Weights are made and added up as written, so the compiler may not turn sums and products around, as in other kernels.
+# that have minima
+SCALES = tuple(
+    LAYOUTS.get(form, PLAIN).scales * LAYOUTS.get(form, PLAIN).minima for form in range(PACKED[-1] + 1)
+)
+# Weights are made and added up as written, so the compiler may not turn sums and products around, as in other
+# kernels.
 exactly: Any = njit(cache=True, error_model="numpy")
 
 
 class Records(NamedTuple):
-    """Some rows of a packed matrix, the first of them a multiple of 16: their form, where their records begin, how many rows there are,
-    and how many records make up sixteen of them."""
+    """Some rows of a packed matrix, the first of them a multiple of 16: their form, where their records
+    begin, how many rows there are, and how many records make up sixteen of them."""
 
     form: int
     address: int
@@ -50,7 +57,10 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
         return
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
     at_once = groups if few else max(1, min(groups, PANEL // (4 * k * ROWS)))
-    panel, sums = np.empty((0 if few else at_once * k, ROWS), np.float32), sums_of(x, SCALES[form] * given.blocks if few else 0)
+    panel, sums = (
+        np.empty((0 if few else at_once * k, ROWS), np.float32),
+        sums_of(x, SCALES[form] * given.blocks if few else 0),
+    )
     strips = (count + MOST - 1) // MOST
     together = strips if few else 1  # what has been fetched is multiplied with all of so few
     last = np.empty((count if given.rows % ROWS else 0, ROWS + 1), np.float32)[:, :ROWS]  # lies as `out` does
@@ -67,7 +77,15 @@ def multiply_packed(given: Records, x: Array, out: Array) -> None:
                 to, column = out if whole else last, group * ROWS if whole else 0
                 for which in range(begin, begin + together):
                     low, high = which * count // strips, (which + 1) * count // strips
-                    strip(own, address + (group - first) * size, given.blocks, x[low:high], sums[low:high], to[low:high], column)
+                    strip(
+                        own,
+                        address + (group - first) * size,
+                        given.blocks,
+                        x[low:high],
+                        sums[low:high],
+                        to[low:high],
+                        column,
+                    )
     for row in range(len(last)):
         append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
 
@@ -97,8 +115,8 @@ def unpack_row(given: Records, row: int, out: Array) -> None:
 
 @intrinsic
 def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, out: Any, column: Any) -> Any:
-    """out [r, column … column + 15] = x [r, k] · Wᵀ for up to MOST rows of x, and the sixteen rows of W at an address. `sums` are those
-    of the columns of x that have a minimum."""
+    """out [r, column … column + 15] = x [r, k] · Wᵀ for up to MOST rows of x, and the sixteen rows of W at an
+    address. `sums` are those of the columns of x that have a minimum."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         begins, strides = [], []
@@ -115,7 +133,9 @@ def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, 
             for count in range(1, MOST + 1):
                 with builder.goto_block(builder.append_basic_block()):
                     choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
-                    builder.call(_tile(builder.module, f"omnidemo_tile_{number}_{count}", layout, count), given)
+                    builder.call(
+                        _tile(builder.module, f"omnidemo_tile_{number}_{count}", layout, count), given
+                    )
                     builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
@@ -129,7 +149,11 @@ def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[3])(context, builder, arguments[3])
-        given = [builder.inttoptr(arguments[1], cgutils.voidptr_t), arguments[2], builder.bitcast(array.data, cgutils.voidptr_t)]
+        given = [
+            builder.inttoptr(arguments[1], cgutils.voidptr_t),
+            arguments[2],
+            builder.bitcast(array.data, cgutils.voidptr_t),
+        ]
         after = builder.append_basic_block()
         choice = builder.switch(arguments[0], after)
         for number, layout in LAYOUTS.items():
@@ -152,17 +176,26 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
     if builder is None:
         return function
     records, blocks, *arrays = function.args
-    rows = [[builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)] for which in range(3)]
+    rows = [
+        [builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)]
+        for which in range(3)
+    ]
     zero = ir.Constant(REALS, None)
-    # Two records at once where the rows are so few that sums, of which each waits for the one before, would take longer than all else.
+    # Two records at once where the rows are so few that sums, of which each waits for the one before, would
+    # take longer than all else.
     together = 2 if layout.scales == 1 and count <= PAIRED else 1
-    totals, *sums = ([[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)] for _ in range(1 + together))
+    totals, *sums = (
+        [[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)]
+        for _ in range(1 + together)
+    )
 
     def add(into: list[list[Any]], values: list[Any], numbers: list[Any]) -> None:
         """into[row][part] += value of the part · number of the row."""
         for row, number in enumerate(numbers):
             for part, value in enumerate(values):
-                builder.store(gemm._multiply_add(builder, value, number, builder.load(into[row][part])), into[row][part])
+                builder.store(
+                    gemm._multiply_add(builder, value, number, builder.load(into[row][part])), into[row][part]
+                )
 
     def multiply(first: Any, which: int) -> None:
         """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
@@ -178,26 +211,41 @@ def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
             with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
                 words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
                 places = [builder.mul(one, INDEX(4 * layout.each)) for one in words]
-                decoded = [[_codes(builder, layout, record, word, part, layout.centre) for part in PARTS] for record in each]
+                decoded = [
+                    [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
+                    for record in each
+                ]
                 for column in range(layout.each):
                     for into, codes, place in zip(sums, decoded, places, strict=False):
                         at = builder.add(place, INDEX(4 * column))
-                        add(into, [of_part[column] for of_part in codes], [spread(builder, builder.gep(row, [at])) for row in rows[0]])
+                        add(
+                            into,
+                            [of_part[column] for of_part in codes],
+                            [spread(builder, builder.gep(row, [at])) for row in rows[0]],
+                        )
             for into, block, record in zip(sums, blocks, each, strict=False) if layout.scales else ():
                 scales = [_number(builder, layout, record, half, part) for part in PARTS]
                 for row in range(count):
                     for part, scale in enumerate(scales):
-                        total = gemm._multiply_add(builder, builder.load(into[row][part]), scale, builder.load(totals[row][part]))
+                        total = gemm._multiply_add(
+                            builder, builder.load(into[row][part]), scale, builder.load(totals[row][part])
+                        )
                         builder.store(total, totals[row][part])
                 if layout.minima:
                     minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
                     centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
-                    minima = [gemm._multiply_add(builder, centre, *pair) for pair in zip(scales, minima, strict=True)]
+                    minima = [
+                        gemm._multiply_add(builder, centre, *pair)
+                        for pair in zip(scales, minima, strict=True)
+                    ]
                     at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
                     add(totals, minima, [spread(builder, builder.gep(row, [at])) for row in rows[1]])
 
     paired = builder.sub(blocks, builder.urem(blocks, INDEX(together)))
-    with cgutils.for_range_slice(builder, INDEX(0), paired, INDEX(together), intp=INDEX, inc=True) as (block, _):
+    with cgutils.for_range_slice(builder, INDEX(0), paired, INDEX(together), intp=INDEX, inc=True) as (
+        block,
+        _,
+    ):
         multiply(block, together)
     if together > 1:
         with cgutils.for_range_slice(builder, paired, blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
@@ -219,12 +267,20 @@ def _unpacked(module: Any, name: str, layout: Layout) -> Any:
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
         record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
         gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
-        with cgutils.for_range_slice(builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True) as (word, _):
-            at = builder.mul(builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each))
+        with cgutils.for_range_slice(
+            builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True
+        ) as (word, _):
+            at = builder.mul(
+                builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each)
+            )
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
                 scale = _number(builder, layout, record, half, part)
-                low = _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part) if layout.minima else None
+                low = (
+                    _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part)
+                    if layout.minima
+                    else None
+                )
                 for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
                     values = builder.fmul(codes, scale)
                     values = builder.fadd(values, low) if layout.minima else values
@@ -235,7 +291,8 @@ def _unpacked(module: Any, name: str, layout: Layout) -> Any:
 
 
 def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
-    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the rows from `part` on."""
+    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the
+    rows from `part` on."""
 
     def constant(value: int) -> Any:
         return ir.Constant(WORDS, [value] * LANES)
@@ -248,8 +305,14 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
     if bits == 32:
         return [builder.bitcast(words, REALS)]
     if layout.upper:  # two words of bytes, which hold every other column
-        upper = loaded(builder.add(INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))))
-        shift = builder.trunc(builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32))
+        upper = loaded(
+            builder.add(
+                INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))
+            )
+        )
+        shift = builder.trunc(
+            builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32)
+        )
         upper = builder.lshr(upper, everywhere(builder, shift, WORDS))
         low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
         even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
@@ -260,11 +323,14 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         places = [(words, column * bits) for column in range(layout.each)]
 
     def decoded(words: Any, at: int) -> Any:
-        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in most places."""
+        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in
+        most places."""
         if at + bits > 23:
             words, at = builder.lshr(words, constant(16)), at - 16
         words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
-        return builder.fsub(builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES))
+        return builder.fsub(
+            builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES)
+        )
 
     return [decoded(*place) for place in places]
 
@@ -273,17 +339,25 @@ def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) ->
     """A scale or minimum of as many rows as a vector has lanes, in float32."""
     which = INDEX(which) if isinstance(which, int) else which
     size = 2 if layout.number is np.float16 else 4
-    place = builder.add(builder.mul(which, INDEX(size * ROWS)), INDEX(layout.size - layout.record["numbers"].itemsize + size * part))
+    place = builder.add(
+        builder.mul(which, INDEX(size * ROWS)),
+        INDEX(layout.size - layout.record["numbers"].itemsize + size * part),
+    )
     place = builder.gep(record, [place])
     if size == 4:
         return gemm._load(builder, place, REAL, 4)
     bits = gemm._load(builder, place, ir.IntType(16), 2)
     if HALF:
         return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
-    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is no number.
+    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is
+    # no number.
     wide = builder.zext(bits, WORDS)
-    sign = builder.and_(builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES))
-    rest = builder.and_(builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES))
+    sign = builder.and_(
+        builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES)
+    )
+    rest = builder.and_(
+        builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES)
+    )
     rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
     return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
 

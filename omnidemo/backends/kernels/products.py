@@ -1,4 +1,5 @@
-"""Products with matrices of any form. A model is a table of them; which form one has is asked once for a task, never in a loop."""
+"""Products with matrices of any form. A model is a table of them; which form one has is asked once for a
+task, never in a loop."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ FORM, ADDRESS, COUNT = range(3)
 
 
 class Rows(NamedTuple):
-    """Rows of float32 numbers: where the first begins, how many there are, and how many numbers lie from one to the next."""
+    """Rows of float32 numbers: where the first begins, how many there are, and how many numbers lie from one
+    to the next."""
 
     address: int
     rows: int
@@ -28,7 +30,8 @@ class Rows(NamedTuple):
 
 @compiled
 def multiply_rows(matrix: Whole, begin: int, end: int, x: Rows, out: Rows) -> None:
-    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin` is a multiple of 16."""
+    """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin`
+    is a multiple of 16."""
     n, k, address = end - begin, x.width, place_of(matrix, begin, x.width)
     rows = carray(pointer(x.address), (x.rows, k), np.float32)
     made = carray(pointer(out.address), (x.rows, out.width), np.float32)[:, :n]

@@ -1,4 +1,5 @@
-"""The compiled form of `omnidemo.methods.ngram_residual`: what takes the place of a rejected slot, by rejection."""
+"""The compiled form of `omnidemo.methods.ngram_residual`: what takes the place of a rejected slot, by
+rejection."""
 
 from __future__ import annotations
 
@@ -6,7 +7,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from omnidemo.backends.call_layout import UNFINISHED, Array, Choice, Numbers, Rule, Scores, Side, Whole, Words, Workers
+from omnidemo.backends.call_layout import (
+    UNFINISHED,
+    Array,
+    Choice,
+    Numbers,
+    Rule,
+    Scores,
+    Side,
+    Whole,
+    Words,
+    Workers,
+)
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.draft import find, follow, masked_logits
 from omnidemo.backends.kernels.filters_kernel import filtered
@@ -27,8 +39,8 @@ class Walk(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """What reads a token and says what follows: the drafter, whose `start` is the position of the slot's first token; how it is drawn from;
-    and the logits [1, D] of the newest token that it read."""
+    """What reads a token and says what follows: the drafter, whose `start` is the position of the slot's
+    first token; how it is drawn from; and the logits [1, D] of the newest token that it read."""
 
     workers: Workers
     side: Side
@@ -41,10 +53,16 @@ class Reader(NamedTuple):
 def correct(
     probs: Array, sums: Numbers, limit: int, walk: Walk, reader: Reader, words: Words, at: int
 ) -> tuple[int, int, int]:  # fmt: skip
-    """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to `sums`, without what the slot could
-    have proposed; UNFINISHED where that takes too many numbers; numbers used so far; drafter tokens that were read, from the slot's first
-    position on)."""
-    keys, info, kin, uniforms, spelled = reader.rule.keys, reader.rule.info, reader.rule.kin, reader.choice.uniforms, words.spelled
+    """`Residual.token`: (a token from what is left of the target's `probs` [T], whose blocks add up to
+    `sums`, without what the slot could have proposed; UNFINISHED where that takes too many numbers; numbers
+    used so far; drafter tokens that were read, from the slot's first position on)."""
+    keys, info, kin, uniforms, spelled = (
+        reader.rule.keys,
+        reader.rule.info,
+        reader.rule.kin,
+        reader.choice.uniforms,
+        words.spelled,
+    )
     before = reader.side.text.seen.ids[0]
     proposed, vocabulary, until, passes = walk.probs[0], walk.probs.shape[1], at + SPARE - limit - 2, 0
     after = np.empty(vocabulary, np.float32)
@@ -93,10 +111,11 @@ def correct(
 
 @compiled
 def becomes_longer(
-    path: Whole, count: int, node: int, limit: int, read: int, walk: Walk, reader: Reader, before: int, after: Array, at: int
+    path: Whole, count: int, node: int, limit: int, read: int, walk: Walk, reader: Reader, before: int,
+    after: Array, at: int
 ) -> tuple[bool, int, int]:  # fmt: skip
-    """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been read: (whether a longer
-    n-gram comes, numbers used so far, tokens read). `after` [D] is where it works."""
+    """`Residual._simulate` from the end of a `path` of `count` tokens at a `node`, of which `read` have been
+    read: (whether a longer n-gram comes, numbers used so far, tokens read). `after` [D] is where it works."""
     keys, info, kin, uniforms = reader.rule.keys, reader.rule.info, reader.rule.kin, reader.choice.uniforms
     avoiding, sums = True, np.empty((len(after) + BLOCK - 1) // BLOCK)
     while node > 0 and info[node, 2] <= limit:
@@ -125,8 +144,8 @@ def becomes_longer(
 
 @compiled
 def probs_after(path: Whole, read: int, walk: Walk, reader: Reader, before: int, probs: Array) -> int:
-    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read last; how many have been read now. `before`:
-    how many tokens were seen before the slot."""
+    """The drafter's `probs` [D] after a path, of which the first `read` tokens have been read last; how many
+    have been read now. `before`: how many tokens were seen before the slot."""
     count, same = len(path), len(path) < len(walk.tokens)
     for i in range(count):
         same = same and path[i] == walk.tokens[i]
@@ -147,7 +166,8 @@ def probs_after(path: Whole, read: int, walk: Walk, reader: Reader, before: int,
 
 @compiled
 def has_children(node: int, limit: int, complete: bool, info: Whole, kin: Whole) -> bool:
-    """Whether some child of a node is an n-gram; or else, whether some other one can become one within the limit."""
+    """Whether some child of a node is an n-gram; or else, whether some other one can become one within the
+    limit."""
     child = kin[node, CHILD] if node > 0 else 0
     while child > 0:
         if (info[child, 0] == 0) == complete and info[child, 1] <= limit:
@@ -187,5 +207,6 @@ def is_ngram(path: Any, vocabulary: int, keys: Whole, info: Whole) -> bool:
 
 replace = outlined(
     correct, examples.WEIGHT[0], np.zeros(1), 1, Walk(examples.whole(1), examples.WEIGHT),
-    Reader(examples.WORKERS, examples.SIDE, examples.RULE, examples.CHOICE, examples.WEIGHT), examples.WORDS, 0,
+    Reader(examples.WORKERS, examples.SIDE, examples.RULE, examples.CHOICE, examples.WEIGHT), examples.WORDS,
+    0,
 )  # fmt: skip

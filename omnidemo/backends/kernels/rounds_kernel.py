@@ -1,7 +1,7 @@
 """Whole rounds without coming back in between: draft, verify, accept, correct, and again.
 
-Everything is as `decoding.round.reference_round` does it with a method that has a `ProposalRule`, number for number. It stops where only
-the host can go on.
+Everything is as `decoding.round.reference_round` does it with a method that has a `ProposalRule`, number for
+number. It stops where only the host can go on.
 """
 
 from __future__ import annotations
@@ -45,48 +45,84 @@ from omnidemo.backends.kernels.filters_kernel import filtered, mark, mark_all, p
 from omnidemo.backends.kernels.forward import run_pass
 from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
 from omnidemo.backends.kernels.residual import SPARE, Reader, Walk, children_mass, is_ngram, replace, rest_of
-from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, highest, int64, inverse_cdf_by, softmax_given
+from omnidemo.backends.kernels.rows_kernel import (
+    BLOCK,
+    append,
+    block_sums,
+    compiled,
+    highest,
+    int64,
+    inverse_cdf_by,
+    softmax_given,
+)
 from omnidemo.vocab.trie_table import TARGET
 
 POSIX = os.name == "posix"
 MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)
 _clock: Any = types.ExternalFunction(
-    "clock_gettime" if POSIX else "QueryPerformanceCounter", types.int32(types.int32, types.intp) if POSIX else types.int32(types.intp)
+    "clock_gettime" if POSIX else "QueryPerformanceCounter",
+    types.int32(types.int32, types.intp) if POSIX else types.int32(types.intp),
 )
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
 def rounds(
-    workers: Workers, few: int, target: Side, drafter: Side, course: Course, rule: Rule, words: Words, choice: Choice, stop: Stop,
+    workers: Workers, few: int, target: Side, drafter: Side, course: Course, rule: Rule, words: Words,
+    choice: Choice, stop: Stop,
     draft: Draft, scores: Scores, ints: Whole, floats: Numbers,
 ) -> tuple[int, int, int]:  # fmt: skip
-    """Make rounds as far as the `course` says, one at least: (how many were, lengths of the ints and of the floats).
+    """Make rounds as far as the `course` says, one at least: (how many were, lengths of the ints and of the
+    floats).
 
-    The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its logits. With shared noise a proposal
-    is accepted where it is what the target draws by it. Written are, of one round after another as long as there is room for a whole one,
-    the target's scores.logits [R, T] and scores.stats [R, 4], and what `call_layout` describes; and the `draft`, which is left of the last
-    one. scores.states [1 + budget, H] is where the target works.
+    The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its
+    logits. With shared noise a proposal is accepted where it is what the target draws by it. Written are, of
+    one round after another as long as there is room for a whole one, the target's scores.logits [R, T] and
+    scores.stats [R, 4], and what `call_layout` describes; and the `draft`, which is left of the last one.
+    scores.states [1 + budget, H] is where the target works.
     """
     first, _, _, keys, info, kin = rule
     sampling, uniforms, noise = choice
     logits, hidden, all_stats = scores
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     targets, spelled, left = words.targets, words.spelled, course.left
-    draws, width, at, int_at, float_at, filled = len(draft_probs), len(hidden), int64(0), int64(0), int64(0), 0
+    draws, width, at, int_at, float_at, filled = (
+        len(draft_probs),
+        len(hidden),
+        int64(0),
+        int64(0),
+        int64(0),
+        0,
+    )
     known_most = len(target.unread) + width
     read, own = np.empty(known_most, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     accept_probs, target_probs, times = np.empty(width), np.empty(width), np.empty(3)
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
     temperature, drafting = sampling.temperature, Workers(workers.queue, few, workers.chunk)
-    own_tokens = temperature == 0.0 or is_shared(noise)  # what is accepted is the target's own token, and no uniform number is used
+    # what is accepted is the target's own token, and no uniform number is used
+    own_tokens = temperature == 0.0 or is_shared(noise)
     tokens, out, before = notes[2], np.empty(HEADER, np.int64), drafter.text.seen.ids[0]
     times[2] = now()
     for made in range(course.rounds):
-        wanted, known, accepted, written, proposed, used = min(course.budget, left), len(target.unread), 0, UNFINISHED, 0, at
+        wanted, known, accepted, written, proposed, used = (
+            min(course.budget, left),
+            len(target.unread),
+            0,
+            UNFINISHED,
+            0,
+            at,
+        )
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = make_draft(
-            drafting, drafter, rule, wanted + course.overrun, wanted, Choice(sampling, uniforms[at:], noise), targets, stop, draft
+            drafting,
+            drafter,
+            rule,
+            wanted + course.overrun,
+            wanted,
+            Choice(sampling, uniforms[at:], noise),
+            targets,
+            stop,
+            draft,
         )
         times[1] = now()
         if count > 0:
@@ -96,7 +132,11 @@ def rounds(
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
                 read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            found = Scores(logits[filled : filled + proposed + 1], hidden[: proposed + 1], all_stats[filled : filled + proposed + 1])
+            found = Scores(
+                logits[filled : filled + proposed + 1],
+                hidden[: proposed + 1],
+                all_stats[filled : filled + proposed + 1],
+            )
             proposal, filled = read[known : known + proposed], filled + proposed + 1
             divisor = temperature if temperature > 0.0 else 1.0
             run_pass(workers, target.model, read[: known + proposed], target.start, found, divisor)
@@ -105,8 +145,12 @@ def rounds(
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
-                        bounds[slot] *= rest_of(children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin))
-                accepted, written, at = judge(proposal, bounds, found, choice, target.text, at, accept_probs, probs)
+                        bounds[slot] *= rest_of(
+                            children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin)
+                        )
+                accepted, written, at = judge(
+                    proposal, bounds, found, choice, target.text, at, accept_probs, probs
+                )
                 if written == UNFINISHED:
                     if plain(sampling):
                         stats = found.stats[accepted]
@@ -119,9 +163,13 @@ def rounds(
                         rest = slots[accepted + 1, 0] if accepted + 1 < count else out[DRAWN]
                         follow(drafter.text.seen, before, tokens[:base])
                         side = Side(drafter.model, drafter.unread, start + base, drafter.text)
-                        reader = Reader(drafting, side, rule, choice, np.empty((1, rows.shape[1]), np.float32))
+                        reader = Reader(
+                            drafting, side, rule, choice, np.empty((1, rows.shape[1]), np.float32)
+                        )
                         walk = Walk(notes[1, drawn:rest], distributions[drawn:rest])
-                        written, at, walked = replace(probs, sums, wanted + course.overrun - base, walk, reader, words, at)
+                        written, at, walked = replace(
+                            probs, sums, wanted + course.overrun - base, walk, reader, words, at
+                        )
                         out[PASSES] += walked
                         if walked > 0 and written == UNFINISHED:
                             read_on(drafting, drafter.model, tokens, start, base, out[READ], rows, states)
@@ -132,7 +180,12 @@ def rounds(
             target_probs[proposed] = likelihood(found, accepted, written) if written >= 0 else 0.0
         times[2] = now()
         judged = min(proposed, accepted + (written != NONE))
-        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = count, proposed if count > 0 else UNFINISHED, accepted, written
+        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = (
+            count,
+            proposed if count > 0 else UNFINISHED,
+            accepted,
+            written,
+        )
         out[USED], out[SPENT] = used, at - used
         int_at = append(ints, int_at, out)
         int_at = append(ints, int_at, read[known : known + proposed])
@@ -197,13 +250,18 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
 @compiled
 def likelihood(found: Scores, place: int, token: int) -> Any:
     """The probability of a token at a place, by its logits and their `RowStats`."""
-    return np.exp(np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])) / np.float64(found.stats[place, 2])
+    return np.exp(np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])) / np.float64(
+        found.stats[place, 2]
+    )
 
 
 @compiled
-def judge_own(proposal: Whole, found: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array) -> tuple[int, Any]:
-    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the target's own token, the most
-    probable one or that of the noise. `probs` [T] is where rows are worked on."""
+def judge_own(
+    proposal: Whole, found: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
+) -> tuple[int, Any]:
+    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the
+    target's own token, the most probable one or that of the noise. `probs` [T] is where rows are worked
+    on."""
     for place in range(len(proposal) + 1):
         token = own_token(place, found, choice, text, probs)
         if place == len(proposal) or proposal[place] != token:
@@ -223,7 +281,13 @@ def own_token(place: int, found: Scores, choice: Choice, text: Text, probs: Arra
     if sampling.temperature == 0.0 and simple:
         return np.int64(found.stats[place, 0])
     if simple:
-        softmax_given(found.logits[place], found.stats[place, 1], 1.0 / sampling.temperature, found.stats[place, 3], probs)
+        softmax_given(
+            found.logits[place],
+            found.stats[place, 1],
+            1.0 / sampling.temperature,
+            found.stats[place, 3],
+            probs,
+        )
     else:
         append(probs, int64(0), found.logits[place])
         filtered(probs, sampling, text.seen)
@@ -234,10 +298,12 @@ def own_token(place: int, found: Scores, choice: Choice, text: Text, probs: Arra
 
 @compiled
 def judge(
-    proposal: Whole, bounds: Numbers, found: Scores, choice: Choice, text: Text, at: int, accept_probs: Numbers, probs: Array
+    proposal: Whole, bounds: Numbers, found: Scores, choice: Choice, text: Text, at: int,
+    accept_probs: Numbers, probs: Array
 ) -> tuple[int, int, int]:  # fmt: skip
-    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With a filter or a penalty `probs`
-    [T] become the distribution of the last row that was looked at; those behind the first rejection are never filtered."""
+    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With
+    a filter or a penalty `probs` [T] become the distribution of the last row that was looked at; those behind
+    the first rejection are never filtered."""
     sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
     for place in range(len(proposal) + 1):
         if not simple:

@@ -8,28 +8,34 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Sums may be taken in any order, which is what vectors of numbers need; infinities and what is not a number keep their meaning.
+# Sums may be taken in any order, which is what vectors of numbers need; infinities and what is not a number
+# keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 # A division that may raise an error keeps a loop from becoming one over vectors, so none does.
 BLOCK = 256  # tokens that are added up together when a token is placed
 compiled: Any = njit(cache=True, fastmath=FAST, error_model="numpy")
-int64: Any = np.int64  # numba compiles a function once more for an argument that is a constant: `int64(0)` is none
+# numba compiles a function once more for an argument that is a constant: `int64(0)` is none
+int64: Any = np.int64
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", inline="always")
 def exponential(x: Any) -> Any:
-    """eˣ within 2e-7 of itself, for −87 ≤ x ≤ 88 and as at these ends beyond. In operations that vectors of numbers have, ten times as
-    fast as the library's: 2ⁿ · eʳ with n = ⌊x / ln 2⌉, and Cephes' polynomial for the rest."""
+    """eˣ within 2e-7 of itself, for −87 ≤ x ≤ 88 and as at these ends beyond. In operations that vectors of
+    numbers have, ten times as fast as the library's: 2ⁿ · eʳ with n = ⌊x / ln 2⌉, and Cephes' polynomial for
+    the rest."""
     x = min(max(x, np.float32(-87.0)), np.float32(88.0))
     n = np.floor(x * np.float32(1.44269504) + np.float32(0.5))
-    r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)  # ln 2 in two parts, the first one exact in n steps
+    # ln 2 in two parts, the first one exact in n steps
+    r = x - n * np.float32(0.693359375) + n * np.float32(2.12194440e-4)
     y = np.float32(1.9875691500e-4)
     y = y * r + np.float32(1.3981999507e-3)
     y = y * r + np.float32(8.3334519073e-3)
     y = y * r + np.float32(4.1665795894e-2)
     y = y * r + np.float32(1.6666665459e-1)
     y = y * r + np.float32(5.0000001201e-1)
-    return (y * r * r + r + np.float32(1.0)) * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return (y * r * r + r + np.float32(1.0)) * np.int32((np.int32(n) + np.int32(127)) << np.int32(23)).view(
+        np.float32
+    )
 
 
 @compiled
@@ -53,7 +59,8 @@ def token_prob(row: NDArray[np.float32], token: int) -> Any:
 
 @compiled
 def inverse_cdf(probs: NDArray[np.float32], uniform: float) -> Any:
-    """The first token at which the running sum of `probs` [V] exceeds `uniform` in [0, 1) times the whole; never one of probability 0."""
+    """The first token at which the running sum of `probs` [V] exceeds `uniform` in [0, 1) times the whole;
+    never one of probability 0."""
     sums = np.empty((len(probs) + BLOCK - 1) // BLOCK)
     block_sums(probs, sums)
     return inverse_cdf_by(probs, sums, uniform)
@@ -114,7 +121,8 @@ def highest(row: NDArray[np.float32]) -> Any:
 @compiled
 def top(row: NDArray[np.float32]) -> Any:
     """The highest of some numbers."""
-    bits, found = row.view(np.int32), np.int32(-(1 << 31))  # whole numbers are compared in a loop over vectors
+    # whole numbers are compared in a loop over vectors
+    bits, found = row.view(np.int32), np.int32(-(1 << 31))
     for i in range(len(row)):
         found = max(found, ordered(bits[i]))
     return np.int32(ordered(found)).view(np.float32)
@@ -137,8 +145,11 @@ def mass(row: NDArray[np.float32], top: float, factor: float) -> Any:
 
 
 @compiled
-def softmax_given(row: NDArray[np.float32], top: float, factor: float, mass: float, probs: NDArray[np.float32]) -> None:
-    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ / mass counts as nothing."""
+def softmax_given(
+    row: NDArray[np.float32], top: float, factor: float, mass: float, probs: NDArray[np.float32]
+) -> None:
+    """`probs` [V] = exp((x − top) · factor) / mass of logits x; what is less than e⁻⁸⁷ / mass counts as
+    nothing."""
     high, by, scale = np.float32(top), np.float32(factor), np.float32(1.0 / mass)
     for i in range(len(row)):
         away = (row[i] - high) * by

@@ -36,7 +36,9 @@ def look(typing: Any, queue: Any, place: Any) -> Any:
 @intrinsic
 def add(typing: Any, queue: Any, place: Any, more: Any) -> Any:
     """Add to the number at a place; what it was before."""
-    return _atomic(lambda builder, at, value: builder.atomic_rmw("add", at, value, "acq_rel"))(typing, queue, place, more)
+    return _atomic(lambda builder, at, value: builder.atomic_rmw("add", at, value, "acq_rel"))(
+        typing, queue, place, more
+    )
 
 
 @intrinsic
@@ -69,8 +71,8 @@ def offer(queue: Any, tasks: int) -> None:
 
 @njit(cache=True)
 def next_task(queue: Any) -> int:
-    """The number of a task that nobody else will do, or −1 where there is none. Whoever got one adds 1 at DONE when it is done: until
-    all have, the work stays as it is."""
+    """The number of a task that nobody else will do, or −1 where there is none. Whoever got one adds 1 at
+    DONE when it is done: until all have, the work stays as it is."""
     ticket = look(queue, TICKET)
     if ticket & 0xFFFFFFFF < ticket >> 32:
         ticket = add(queue, TICKET, 1)

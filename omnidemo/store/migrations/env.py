@@ -1,4 +1,5 @@
-"""Alembic's entry point: upgrades over the connection (and inside the transaction) that the store hands in."""
+"""Alembic's entry point: upgrades over the connection (and inside the transaction) that the store hands
+in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Adaptation tab: what the drafter has learned over the requests of a pair, everything that steers it, and its adapter versions."""
+"""The Adaptation tab: what the drafter has learned over the requests of a pair, everything that steers it,
+and its adapter versions."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def read_view(target: str, drafter: str, asked: Any) -> View:
     if not (isinstance(target, str) and target and isinstance(drafter, str) and drafter):
         raise ValueError("No pair is chosen. Choose a target and a drafter from the lists.")
     try:
-        return View.model_validate({**downloads.fields(asked, "parts of the view"), "target": target, "drafter": drafter})
+        return View.model_validate(
+            {**downloads.fields(asked, "parts of the view"), "target": target, "drafter": drafter}
+        )
     except ValidationError as error:
         raise ValueError(f"{refusal(error)}. Reload the page.") from None
 
@@ -48,7 +51,10 @@ class Page:
             trainer,
             store.curve(view.target, view.drafter, limit=1),
             store.steps(view.target, view.drafter, domain=view.line, limit=1),
-            [(one.version, dict(one.effect)) for one in store.adapters(view.target, view.drafter, domain=view.line)],
+            [
+                (one.version, dict(one.effect))
+                for one in store.adapters(view.target, view.drafter, domain=view.line)
+            ],
             services.on_disk(view.target, view.drafter, view.line),
             settings_panel.line_names(services, view.target, view.drafter),
         ]
@@ -61,7 +67,8 @@ class Page:
         return page_json(services, view, live, key, note or ""), trainer
 
     def after(self, act: Callable[[View], Any], target: str, drafter: str, asked: Any) -> Any:
-        """Do `act` to what the browser looks at and show what came of it; what it refuses is said on the page."""
+        """Do `act` to what the browser looks at and show what came of it; what it refuses is said on the
+        page."""
         view, note = read_view(target, drafter, asked), ""
         try:
             act(view)
@@ -80,11 +87,18 @@ def build(services: PublicServices, shell: Shell) -> None:
             page = widget("adaptation", events=("poll", "rollback", "export"))
             widget("versions", elem_classes=EXPERT)
             upload = gr.UploadButton(
-                "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm", elem_id="omni-import", elem_classes=EXPERT
+                "↑ Import an adapter (zip)",
+                file_types=[".zip"],
+                type="filepath",
+                size="sm",
+                elem_id="omni-import",
+                elem_classes=EXPERT,
             )
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
-            trainer = widget("trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset"))
+            trainer = widget(
+                "trainer", elem_id="omni-trainer-adaptation", events=("pause", "resume", "reset")
+            )
             steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
     view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
     know: dict[str, Any] = {"js": "(...values) => omni.adaptation.request(...values)"}
@@ -111,7 +125,9 @@ def build(services: PublicServices, shell: Shell) -> None:
         return page_of.after(add, *given)
 
     page.poll(poll, view, outputs, api_name="adaptation_state", **know, **QUIET)
-    page.rollback(partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET)
+    page.rollback(
+        partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET
+    )
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
         pressed = partial(page_of.after, partial(press, act))
         getattr(trainer, name)(pressed, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
@@ -126,6 +142,7 @@ def build(services: PublicServices, shell: Shell) -> None:
 
 
 def export_file(services: PublicServices, view: View) -> Path:
-    """The view's adapter version as a zip in PEFT's own format, outside of the storage folder, from which nothing is served."""
+    """The view's adapter version as a zip in PEFT's own format, outside of the storage folder, from which
+    nothing is served."""
     made = Path(services.export_adapter(view.target, view.drafter, view.line, view.version))
     return Path(shutil.copyfile(made, downloads.temporary(made.name)))

@@ -1,4 +1,5 @@
-"""Which drafter? Under the pickers: drafters for the chosen target, the best modelled speedup first, and a measured try of the pair."""
+"""Which drafter? Under the pickers: drafters for the chosen target, the best modelled speedup first, and a
+measured try of the pair."""
 
 from __future__ import annotations
 
@@ -21,15 +22,20 @@ from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, megabytes, widget
 
-READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "advice", "concurrency_limit": 1}  # it reads tokenizers: one at a time
+# it reads tokenizers: one at a time
+READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "advice", "concurrency_limit": 1}
 SECONDS = 60.0  # after which no other prompt of a try begins: others want to chat
 
 
 def _advise(services: PublicServices, target: str, drafter: str) -> advice.Advice:
-    """Of models that the pickers offer, the chosen drafter among them: nobody makes the server read other folders. ValueError."""
+    """Of models that the pickers offer, the chosen drafter among them: nobody makes the server read other
+    folders. ValueError."""
     cards, settings = services.models(), services.settings
     offered = [card.name for card in cards if card.role != "target"]
-    if target not in {card.name for card in cards} | {settings.target} or drafter not in {*offered, settings.drafter}:
+    if target not in {card.name for card in cards} | {settings.target} or drafter not in {
+        *offered,
+        settings.drafter,
+    }:
         raise ValueError("This target or drafter is not in the list; choose one of it.")
     return advice.advise(target, [*advice.candidates(target, offered), drafter], settings)
 
@@ -49,9 +55,14 @@ def _row(one: advice.Candidate) -> dict[str, Any]:
 
 
 def state(
-    services: PublicServices, target: str, drafter: str, tried: dict[str, Any] | None = None, found: advice.Advice | None = None
+    services: PublicServices,
+    target: str,
+    drafter: str,
+    tried: dict[str, Any] | None = None,
+    found: advice.Advice | None = None,
 ) -> str:
-    """The value of the `advice` widget; `tried` is the running or finished try of this pair, `found` the advice where it is known."""
+    """The value of the `advice` widget; `tried` is the running or finished try of this pair, `found` the
+    advice where it is known."""
     shown: dict[str, Any] = {"target": target, "drafter": drafter, "tried": tried, "rows": [], "error": ""}
     try:
         found = found or _advise(services, target, drafter)
@@ -64,24 +75,44 @@ def state(
 
 
 def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str]:
-    """Try the loaded pair on sample prompts; yields the widget's values, one after each prompt, and ends when it is closed."""
+    """Try the loaded pair on sample prompts; yields the widget's values, one after each prompt, and ends when
+    it is closed."""
     now = services.state(target, drafter)
     if now.stage != "ready":
-        why = now.error or f"The pair is still loading ({text.STAGES.get(now.stage, now.stage)}). Try again when it is ready."
+        stage = text.STAGES.get(now.stage, now.stage)
+        why = now.error or f"The pair is still loading ({stage}). Try again when it is ready."
         yield state(services, target, drafter, {"error": why})
         return
     most = min(trial.PROMPTS, MOST_PROMPTS) if services.public else trial.PROMPTS
     length = services.settings.draft_length
-    options: dict[str, Any] = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": length, "methods": trial.METHODS}
+    options: dict[str, Any] = GREEDY.options | {
+        "max_new_tokens": trial.TOKENS,
+        "draft_length": length,
+        "methods": trial.METHODS,
+    }
     try:
         found = _advise(services, target, drafter)
         cost = next(one.cost for one in found.candidates if one.model.name == drafter)
         yield state(services, target, drafter, {"busy": f"{most} prompts"}, found)
         results: list[Comparison] = []
-        with closing(services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)) as runs:  # type: ignore[type-var]
+        with closing(
+            services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)
+        ) as runs:  # type: ignore[type-var]
             for results in trial.whole_prompts(runs, SECONDS):
-                yield state(services, target, drafter, {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"}, found)
-        yield state(services, target, drafter, {"result": asdict(trial.summed_up(results, length, cost, "mixed"))}, found)
+                yield state(
+                    services,
+                    target,
+                    drafter,
+                    {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"},
+                    found,
+                )
+        yield state(
+            services,
+            target,
+            drafter,
+            {"result": asdict(trial.summed_up(results, length, cost, "mixed"))},
+            found,
+        )
     except Exception as error:  # any cause: the page says why it ended
         yield state(services, target, drafter, {"error": report(error, "a try")})
 
@@ -95,8 +126,21 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
     panel.ask(show, names, panel, api_name="advise", **READING)
     changes = [shell.target.change, shell.drafter.change]
     gr.on(changes, show, names, panel, api_name="advise_again", trigger_mode="always_last", **READING)
-    panel.choose(lambda name: name, [wanted], [shell.drafter], js="() => [omni.advice.wanted]", api_name="choose_drafter", **QUIET)
+    panel.choose(
+        lambda name: name,
+        [wanted],
+        [shell.drafter],
+        js="() => [omni.advice.wanted]",
+        api_name="choose_drafter",
+        **QUIET,
+    )
     started = panel.measure(
-        partial(measure, services), names, panel, api_name="try_pair", concurrency_id=ENGINE, concurrency_limit=1, **PRIVATE
+        partial(measure, services),
+        names,
+        panel,
+        api_name="try_pair",
+        concurrency_id=ENGINE,
+        concurrency_limit=1,
+        **PRIVATE,
     )
     started.failure(None, None, None, js="() => { omni.advice.refused(); return []; }", **PRIVATE)

@@ -1,4 +1,5 @@
-"""The Chat tab. The browser keeps the conversation; the server gets it with each request and streams JSON lines back."""
+"""The Chat tab. The browser keeps the conversation; the server gets it with each request and streams JSON
+lines back."""
 
 from __future__ import annotations
 
@@ -31,11 +32,16 @@ REFUSED = "refuses these messages"  # what `pair/prompt_reader.py` says of a cha
 
 
 def conversation(history: Any, message: str, system: Any = "") -> list[dict[str, str]]:
-    """The messages of a request, with a system prompt where one was written. `history` comes from the browser: anything but the newest
-    user and assistant texts is dropped. `Refused` for a system prompt that is too long or no text."""
+    """The messages of a request, with a system prompt where one was written. `history` comes from the
+    browser: anything but the newest user and assistant texts is dropped. `Refused` for a system prompt that
+    is too long or no text."""
     messages = read_system(system)
     for item in history[-MOST_MESSAGES:] if isinstance(history, list) else []:
-        if isinstance(item, dict) and item.get("role") in ("user", "assistant") and isinstance(item.get("content"), str):
+        if (
+            isinstance(item, dict)
+            and item.get("role") in ("user", "assistant")
+            and isinstance(item.get("content"), str)
+        ):
             messages.append({"role": item["role"], "content": item["content"]})
     return [*messages, {"role": "user", "content": message}]
 
@@ -45,22 +51,34 @@ def read_system(system: Any) -> list[dict[str, str]]:
     if not isinstance(system, str):
         raise Refused("The system prompt is not a text. Empty it, or write one.")
     if len(system) > MOST_SYSTEM:
-        raise Refused(f"The system prompt has {len(system):,} characters, and this takes at most {MOST_SYSTEM:,}; shorten it.")
+        raise Refused(
+            f"The system prompt has {len(system):,} characters, and this takes at most {MOST_SYSTEM:,};"
+            " shorten it."
+        )
     return [{"role": "system", "content": system.strip()}] if system.strip() else []
 
 
 def refusal(said: str, system: str) -> str:
-    """The sentence of an error; where a chat template refused messages with a system prompt, also what helps: many know none."""
-    return f"{said.rstrip('.')}. Empty the system prompt and send the message again." if system and REFUSED in said else said
+    """The sentence of an error; where a chat template refused messages with a system prompt, also what helps:
+    many know none."""
+    return (
+        f"{said.rstrip('.')}. Empty the system prompt and send the message again."
+        if system and REFUSED in said
+        else said
+    )
 
 
 def read_seed(value: str | int | None) -> int | None:
-    """A whole number from 0 to 2**63 - 1, or None for an empty field; `Refused` says what to write instead."""
+    """A whole number from 0 to 2**63 - 1, or None for an empty field; `Refused` says what to write
+    instead."""
     shown = "" if value is None else str(value).strip()
     if not shown:
         return None
     if not (shown.isascii() and shown.isdigit() and int(shown) < 2**63):
-        raise Refused(f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it empty.")
+        raise Refused(
+            f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it"
+            " empty."
+        )
     return int(shown)
 
 
@@ -69,13 +87,20 @@ def read_line(name: str | None) -> str:
     return " ".join(str(name or "").split()) or "default"
 
 
-def in_manner(services: PublicServices, target: str, drafter: str, given: Sequence[float | None]) -> dict[str, float]:
-    """SAMPLING by name, of a ready pair: the given numbers, else those of the target's manner. ValueError for one that is not possible."""
-    asked = GenerationConfig.of(**dict(zip(SAMPLING, given, strict=True))).in_manner(services.manner(target, drafter))
+def in_manner(
+    services: PublicServices, target: str, drafter: str, given: Sequence[float | None]
+) -> dict[str, float]:
+    """SAMPLING by name, of a ready pair: the given numbers, else those of the target's manner. ValueError for
+    one that is not possible."""
+    asked = GenerationConfig.of(**dict(zip(SAMPLING, given, strict=True))).in_manner(
+        services.manner(target, drafter)
+    )
     return {name: getattr(asked, name) for name in SAMPLING}
 
 
-def provenance(services: PublicServices, target: str, drafter: str, session: str) -> Callable[[Generation], dict[str, str]]:
+def provenance(
+    services: PublicServices, target: str, drafter: str, session: str
+) -> Callable[[Generation], dict[str, str]]:
     """A function from a finished answer to the fields shown beside it: line, topic and the reason for it."""
 
     def about(generation: Generation) -> dict[str, str]:
@@ -87,9 +112,12 @@ def provenance(services: PublicServices, target: str, drafter: str, session: str
 
 
 def stream(
-    answer: Iterator[Round | Generation], started: float, about: Callable[[Generation], Mapping[str, str]] = lambda _: {}
+    answer: Iterator[Round | Generation],
+    started: float,
+    about: Callable[[Generation], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[str]:
-    """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the last line."""
+    """An answer as a growing string of JSON lines, at most 12 updates a second; `about` adds fields to the
+    last line."""
     rounds: list[Round] = []
     markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
@@ -97,7 +125,11 @@ def stream(
         now = time.perf_counter()
         if isinstance(item, Generation):
             ended = True
-            yield value + answer_lines.markdown_line(*markdown.blocks(ended=True)) + answer_lines.end_line(item, **about(item))
+            yield (
+                value
+                + answer_lines.markdown_line(*markdown.blocks(ended=True))
+                + answer_lines.end_line(item, **about(item))
+            )
             continue  # an update that is due after each answer runs behind its last item
         rounds.append(item)
         first = now - started if first is None and item.tokens else first
@@ -134,8 +166,13 @@ def _chat(services: PublicServices, running: Running) -> Any:
         keep: bool,
         system: str = "",
     ) -> Iterator[str]:
-        """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and the figures."""
-        message, session, run = message or "", session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
+        """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and
+        the figures."""
+        message, session, run = (
+            message or "",
+            session or f"api-{secrets.token_hex(8)}",
+            run or secrets.token_hex(8),
+        )
         given = (temperature, top_p, top_k, min_p, repetition_penalty)
         about_run = {"run": run, "method": method, "target": target, "drafter": drafter}
         head, last = json_line("run", **about_run), ""
@@ -186,7 +223,14 @@ def _bar(services: PublicServices) -> list[Any]:
     settings = services.settings
     methods = [(text.method_title(info), info.name) for info in services.methods()]
     with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
-        method = gr.Dropdown(methods, value=settings.method, label="Method", elem_id="omni-method", filterable=False, min_width=180)
+        method = gr.Dropdown(
+            methods,
+            value=settings.method,
+            label="Method",
+            elem_id="omni-method",
+            filterable=False,
+            min_width=180,
+        )
         widget("method", elem_id="omni-method-help")
         line = gr.Dropdown(
             line_choices(["default"]),
@@ -204,7 +248,11 @@ def _privacy(services: PublicServices) -> list[Any]:
     """What becomes of a chat: the two switches behind *Change*."""
     with gr.Row(elem_id="omni-privacy", equal_height=False):
         learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
-        keep = gr.Checkbox(True, label="Store this chat", info=text.HELP["keep" if services.settings.keep_text else "figures"])
+        keep = gr.Checkbox(
+            True,
+            label="Store this chat",
+            info=text.HELP["keep" if services.settings.keep_text else "figures"],
+        )
     return [learn, keep]
 
 
@@ -213,10 +261,17 @@ def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
     settings = services.settings
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         most = gr.Slider(
-            1, longest_answer(settings), settings.max_new_tokens, step=1, label="Longest answer", info=text.HELP["max_new_tokens"]
+            1,
+            longest_answer(settings),
+            settings.max_new_tokens,
+            step=1,
+            label="Longest answer",
+            info=text.HELP["max_new_tokens"],
         )
         # A gr.Number turns "empty" into 0 as soon as it is shown.
-        seed = gr.Textbox("", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"])
+        seed = gr.Textbox(
+            "", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"]
+        )
         steering = widget("ahead", events=("adjust",))
     return steering, [most, seed]
 
@@ -224,7 +279,9 @@ def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
 def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
     """The manner of a target for the page; without numbers while it is not ready."""
     manner = if_loaded(services.manner, target, drafter, otherwise=None)
-    return json.dumps({"target": target, "own": manner and manner.options, "source": text.manner(manner) if manner else ""})
+    return json.dumps(
+        {"target": target, "own": manner and manner.options, "source": text.manner(manner) if manner else ""}
+    )
 
 
 def _speeds(services: PublicServices, keys: str) -> str:
@@ -266,7 +323,8 @@ def build(services: PublicServices, shell: Shell) -> None:
         api_name="chat",
         concurrency_id=ENGINE,
         concurrency_limit=1,
-        trigger_mode="multiple",  # the browser lets one through at a time; one that got lost must not block the next
+        # the browser lets one through at a time; one that got lost must not block the next
+        trigger_mode="multiple",
         show_progress="minimal",  # hidden by our css; the browser reads the queue position from it
     ).then(None, [page], None, js="(value) => { omni.chat.settled(value); return []; }", **PRIVATE)
 
@@ -277,7 +335,12 @@ def build(services: PublicServices, shell: Shell) -> None:
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [omni.speeds.wanted(), seen]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
-    shell.keep(notice, lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")), [], "notice")
+    shell.keep(
+        notice,
+        lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")),
+        [],
+        "notice",
+    )
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(
         settings[1],

@@ -1,4 +1,5 @@
-"""The Compare tab: the same prompt, seed and budget for several methods, side by side; or a batch of prompts in one table."""
+"""The Compare tab: the same prompt, seed and budget for several methods, side by side; or a batch of prompts
+in one table."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def _run(
     most: float,
     seed: float | None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an error."""
+    """Yields (widget value, rows for the CSV); the rows come once, at the end, also after a stop or an
+    error."""
     session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
     try:
         prompts, chosen = read(), [info.name for info in _methods(services) if info.name in methods]
@@ -51,7 +53,9 @@ def _run(
         if not any(str(turn).strip() for asked in prompts for turn in turns_of(asked)):
             raise Refused("There is no prompt. Type one, or pick an example.")
         load_ready(services, target, drafter, "Run again when it is ready.")
-        refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen}
+        refused = {
+            name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen
+        }
         left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
         chosen = [name for name in chosen if name not in refused]
         if not chosen:
@@ -66,13 +70,20 @@ def _run(
         "seed": 0 if seed is None else int(seed),
     }
     common = {"target": target, "drafter": drafter} | options
-    common["draft_length"] = options["draft_length"] or services.settings.draft_policy  # the length, or the rule that finds it
+    # the length, or the rule that finds it
+    common["draft_length"] = options["draft_length"] or services.settings.draft_policy
     view = ComparisonView(services, run_id, prompts, chosen, common)
     yield view.json("running"), []
     cancel = running.start(session, run_id)
     end, error, shown_at = "done", "", 0.0
     try:
-        asked: dict[str, Any] = {"target": target, "drafter": drafter, "prompts": prompts, "methods": chosen, "runs": view.runs}
+        asked: dict[str, Any] = {
+            "target": target,
+            "drafter": drafter,
+            "prompts": prompts,
+            "methods": chosen,
+            "runs": view.runs,
+        }
         for comparison in services.compare(**asked, cancel=cancel, **options):
             view.add(comparison)
             if view.single or time.monotonic() - shown_at >= UPDATE_SECONDS:
@@ -87,7 +98,8 @@ def _run(
 
 
 def _methods(services: PublicServices) -> list[Any]:
-    """What can be compared, from the top: plain decoding, the fresh drafter, then all methods but "auto", which is one of them."""
+    """What can be compared, from the top: plain decoding, the fresh drafter, then all methods but "auto",
+    which is one of them."""
     infos = {info.name: info for info in services.methods() if info.name != AUTO}
     title, hint = text.FRESH
     infos[FRESH] = MethodInfo(FRESH, title, True, hint)
@@ -97,17 +109,34 @@ def _methods(services: PublicServices) -> list[Any]:
 def _settings(services: PublicServices) -> list[Any]:
     """Methods, temperature, draft length, tokens, seed: in the order of `run`'s parameters."""
     own, names = services.settings, [(text.method_title(info), info.name) for info in _methods(services)]
-    methods = gr.CheckboxGroup(names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT)
+    methods = gr.CheckboxGroup(
+        names, value=[name for _, name in names if name in FIRST], label="Methods", elem_classes=EXPERT
+    )
     with gr.Row(elem_classes=["omni-tight", EXPERT]):
-        hint = "With one seed lanes write one text, also above 0, but for block verification and what is not lossless. "
+        hint = (
+            "With one seed lanes write one text, also above 0, but for block verification and what is not"
+            " lossless. "
+        )
         hint += "Top-p and the like are the model's own."
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info=hint, min_width=140)
         length = gr.Slider(
-            0, 16, value=0, step=1, label="Draft length", info="Drafter tokens per round; 0: as long as in the chat.", min_width=140
+            0,
+            16,
+            value=0,
+            step=1,
+            label="Draft length",
+            info="Drafter tokens per round; 0: as long as in the chat.",
+            min_width=140,
         )
     with gr.Row(elem_classes=["omni-tight", EXPERT]):
         most = gr.Slider(
-            8, 512, value=min(own.max_new_tokens, 128), step=8, label="Most new tokens", info="The same budget for all.", min_width=140
+            8,
+            512,
+            value=min(own.max_new_tokens, 128),
+            step=8,
+            label="Most new tokens",
+            info="The same budget for all.",
+            min_width=140,
         )
         seed = gr.Number(0, label="Seed", precision=0, info="The same for all.", min_width=140)
     return [methods, temperature, length, most, seed]
@@ -126,7 +155,9 @@ def build(services: PublicServices, shell: Shell) -> None:
                     placeholder="Type a prompt, or pick an example below.",
                     elem_id="omni-compare-prompt",
                 )
-                chips = widget("examples", for_browser(services.examples(services.settings.target)), events=("pick",))
+                chips = widget(
+                    "examples", for_browser(services.examples(services.settings.target)), events=("pick",)
+                )
                 first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
             with gr.Tab("Many prompts", elem_classes=EXPERT):
                 with gr.Row(elem_classes="omni-tight"):
@@ -154,28 +185,50 @@ def build(services: PublicServices, shell: Shell) -> None:
     running, run_id = Running(), gr.Textbox(visible=False, label="run")
     run = partial(_run, services, running)
 
-    def compare(session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any) -> Iterator[Any]:
+    def compare(
+        session: str, run_id: str, target: str, drafter: str, prompt: str, *more: Any
+    ) -> Iterator[Any]:
         yield from run(session, run_id, target, drafter, lambda: [prompt or ""], *more)
 
     def compare_batch(
-        session: str, run_id: str, target: str, drafter: str, topic: str, count: float, file: str | None, *more: Any
+        session: str,
+        run_id: str,
+        target: str,
+        drafter: str,
+        topic: str,
+        count: float,
+        file: str | None,
+        *more: Any,
     ) -> Iterator[Any]:
         def read() -> Sequence[Asked]:
-            return read_batch(file) if file else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+            return (
+                read_batch(file)
+                if file
+                else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+            )
 
         yield from run(session, run_id, target, drafter, read, *more)
 
     engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
     settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
-    common, js = [shell.session, run_id, shell.target, shell.drafter], "(...values) => omni.compare.request(values)"
+    common, js = (
+        [shell.session, run_id, shell.target, shell.drafter],
+        "(...values) => omni.compare.request(values)",
+    )
     for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [topic, count, file])):
-        started = button.click(act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine)
+        started = button.click(
+            act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine
+        )
         started.then(**settled)
         started.failure(**settled)  # refused before it began
     running.stopped_by(panel.halt, common[:2], "() => omni.compare.current()", "stop_compare")
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
-        return write_csv(downloads.temporary("omnidemo-compare.csv", services.own), measured) if measured else None
+        return (
+            write_csv(downloads.temporary("omnidemo-compare.csv", services.own), measured)
+            if measured
+            else None
+        )
 
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ All rows as CSV", size="sm").click

@@ -1,4 +1,5 @@
-"""The History tab: past requests of the store, CSV downloads, deletion. A visitor of a public app sees only their own session."""
+"""The History tab: past requests of the store, CSV downloads, deletion. A visitor of a public app sees only
+their own session."""
 
 from __future__ import annotations
 
@@ -22,20 +23,45 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
-SHOWN: tuple[str, ...] = ("id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens")
+SHOWN: tuple[str, ...] = (
+    "id",
+    "created_at",
+    "session",
+    "target",
+    "drafter",
+    "method",
+    "kind",
+    "domain",
+    "topic",
+    "tokens",
+)
 SHOWN += ("adapter_version", "finish_reason")
-FIGURES = ("tokens_per_second", "agreement", "same_first", "block_efficiency", "seconds", "speedup", "speedup_low", "speedup_high")
+FIGURES = (
+    "tokens_per_second",
+    "agreement",
+    "same_first",
+    "block_efficiency",
+    "seconds",
+    "speedup",
+    "speedup_low",
+    "speedup_high",
+)
 SEPARATOR = " ⇠ "
 
 
 def scope(session: str, filters: Mapping[str, Any]) -> dict[str, str | None]:
-    """The store's filters for what the page asked; "mine" is the session of this browser, where an empty id matches nothing. A visitor's
-    store gives that visitor's rows whatever is asked."""
+    """The store's filters for what the page asked; "mine" is the session of this browser, where an empty id
+    matches nothing. A visitor's store gives that visitor's rows whatever is asked."""
     target, _, drafter = str(filters.get("pair") or "").partition(SEPARATOR)
     wanted = str(filters.get("session") or "") or None
     if wanted == "mine":
         wanted = session or "no session"
-    return {"target": target or None, "drafter": drafter or None, "method": str(filters.get("method") or "") or None, "session": wanted}
+    return {
+        "target": target or None,
+        "drafter": drafter or None,
+        "method": str(filters.get("method") or "") or None,
+        "session": wanted,
+    }
 
 
 def table(services: PublicServices, session: str, filters: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +71,9 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
     asked = filters.get("answer")
     linked = asked if isinstance(asked, int) and 0 < asked < 2**63 else None  # the answer that a link names
     rows = store.requests(**where, id=linked, limit=NEWEST)
-    visible = store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
+    visible = (
+        store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
+    )
     recorded = store.recorded(row["id"] for row in rows)
     sessions = [one for one in store.sessions() if one["requests"]]
     return {
@@ -53,8 +81,11 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         "newest": NEWEST,
         "answer": linked,
         "pairs": sorted({f"{row['target']}{SEPARATOR}{row['drafter']}" for row in visible}),
-        "methods": [info.name for info in services.methods() if info.name != AUTO],  # a row names what that became
-        "sessions": [{"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions],
+        # a row names what that became
+        "methods": [info.name for info in services.methods() if info.name != AUTO],
+        "sessions": [
+            {"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions
+        ],
         "mine": session,
         "everyone": not is_public(settings),
         "keep_text": settings.keep_text,
@@ -67,11 +98,15 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics") or {}
     shown |= {"guesses_right": _guesses_right(metrics), "copied_share": finite(metrics.get("copied_share"))}
     shown["gone"] = is_gone(str(row.get("target")))
-    return shown | {name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT] for name in ("prompt", "answer")}
+    return shown | {
+        name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
+        for name in ("prompt", "answer")
+    }
 
 
 def _guesses_right(metrics: Mapping[str, Any]) -> float | None:
-    """`guesses_right`, the figure below the answer, from the counts: answers of early versions have only these."""
+    """`guesses_right`, the figure below the answer, from the counts: answers of early versions have only
+    these."""
     accepted, proposed = finite(metrics.get("accepted")), finite(metrics.get("proposed"))
     if accepted is None or proposed is None:
         return None
@@ -80,14 +115,19 @@ def _guesses_right(metrics: Mapping[str, Any]) -> float | None:
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
-    """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. A visitor's store leaves the requests of others alone."""
+    """Delete `ids`, a `session`, or `mine`; what happened, in one sentence. A visitor's store leaves the
+    requests of others alone."""
     store = services.store
     if what.get("mine") or what.get("session"):
         wanted = str(what.get("session") or session)
         gone = sum(store.delete_session(one) for one in sessions_of(wanted)) if wanted else 0
     else:
         asked = what.get("ids")
-        ids = {one for one in asked if isinstance(one, int) and 0 < one < 2**63} if isinstance(asked, list) else set()
+        ids = (
+            {one for one in asked if isinstance(one, int) and 0 < one < 2**63}
+            if isinstance(asked, list)
+            else set()
+        )
         gone = store.delete_requests(sorted(ids)) if ids else 0
     if gone:
         services.forget_copies(services.own)
@@ -97,7 +137,12 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 
-def export(services: PublicServices, kind: Literal["requests", "rounds", "steps"], session: str, filters: Mapping[str, Any] | None) -> Path:
+def export(
+    services: PublicServices,
+    kind: Literal["requests", "rounds", "steps"],
+    session: str,
+    filters: Mapping[str, Any] | None,
+) -> Path:
     """A CSV file of the requests, rounds or training steps that the visitor may see."""
     where = scope(session, downloads.fields(filters, "filters"))
     if kind == "steps":  # training has no session; it holds no text
@@ -116,9 +161,14 @@ def build(services: PublicServices, shell: Shell) -> None:
     page = widget("history", events=("poll", "remove"))
     filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
     with gr.Row(elem_classes="omni-files"):
-        for kind, label in (("requests", "↓ Requests as CSV"), ("rounds", "↓ Rounds as CSV"), ("steps", "↓ Training steps as CSV")):
+        for kind, label in (
+            ("requests", "↓ Requests as CSV"),
+            ("rounds", "↓ Rounds as CSV"),
+            ("steps", "↓ Training steps as CSV"),
+        ):
             press = gr.Button(label, size="sm").click
-            downloads.download(press, f"{kind}_csv", partial(export, services, kind), [shell.session, filters], js=js)  # type: ignore[arg-type]
+            made = partial(export, services, kind)  # type: ignore[arg-type]
+            downloads.download(press, f"{kind}_csv", made, [shell.session, filters], js=js)
 
     def show(session: str, wanted: dict[str, Any] | None, last: str, said: str = "") -> Any:
         value = table(services, session, downloads.fields(wanted, "filters"))

@@ -1,4 +1,5 @@
-"""Other models: what is on this machine, what can be downloaded, what cannot be used and why; and any model by its name."""
+"""Other models: what is on this machine, what can be downloaded, what cannot be used and why; and any model
+by its name."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ def _row(card: ModelCard) -> dict[str, Any]:
     """A model as the browser shows it."""
     memory = megabytes(card.memory_bytes)
     where = text.SOURCES[card.source]
-    about = [card.type, megabytes(card.bytes), f"{memory} of memory" if memory else "", where, card.licence, card.author]
+    about = [
+        card.type,
+        megabytes(card.bytes),
+        f"{memory} of memory" if memory else "",
+        where,
+        card.licence,
+        card.author,
+    ]
     return {
         "name": card.name,
         "title": card.title,
@@ -36,15 +44,24 @@ def _row(card: ModelCard) -> dict[str, Any]:
 
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
-    """The value of the `models` widget. Whoever may name other models than the listed ones has a field for them."""
+    """The value of the `models` widget. Whoever may name other models than the listed ones has a field for
+    them."""
     rows = [_row(card) for card in services.models()]
     return for_browser(
-        {"rows": rows, "groups": GROUPS, "target": target, "drafter": drafter, "any": not services.own, "error": error},
+        {
+            "rows": rows,
+            "groups": GROUPS,
+            "target": target,
+            "drafter": drafter,
+            "any": not services.own,
+            "error": error,
+        },
     )
 
 
 def use(services: PublicServices, wanted: str, role: str, target: str, drafter: str) -> tuple[Any, Any, Any]:
-    """Choose a model by any name of it: values of the widget and of both pickers. What cannot be found is said, and nothing changes."""
+    """Choose a model by any name of it: values of the widget and of both pickers. What cannot be found is
+    said, and nothing changes."""
     names = {"target": target, "drafter": drafter}
     if role not in names or not wanted.strip():
         return state(services, target, drafter, "Write the name of a model first."), gr.skip(), gr.skip()

@@ -1,4 +1,5 @@
-"""The settings of a pair that can be changed while it runs, as the page shows them: grouped, read, changed, refused."""
+"""The settings of a pair that can be changed while it runs, as the page shows them: grouped, read, changed,
+refused."""
 
 from __future__ import annotations
 
@@ -22,9 +23,16 @@ SHARES, STEP = ("confidence", "gamma", "jsd_beta"), 0.05  # numbers between 0 an
 
 
 def item(name: str) -> Item:
-    """How one setting is asked for; kind, limits and default come from `config.Settings`, words from `text.CONTROLS`."""
+    """How one setting is asked for; kind, limits and default come from `config.Settings`, words from
+    `text.CONTROLS`."""
     rule, (label, hint) = RULES[name], text.CONTROLS[name]
-    shown: Item = {"name": name, "label": label, "help": hint, "default": rule["default"], "when": text.ONLY_WHEN.get(name)}
+    shown: Item = {
+        "name": name,
+        "label": label,
+        "help": hint,
+        "default": rule["default"],
+        "when": text.ONLY_WHEN.get(name),
+    }
     if "enum" in rule:
         return shown | {"kind": "choice", "options": [[one, text.CHOICES[name][one]] for one in rule["enum"]]}
     if name in SHARES:  # the slider excludes open ends
@@ -46,14 +54,25 @@ def groups() -> list[Item]:
 
 def line_names(services: PublicServices, target: str, drafter: str) -> list[str]:
     """The topic lines of a pair, `default` first; only that one while the pair is not loaded."""
-    return list(dict.fromkeys(["default", *(line.domain for line in if_loaded(services.lines, target, drafter, otherwise=()))]))
+    return list(
+        dict.fromkeys(
+            ["default", *(line.domain for line in if_loaded(services.lines, target, drafter, otherwise=()))]
+        )
+    )
 
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
     settings = at_its_pace(services.settings, drafter)
     values = {name: getattr(settings, name) for name in text.CONTROLS}
-    return for_browser({"values": values, "defaults": learning_of(drafter), "lines": line_names(services, target, drafter), "error": error})
+    return for_browser(
+        {
+            "values": values,
+            "defaults": learning_of(drafter),
+            "lines": line_names(services, target, drafter),
+            "error": error,
+        }
+    )
 
 
 def _in_words(error: str) -> str:
@@ -63,7 +82,8 @@ def _in_words(error: str) -> str:
 
 
 def change(services: PublicServices, target: str, drafter: str, changes: Any) -> str:
-    """Apply changes of settings by their names, for all pairs; the widget's new value, which says what is refused."""
+    """Apply changes of settings by their names, for all pairs; the widget's new value, which says what is
+    refused."""
     error = ""
     try:
         services.configure(**fields(changes, "changes"))
@@ -78,7 +98,8 @@ def steer(services: PublicServices, shell: Shell, panel: gr.HTML, name: str) -> 
     _, seen = shell.keep(panel, partial(state, services), names, f"controls_{name}")
 
     def apply(target: str, drafter: str, changes: Any) -> tuple[str, str]:
-        return change(services, target, drafter, changes), state(services, target, drafter)  # a refusal stays until the next change
+        # a refusal stays until the next change
+        return change(services, target, drafter, changes), state(services, target, drafter)
 
     js = "(target, drafter) => [target, drafter, omni.controls.take()]"
     # Not called "change": Gradio fires that for every new value, and a refusal would be gone at once.

@@ -1,4 +1,5 @@
-"""*Teach it*, in code playing traffic: sample prompts through a pair, in slices of a second, so that a chat waits for one slice at most."""
+"""*Teach it*, in code playing traffic: sample prompts through a pair, in slices of a second, so that a chat
+waits for one slice at most."""
 
 from __future__ import annotations
 
@@ -31,15 +32,26 @@ def player(services: PublicServices, running: Running) -> Any:
     """The event behind the play button."""
     parked: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}  # plays between two slices
 
-    def play_traffic(session: str, run: str, target: str, drafter: str, topic: str, count: float) -> Iterator[str]:
-        """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done, prompt, text, figures.
+    def play_traffic(
+        session: str, run: str, target: str, drafter: str, topic: str, count: float
+    ) -> Iterator[str]:
+        """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done,
+        prompt, text, figures.
 
-        After a second the answer ends with the state `more`: call again with the same session and its `run` for the next slice.
+        After a second the answer ends with the state `more`: call again with the same session and its `run`
+        for the next slice.
         """
         run = run or secrets.token_hex(8)
         key = (session or f"api-{run}", run)
         wanted = min(MOST, max(1, int(count or USUAL)))
-        began: dict[str, Any] = {"run": key[1], "topic": topic, "count": wanted, "done": 0, "state": "playing", "pair": [target, drafter]}
+        began: dict[str, Any] = {
+            "run": key[1],
+            "topic": topic,
+            "count": wanted,
+            "done": 0,
+            "state": "playing",
+            "pair": [target, drafter],
+        }
         played, value = parked.pop(key, (None, began))
 
         def shown(**changes: Any) -> str:
@@ -55,8 +67,13 @@ def player(services: PublicServices, running: Running) -> Any:
             yield shown(state="playing")
             cancel, until = running.start(*key), time.monotonic() + SLICE_SECONDS
             if played is None:
-                # Other prompts each time: on the ones of the last play the drafter would only repeat what it learned by heart.
-                pair: dict[str, Any] = {"target": target, "drafter": drafter, "method": services.settings.method}
+                # Other prompts each time: on the ones of the last play the drafter would only repeat what it
+                # learned by heart.
+                pair: dict[str, Any] = {
+                    "target": target,
+                    "drafter": drafter,
+                    "method": services.settings.method,
+                }
                 asked: dict[str, Any] = {
                     "session": key[0],
                     "topic": topic,
@@ -67,7 +84,12 @@ def player(services: PublicServices, running: Running) -> Any:
                 played = iter(services.play(**pair, **asked))
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
-                    yield shown(done=index + 1, line=generation.domain, prompt=prompt[:SHOWN_TEXT], **_result(generation))
+                    yield shown(
+                        done=index + 1,
+                        line=generation.domain,
+                        prompt=prompt[:SHOWN_TEXT],
+                        **_result(generation),
+                    )
                 more = time.monotonic() > until and not cancel.is_set() and value["done"] < value["count"]
                 if more:
                     break
@@ -86,8 +108,11 @@ def player(services: PublicServices, running: Running) -> Any:
     return play_traffic
 
 
-def let_learn(services: PublicServices, running: Running, value: str, session: str, run: str, target: str, drafter: str) -> None:
-    """The event after a slice, outside of the engine's queue: an update that is due runs, and other requests get the engine."""
+def let_learn(
+    services: PublicServices, running: Running, value: str, session: str, run: str, target: str, drafter: str
+) -> None:
+    """The event after a slice, outside of the engine's queue: an update that is due runs, and other requests
+    get the engine."""
     shown = json.loads(value or "{}")
     if shown.get("state") == "more" and shown.get("run") == run:
         line, topic = str(shown.get("line") or "default"), str(shown.get("topic") or "")

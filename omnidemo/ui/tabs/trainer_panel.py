@@ -27,18 +27,38 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
     }
 
 
-def calibration(services: PublicServices, target: str, drafter: str, domain: str) -> list[tuple[float, float, float]]:
-    """(predicted, observed, count) per bin of what the draft policy goes by: the acceptance head, else the drafter's probabilities."""
+def calibration(
+    services: PublicServices, target: str, drafter: str, domain: str
+) -> list[tuple[float, float, float]]:
+    """(predicted, observed, count) per bin of what the draft policy goes by: the acceptance head, else the
+    drafter's probabilities."""
     now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
-    return [(float(p), float(o), float(n)) for p, o, n in (now.calibration if now else ()) if n and math.isfinite(p) and math.isfinite(o)]
+    return [
+        (float(p), float(o), float(n))
+        for p, o, n in (now.calibration if now else ())
+        if n and math.isfinite(p) and math.isfinite(o)
+    ]
 
 
 def trainer_json(services: PublicServices, target: str, drafter: str, domain: str = "default") -> str:
-    """Trainer, draft length and state of the database for one adapter line, as the value of the `trainer` widget."""
+    """Trainer, draft length and state of the database for one adapter line, as the value of the `trainer`
+    widget."""
     # No line may have the name that somebody is typing.
-    status = if_loaded(services.trainer, target, drafter, domain, otherwise=None) or services.trainer(target, drafter)
+    status = if_loaded(services.trainer, target, drafter, domain, otherwise=None) or services.trainer(
+        target, drafter
+    )
     store = services.store.status
-    names = ("state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back", "shifts")
+    names = (
+        "state",
+        "why",
+        "version",
+        "step",
+        "requests_seen",
+        "last_swap",
+        "chat_rounds",
+        "rolled_back",
+        "shifts",
+    )
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": status.domain,

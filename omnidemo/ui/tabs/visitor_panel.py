@@ -1,4 +1,5 @@
-"""The visitor of the page: who calls, the sentence on what is kept, one button that deletes all of it, and the operator's key."""
+"""The visitor of the page: who calls, the sentence on what is kept, one button that deletes all of it, and
+the operator's key."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ def public_services(services: Services | PublicServices) -> PublicServices:
 
 def caller(services: PublicServices, headers: Any) -> Caller:
     """The caller who sent these headers."""
-    return Caller(services.visitors.name(headers.get(VISITOR)), services.fits(unquote(headers.get(OPERATOR) or "")))
+    return Caller(
+        services.visitors.name(headers.get(VISITOR)), services.fits(unquote(headers.get(OPERATOR) or ""))
+    )
 
 
 def build_visitor(services: PublicServices, shell: Shell) -> None:
@@ -49,7 +52,9 @@ def build_visitor(services: PublicServices, shell: Shell) -> None:
     strip = widget("visitor", events=("unlock",))
 
     def unlock(target: str, drafter: str) -> tuple[gr.Dropdown, gr.Dropdown]:
-        return gr.Dropdown(pair_choices(services, "target", target)), gr.Dropdown(pair_choices(services, "drafter", drafter))
+        return gr.Dropdown(pair_choices(services, "target", target)), gr.Dropdown(
+            pair_choices(services, "drafter", drafter)
+        )
 
     pair = [shell.target, shell.drafter]
     strip.unlock(unlock, pair, pair, api_name="unlock", **QUIET)
@@ -65,9 +70,12 @@ def routes(services: PublicServices) -> list[Route]:
         name = who.name or services.visitors.name(number)
         said = "" if who.operator or key is None else WRONG_KEY if services.settings.operator_key else NO_KEY
         public = services.public
-        session = Caller(name).own if public and not who.operator else name  # as `PublicServices.chat` names it
+        # as `PublicServices.chat` names it
+        session = Caller(name).own if public and not who.operator else name
         facts = {"id": number, "name": session, "public": public, "operator": who.operator, "said": said}
-        return JSONResponse(facts | {"notice": text.kept(services.settings, public)}, headers={"Cache-Control": "no-store"})
+        return JSONResponse(
+            facts | {"notice": text.kept(services.settings, public)}, headers={"Cache-Control": "no-store"}
+        )
 
     def forget(request: Request) -> JSONResponse:
         who = caller(services, request.headers)
@@ -81,13 +89,19 @@ def routes(services: PublicServices) -> list[Route]:
             return JSONResponse({"said": str(refused)}, 409)
 
     def news(request: Request, body: Any) -> JSONResponse:
-        LocalContext.request.set(gr.Request(request))  # the services look there for the caller, as in an event of Gradio's
+        # the services look there for the caller, as in an event of Gradio's
+        LocalContext.request.set(gr.Request(request))
         try:
-            return JSONResponse({"news": request.app.get_blocks().news(body.get("asked") if isinstance(body, dict) else None)})
+            return JSONResponse(
+                {"news": request.app.get_blocks().news(body.get("asked") if isinstance(body, dict) else None)}
+            )
         except ValueError as error:
             return JSONResponse({"detail": str(error)}, 400)
 
     async def look(request: Request) -> JSONResponse:
         return await run_in_threadpool(news, request, await request.json())
 
-    return [Route(f"/visitor{path}", act, methods=["POST"]) for path, act in (("", arrive), ("/forget", forget), ("/news", look))]
+    return [
+        Route(f"/visitor{path}", act, methods=["POST"])
+        for path, act in (("", arrive), ("/forget", forget), ("/news", look))
+    ]

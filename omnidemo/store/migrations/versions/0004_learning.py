@@ -1,4 +1,5 @@
-"""What is learned, measured without a draft policy: agreement and topic of each request, and versions replayed on probe prompts."""
+"""What is learned, measured without a draft policy: agreement and topic of each request, and versions
+replayed on probe prompts."""
 
 from __future__ import annotations
 

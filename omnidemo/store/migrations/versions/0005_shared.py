@@ -1,4 +1,5 @@
-"""Adapter versions inside the database, for machines that share no folder; text of any length on PostgreSQL, as SQLite has it anyway."""
+"""Adapter versions inside the database, for machines that share no folder; text of any length on PostgreSQL,
+as SQLite has it anyway."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ TABLES = ("pairs", "sessions", "requests", "adapter_versions", "training_steps",
 
 
 def upgrade() -> None:
-    op.add_column("adapter_versions", sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()))
+    op.add_column(
+        "adapter_versions", sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false())
+    )
     if op.get_bind().dialect.name == "postgresql":
         for table in TABLES:
             for column in sa.inspect(op.get_bind()).get_columns(table):

@@ -1,4 +1,5 @@
-"""How many times as fast as plain decoding an answer was, where that was measured, in the place of estimates."""
+"""How many times as fast as plain decoding an answer was, where that was measured, in the place of
+estimates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Whether later answers may copy from a stored one; from those of older versions, of which nobody knows that, none does."""
+"""Whether later answers may copy from a stored one; from those of older versions, of which nobody knows that,
+none does."""
 
 from __future__ import annotations
 
