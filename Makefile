@@ -4,20 +4,24 @@ VENV := .venv
 BIN := $(VENV)/bin
 PRETTIER := npx --yes prettier@3.10.1
 
-.PHONY: help run test check format clean
+.PHONY: help run test test-long check format clean
 
 help:
-	@echo "make run      install what the app needs and start it (http://127.0.0.1:7860)"
-	@echo "make test     install what the tests need and run them"
-	@echo "make check    lint and types"
-	@echo "make format   lay the code out and fix what ruff can fix"
-	@echo "make clean    remove .venv and caches; storage/ stays"
+	@echo "make run       install what the app needs and start it (http://127.0.0.1:7860)"
+	@echo "make test      install what the tests need and run them"
+	@echo "make test-long the long ones: visits in a browser, Ray, the torture"
+	@echo "make check     lint and types"
+	@echo "make format    lay the code out and fix what ruff can fix"
+	@echo "make clean     remove .venv and caches; storage/ stays"
 
 run: $(VENV)/.run-ready $(VENV)/.models-tried
 	$(BIN)/python app.py
 
 test: $(VENV)/.dev-ready $(VENV)/.models-tried
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not long"
+
+test-long: $(VENV)/.dev-ready $(VENV)/.models-tried
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m long
 
 check: $(VENV)/.dev-ready
 	$(BIN)/ruff check .

@@ -36,6 +36,8 @@ THREADS, HELPERS = torch.get_num_threads(), thread_pool.pick_size
 # worker is left alone with it; single tests of the law fill up what is left.
 FIRST = ("distill", "store", "replicas", "browser", "contract", "kernels", "lab", "cli")
 LAST = ("kernels/test_compile_kernels.py", "law")
+# A job of its own, `make test-long`: visits in a browser, processes that Ray keeps, the torture.
+LONG = ("browser", "replicas", "lab/test_torture.py", "lab/test_many_browsers.py")
 
 
 def part_of(path: Path, parts: Sequence[str]) -> int | None:
@@ -124,6 +126,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         last, first = part_of(item.path, LAST), part_of(item.path, FIRST)
         return (1 + last, 0) if last is not None else (0, len(FIRST) if first is None else first)
 
+    for item in items:
+        if part_of(item.path, LONG) is not None:
+            item.add_marker("long")
     items.sort(key=place)
 
 
