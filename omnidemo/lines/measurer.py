@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import StoredVersion
+from omnidemo.adapters.adapter_state import StoredVersion
 from omnidemo.config import Settings
 from omnidemo.distill.trace_buffer import usable
 from omnidemo.distill.worker import PauseController, Worker, plan_of
@@ -23,6 +22,7 @@ from omnidemo.probes.probe import ProbeRequest
 from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.records import Agreement, Probe, Replayed, Trace
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import LineVersions
 
 log = logging.getLogger(__name__)
 ANSWER_TOKENS = 56  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
@@ -35,7 +35,7 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the
+    """The measurements of one pair. `worker()` is the one that measures now, `line(domain)` gives the
     versions of a line. Work waits, and where its worker can, pauses, while the pair answers, for `patience`
     seconds a piece at most. Errors are logged, but for those of `agree`. Methods may be called from any
     thread.
@@ -47,10 +47,10 @@ class Measurer:
         settings: Settings,
         store: Store,
         worker: Callable[[], Worker],
-        folder: Callable[[str], Path],
+        line: Callable[[str], LineVersions],
     ) -> None:
         self.settings = settings
-        self._pair, self._store, self._worker, self._folder = pair, store, worker, folder
+        self._pair, self._store, self._worker, self._line = pair, store, worker, line
         self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
         self._topics: dict[str, str] = {}  # topic → line of its newest answer; the newest last
@@ -224,7 +224,7 @@ class Measurer:
             with self._working() as worker:
                 replayed += worker.replay(request, stored.adapter if stored else None, [prompt])
         agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
-        if version and version not in version_folders.versions(self._folder(domain)):
+        if version and version not in self._line(domain).numbers():
             return  # the line was reset meanwhile
         self._done.add(key)
         tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
@@ -267,11 +267,7 @@ class Measurer:
 
     def _version(self, domain: str, version: int) -> StoredVersion | None:
         """None for the fresh drafter. ValueError where the version's files are gone."""
-        return (
-            version_folders.load_version(version_folders.version_folder(self._folder(domain), version))
-            if version
-            else None
-        )
+        return self._line(domain).load(version) if version else None
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:

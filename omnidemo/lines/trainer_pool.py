@@ -12,7 +12,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters import peft_zip, version_folders
+from omnidemo.adapters.peft_export import export_peft
+from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import THREADED, Distiller
 from omnidemo.distill.in_process_worker import InProcessWorker
@@ -23,11 +24,12 @@ from omnidemo.distill.worker import Worker
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
-from omnidemo.lines.stored_lines import StoredLines
+from omnidemo.lines.stored_line import status_on_disk
 from omnidemo.models.names import at_its_pace
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import LineVersions, VersionStore
 from omnidemo.store.visitor_state import line_settings
 from omnidemo.store.visitors import owned
 
@@ -43,8 +45,8 @@ class TrainerPool:
     is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
     each, as with `--ray`, or they learn inline. Methods may be called from any thread.
 
-    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions
-    lie; what drafts for the adapter line is the pair's `DraftingLine`."""
+    A variable `line` is here the `Distiller` of an adapter line; its versions are in `versions`, and what
+    drafts for it is the pair's `DraftingLine`."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
@@ -57,16 +59,17 @@ class TrainerPool:
         # measures while lines learn in the answering thread, so that no process is started
         self._inline_worker = InProcessWorker()
         self._cost = ChatCost()
-        self._stored = StoredLines(store, pair.target.name, pair.drafter.name, settings.storage)
-        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._stored.folder)
+        self._names = pair.target.name, pair.drafter.name
+        self.versions = VersionStore(settings.storage, store)
+        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._versions_of)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
         self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
         self._paused: set[str] = set()
         self._closed = False
-        self._stored.share()
-        store.when_renewed(self._stored.note_all)
+        self.versions.share(*self._names)
+        store.when_renewed(self._tell_all)
 
     def _possible(self, settings: Settings) -> Settings:
         """The settings as they hold for this drafter: with its own pace, and without training where it cannot
@@ -112,16 +115,16 @@ class TrainerPool:
     def names(self) -> list[str]:
         """The lines in memory and on disk, "default" first, the others by name."""
         with self._lock:
-            found = {DEFAULT, *self._open, *self._waiting, *self._stored.domains()}
-        return [DEFAULT, *sorted(found - {DEFAULT})]
+            names = {DEFAULT, *self._open, *self._waiting, *self.versions.domains(*self._names)}
+        return [DEFAULT, *sorted(names - {DEFAULT})]
 
     def infos(self) -> list[LineInfo]:
         """All lines with their active version and how many requests they have seen."""
         with self._lock:
-            found = {domain: self.status(domain) for domain in self.names()}
+            states = {domain: self.status(domain) for domain in self.names()}
             return [
-                LineInfo(domain, one.version, one.requests_seen, domain in self._open)
-                for domain, one in found.items()
+                LineInfo(domain, state.version, state.requests_seen, domain in self._open)
+                for domain, state in states.items()
             ]
 
     def observe(self, trace: Trace) -> None:
@@ -152,7 +155,7 @@ class TrainerPool:
             if line is not None:
                 return line.status()
             waiting = len(self._waiting.get(domain, ()))
-            return self._stored.status(domain, self.settings, domain in self._paused, waiting)
+            return status_on_disk(self._versions_of(domain), self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """Start no more updates of the line; one that runs is finished. Answers are still collected."""
@@ -178,7 +181,7 @@ class TrainerPool:
         """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
         are deleted."""
         with self.using(domain) as line:
-            domain = line.versions.domain
+            domain = line.versions.line.domain
             line.reset()
             line.configure(self._settings_of(domain))
             self.measurer.forget(domain)
@@ -204,7 +207,7 @@ class TrainerPool:
         if line is not None:
             line.close()
         try:
-            self._stored.forget(domain)
+            self._versions_of(domain).remove()
         except OSError as error:  # also where another thread was first
             log.warning("The files of the line %s could not be removed: %s", domain, error)
         self.measurer.gone(domain)
@@ -223,17 +226,17 @@ class TrainerPool:
         name = "".join(
             char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}"
         )
-        stored = version_folders.version_folder(self._stored.folder(domain), version)
-        if not stored.is_dir():
+        versions = self._versions_of(domain)
+        if version not in versions.numbers():
             raise ValueError(
                 f"Version {version} of the line {domain} is not on disk any more; choose another one."
             )
-        return peft_zip.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
+        return export_peft(versions.load(version), Path(folder) / f"omnidemo-{name}-v{version}.zip")
 
     def adopt(self, domain: str, source: Path) -> int:
         """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
         number. ValueError, one sentence, for anything else."""
-        adapter = peft_zip.import_peft(source, self._pair.drafter.folder)
+        adapter = import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
 
@@ -256,6 +259,12 @@ class TrainerPool:
     ) -> None:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
+
+    def _versions_of(self, domain: str) -> LineVersions:
+        return self.versions.line(*self._names, domain)
+
+    def _tell_all(self) -> None:
+        self.versions.tell_all(*self._names)
 
     def _measuring_worker(self) -> Worker:
         return self._inline_worker if self.settings.training == "inline" else self._worker

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.adapter_state import AdapterState, BaseWeights, merged_weights
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
@@ -55,10 +54,8 @@ class Prober:
         ValueError for an adapter that does not fit, FileNotFoundError for what was not recorded."""
         replay = self._of(request)
         pair = replay.pair
-        base = version_folders.BaseWeights(pair.drafter.folder)
-        weights: Mapping[str, Tensor] = (
-            version_folders.merged_weights(base, adapter) if adapter is not None else {}
-        )
+        base = BaseWeights(pair.drafter.folder)
+        weights: Mapping[str, Tensor] = merged_weights(base, adapter) if adapter is not None else {}
         pair.publish(0, weights)
         pair.clear_cache()
         for prompt in prompts:

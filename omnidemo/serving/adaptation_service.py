@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo import config, private_folders
-from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
@@ -22,6 +21,7 @@ from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import VersionStore
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
@@ -133,10 +133,8 @@ class AdaptationService:
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         """The versions of a line whose files are kept, newest first; the others were pruned. Also while no
         pair is loaded."""
-        names = self._pool.known(drafter), self._pool.known(target)
-        return version_folders.versions(
-            version_folders.line_folder(self._pool.settings.storage, *names, check_domain(domain))
-        )
+        names = self._pool.known(target), self._pool.known(drafter)
+        return VersionStore(self._pool.settings.storage).line(*names, check_domain(domain)).numbers()
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes.
