@@ -68,6 +68,7 @@ STORE = (
     "recordings",
     "postgres",
     "version_files",
+    "session_store",
 )
 TABLES = {f"store/{name}.py" for name in STORE}
 KERNELS = files_in("backends/kernels")
