@@ -1,5 +1,4 @@
-"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on
-disk."""
+"""The adapter lines of a pair: a distiller for each, a bounded number in memory, the others on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters.peft_export import export_peft
 from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import THREADED, Distiller
@@ -35,18 +33,15 @@ from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 Trainers = Callable[[str], Worker]  # makes what trains a line
-# of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
-MOST_LINES = 32
+MOST_LINES = 32  # of a pair that all share; those of visitors are limited by `Settings.visitor_lines`
 
 
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
     closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
     is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
-    each, as with `--ray`, or they learn inline. Methods may be called from any thread.
-
-    A variable `line` is here the `Distiller` of an adapter line; its versions are in `versions`, and what
-    drafts for it is the pair's `DraftingLine`."""
+    each, as with `--ray`, or they learn inline. Methods may be called from any thread. `line`: here the
+    `Distiller` of an adapter line."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
@@ -66,8 +61,7 @@ class TrainerPool:
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
         self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
-        self._paused: set[str] = set()
-        self._closed = False
+        self._paused, self._closed = set[str](), False
         self.versions.share(*self._names)
         store.when_renewed(self._tell_all)
 
@@ -121,15 +115,14 @@ class TrainerPool:
     def infos(self) -> list[LineInfo]:
         """All lines with their active version and how many requests they have seen."""
         with self._lock:
-            states = {domain: self.status(domain) for domain in self.names()}
+            states = ((domain, self.status(domain)) for domain in self.names())
             return [
                 LineInfo(domain, state.version, state.requests_seen, domain in self._open)
-                for domain, state in states.items()
+                for domain, state in states
             ]
 
     def observe(self, trace: Trace) -> None:
-        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the
-        answer is already there."""
+        """Give the trace of an answer to the line that drafted it. Errors are logged: the answer is there."""
         try:
             self.get(trace.domain).observe(trace)
         except Exception:
@@ -169,8 +162,7 @@ class TrainerPool:
             self._paused.discard(check_domain(domain))
 
     def configure(self, settings: Settings) -> None:
-        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
-        is reset."""
+        """As `Distiller.configure`, for all lines."""
         with self._lock:
             self.settings = self.measurer.settings = self._possible(settings)
             for domain, line in self._open.items():
@@ -189,10 +181,8 @@ class TrainerPool:
 
     def forget_copies(self, domain: str = "") -> None:
         """Forget the earlier answers that a line copies from; of all lines without one."""
-        if domain:
-            self._pair.copies.forget(domain)
-        else:
-            self._pair.copies.clear()
+        copies = self._pair.copies
+        copies.forget(domain) if domain else copies.clear()
 
     def forget(self, domain: str) -> bool:
         """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an
@@ -215,23 +205,8 @@ class TrainerPool:
         return True
 
     def export(self, domain: str, version: int, folder: Path) -> Path:
-        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
-        that cannot be."""
-        domain = check_domain(domain)
-        if version < 1:
-            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
-        drafter, target = (
-            model.name.rstrip("/").split("/")[-1] for model in (self._pair.drafter, self._pair.target)
-        )
-        name = "".join(
-            char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}"
-        )
-        versions = self._versions_of(domain)
-        if version not in versions.numbers():
-            raise ValueError(
-                f"Version {version} of the line {domain} is not on disk any more; choose another one."
-            )
-        return export_peft(versions.load(version), Path(folder) / f"omnidemo-{name}-v{version}.zip")
+        """As `LineVersions.export`."""
+        return self._versions_of(check_domain(domain)).export(version, folder)
 
     def adopt(self, domain: str, source: Path) -> int:
         """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
@@ -245,9 +220,8 @@ class TrainerPool:
         with self._lock:
             self._closed = True
             lines = list(self._open.values())
-        closing = [
-            threading.Thread(target=close) for close in (self.measurer.close, *(line.close for line in lines))
-        ]
+        closers = [self.measurer.close, *(line.close for line in lines)]
+        closing = [threading.Thread(target=close) for close in closers]
         for thread in closing:
             thread.start()
         self._worker.close()  # so that nobody waits for an update or a measurement
@@ -266,16 +240,14 @@ class TrainerPool:
     def _tell_all(self) -> None:
         self.versions.tell_all(*self._names)
 
-    def _measuring_worker(self) -> Worker:
-        return self._inline_worker if self.settings.training == "inline" else self._worker
-
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
             return self.settings
-        return line_settings(
-            self.settings,
-            {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()},
-        )
+        weights = self._pair.drafter.runner.weights()
+        return line_settings(self.settings, {name: tuple(each.shape) for name, each in weights.items()})
+
+    def _measuring_worker(self) -> Worker:
+        return self._inline_worker if self.settings.training == "inline" else self._worker
 
     # From here on the lock is held.
 
@@ -297,9 +269,7 @@ class TrainerPool:
         )
         try:
             line.restore()
-        except (
-            Exception
-        ):  # an unreadable disk: the line starts from the base drafter, and the answer is written
+        except Exception:  # an unreadable disk: it starts from the base drafter, and the answer is written
             log.exception("The line %s could not be restored", domain)
         if domain in self._paused:
             line.pause()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from omnidemo.adapters import version_folders
 from omnidemo.adapters.adapter_state import AdapterState, OptimiserState, StoredVersion
+from omnidemo.adapters.peft_export import export_peft
 from omnidemo.records import AdapterVersion, TrainStep
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import NAME_BYTES, OWN, owned
@@ -93,6 +94,18 @@ class LineVersions:
         """Drop the files of all but the newest `keep` versions and those that are `needed`."""
         gone = version_folders.prune(self.folder, keep, *needed)
         self._database.drop_files(*self._names, gone)
+
+    def export(self, version: int, folder: Path) -> Path:
+        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
+        that cannot be."""
+        if version < 1:
+            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
+        if version not in self.numbers():
+            said = f"Version {version} of the line {self.domain} is not on disk any more"
+            raise ValueError(f"{said}; choose another one.")
+        drafter, target = (name.rstrip("/").split("/")[-1] for name in (self.drafter, self.target))
+        name = re.sub(r"[^\w.-]|_", "-", f"{drafter}-for-{target}-{self.domain}")
+        return export_peft(self.load(version), Path(folder) / f"omnidemo-{name}-v{version}.zip")
 
     def sweep(self) -> None:
         """Remove what an interrupted write or removal left behind."""
