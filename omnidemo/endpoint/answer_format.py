@@ -15,12 +15,8 @@ REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length
 # Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each
 # pass of the target, and what was drafted, proposed and accepted.
 FIGURES: tuple[str, ...] = (
-    "acceptance_rate",
-    "guesses_right",
-    "copies_right",
-    "copied_share",
-    "block_efficiency",
-)
+    "acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency",
+)  # fmt: skip
 FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
 COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
@@ -94,12 +90,9 @@ class AnswerFormat:
             own["tokens"] = sources(token for done in made.rounds for token in done.tokens)
         name = "chat.completion" if self._chat else "text_completion"
         return self._base | {
-            "object": name,
-            "choices": [choice],
-            "usage": usage(made),
-            "system_fingerprint": fingerprint,
+            "object": name, "choices": [choice], "usage": usage(made), "system_fingerprint": fingerprint,
             "omnidemo": own,
-        }
+        }  # fmt: skip
 
     def round(self, done: Round) -> bytes:
         """The event of a round; its text may be empty, while a character or a stop string is not complete."""
@@ -137,16 +130,11 @@ class AnswerFormat:
         return {
             **{name: made.metrics.get(name) for name in FIGURES},
             **{name: int(made.metrics.get(name) or 0) for name in COUNTS},
-            **self._facts,
-            "line": made.domain,
-            "method": made.method,
-            "adapter_version": made.adapter_version,
-            "ngrams": made.cache_entries,
-            "finish_reason": made.finish_reason,
-            "context_tokens": made.context_tokens,
-            "context_limit": made.context_limit,
-            "dropped_messages": made.dropped_messages,
-        }
+            **self._facts, "line": made.domain, "method": made.method,
+            "adapter_version": made.adapter_version, "ngrams": made.cache_entries,
+            "finish_reason": made.finish_reason, "context_tokens": made.context_tokens,
+            "context_limit": made.context_limit, "dropped_messages": made.dropped_messages,
+        }  # fmt: skip
 
 
 def usage(made: Generation) -> dict[str, int]:

@@ -161,22 +161,14 @@ class Endpoint:
         whose guesses show in the text, what they came from."""
         settings = front.settings
         options: dict[str, Any] = {
-            "target": model.target,
-            "drafter": model.drafter,
-            "domain": model.line,
-            "messages": messages,
-            "raw": raw,
-            "control_tokens": asked.control_tokens,
+            "target": model.target, "drafter": model.drafter, "domain": model.line, "messages": messages,
+            "raw": raw, "control_tokens": asked.control_tokens,
             "method": asked.omnidemo.method or settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
             **{name: getattr(asked, name) for name in SAMPLING},
-            "stop": tuple(asked.stop),
-            "seed": asked.seed,
-            "copying": asked.omnidemo.copying,
-            "learn": asked.omnidemo.learn,
-            "keep": asked.omnidemo.keep,
-            "kind": "api",
-        }
+            "stop": tuple(asked.stop), "seed": asked.seed, "copying": asked.omnidemo.copying,
+            "learn": asked.omnidemo.learn, "keep": asked.omnidemo.keep, "kind": "api",
+        }  # fmt: skip
 
         def begin(cancel: Event) -> Iterator[Round | Generation]:
             return front.chat(session="api", cancel=cancel, **options)

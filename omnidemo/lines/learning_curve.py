@@ -61,18 +61,14 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     if today in learned:
         marks.append({"x": today["examples"], "kind": "swap", "label": f"v{today['version']}"})
     return {
-        "target": target,
-        "drafter": drafter,
-        "line": line,
-        "topic": topic,
-        "draft_length": DRAFT_LENGTH,
+        "target": target, "drafter": drafter, "line": line, "topic": topic, "draft_length": DRAFT_LENGTH,
         "prompts": own[-1]["prompts"] if own else 0,
         "fresh": fresh,
         "today": today,
         "points": learned,
         "marks": sorted(marks + _changes(asked, versions), key=lambda one: one["x"]),
         "topics": measured,
-    }
+    }  # fmt: skip
 
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:

@@ -231,19 +231,11 @@ class Measurer:
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
             Probe(
-                *names,
-                domain,
-                version,
-                topic,
-                records.key,
-                examples,
+                *names, domain, version, topic, records.key, examples,
                 len(asked),
-                tokens,
-                passes,
-                agreement=agreed,
-                shown=shown,
+                tokens, passes, agreement=agreed, shown=shown,
             )
-        )
+        )  # fmt: skip
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""

@@ -165,22 +165,13 @@ def load_model(
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
     return LanguageModel(
-        name=name,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary.within(runner.rows),
-        runner=runner,
-        context=runner.max_positions,
-        parameters=runner.parameters,
+        name=name, tokenizer=tokenizer, vocabulary=vocabulary.within(runner.rows), runner=runner,
+        context=runner.max_positions, parameters=runner.parameters,
         # tied ones once
         memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),
-        device=runner.device,
-        dtype=runner.dtype,
-        folder=source.files,
-        chat=bool(tokenizer.chat_template),
-        learns=source.learns,
-        config=source.config,
-        manner=source.manner,
-    )
+        device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
+        learns=source.learns, config=source.config, manner=source.manner,
+    )  # fmt: skip
 
 
 def open_source(

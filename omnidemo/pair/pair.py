@@ -146,19 +146,9 @@ class Pair:
             backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
             copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
             steps = decode(
-                state,
-                chosen,
-                self.map,
-                ngrams,
-                sampling,
-                rng,
-                limits,
-                length,
-                tracer,
-                self.clock,
-                backend,
+                state, chosen, self.map, ngrams, sampling, rng, limits, length, tracer, self.clock, backend,
                 copier,
-            )
+            )  # fmt: skip
             while going:
                 with self._lock:
                     self._swap(domain, line)

@@ -66,12 +66,8 @@ class Repetition:
         stopped: Callable[[], bool],
     ) -> None:
         self._pair, self._before, self._prompt, self._asked, self._stopped = (
-            pair,
-            before,
-            prompt,
-            asked,
-            stopped,
-        )
+            pair, before, prompt, asked, stopped,
+        )  # fmt: skip
         spent = sum(done.seconds["total"] for done in answer.rounds)
         pace = int(LANE_SECONDS * len(answer.token_ids) / spent) if spent else LONGEST
         self._tokens = min(len(answer.token_ids), max(SHORTEST, min(LONGEST, pace)))

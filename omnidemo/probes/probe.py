@@ -65,13 +65,9 @@ class Prober:
         found = []
         for prompt in prompts:
             made, _ = replay.answer(
-                prompt,
-                learn=False,
-                copying=False,
-                method=METHOD,
-                draft_policy="fixed",
+                prompt, learn=False, copying=False, method=METHOD, draft_policy="fixed",
                 draft_length=DRAFT_LENGTH,
-            )
+            )  # fmt: skip
             # the target did not compute
             found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))
         return found

@@ -107,12 +107,9 @@ class RemotePair(Pair):
             for learner in self.learners:
                 learner(trace)
         made = replace(
-            message.generation,
-            rounds=tuple(rounds),
-            prompt_tokens=len(ids),
-            seed=asked.seed,
+            message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed,
             context_limit=self.target.context,
-        )
+        )  # fmt: skip
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)

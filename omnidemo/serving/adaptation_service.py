@@ -27,23 +27,14 @@ from omnidemo.store.visitors import owned
 log = logging.getLogger(__name__)
 CONTROLS = (
     *sorted(ADAPTABLE),
-    "draft_policy",
-    "draft_length",
-    "longest_draft",
-    "confidence",
-    "gamma",
-    "copying",
-    "domain",
-)
+    "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain",
+)  # fmt: skip
 # Upper limits of what a page may set, so that no click can use up the machine. The environment variables are
 # not limited by it.
 LIMITS = {
-    "patience": 3600,
-    "update_interval": 1000,
-    "steps_per_update": 500,
-    "batch_size": 128,
+    "patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128,
     "learning_rate": 0.1,
-}
+}  # fmt: skip
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none

@@ -75,11 +75,8 @@ class Beside:
                 "draft_length": DRAFT_LENGTH,
             }
             options |= {
-                "draft_policy": "fixed",
-                "max_new_tokens": max_new_tokens,
-                "temperature": 0.0,
-                "seed": 0,
-            }
+                "draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0,
+            }  # fmt: skip
             options |= {"copying": False}
             if domain not in lines.names():  # a comparison must not create one
                 raise ValueError(

@@ -177,13 +177,8 @@ class ChatService:
                 target=target,
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
-                learn=learn,
-                cancel=cancel,
-                kind="traffic",
-                domain=line,
-                topic=topic,
-                **options,
-            )
+                learn=learn, cancel=cancel, kind="traffic", domain=line, topic=topic, **options,
+            )  # fmt: skip
             assert isinstance(made, Generation)
             yield index, prompt, made
             if learn and line == DEFAULT:
@@ -231,19 +226,12 @@ class ChatService:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
-                pair,
-                prompts,
-                methods,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                seed=seed,
-                domain=domain,
-                warm=True,
-                runs=runs,
+                pair, prompts, methods, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
+                domain=domain, warm=True, runs=runs,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,
                 **sampling,
-            )
+            )  # fmt: skip
 
     def following(self, session: str) -> Route | None:
         """Line and topic of the session's newest question or played prompt; None where there was none
@@ -292,20 +280,12 @@ class ChatService:
         settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
         self._store.record_request(
             RequestRecord(
-                session=session,
-                target=pair.target.name,
-                drafter=pair.drafter.name,
-                domain=made.domain,
+                session=session, target=pair.target.name, drafter=pair.drafter.name, domain=made.domain,
                 method=made.method,
                 prompt=prompt if keep_text else None,
-                generation=made,
-                settings=settings,
-                created_at=created,
-                kind=kind,
-                cache_entries=len(pair.ngrams),
-                cache_bytes=pair.ngrams.nbytes,
-                topic=route.topic,
+                generation=made, settings=settings, created_at=created, kind=kind,
+                cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes, topic=route.topic,
                 remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
             ),
             agreed=True,
-        )
+        )  # fmt: skip

@@ -99,12 +99,8 @@ def compare(
                 return
             method, line = drafting[name]
             short: dict[str, Any] = {
-                **sampling,
-                "max_new_tokens": 8,
-                "temperature": temperature,
-                "learn": False,
-                "reuse": False,
-            }
+                **sampling, "max_new_tokens": 8, "temperature": temperature, "learn": False, "reuse": False,
+            }  # fmt: skip
             pair.generate(turns_of(prompts[0])[0], method=method, domain=line, cancelled=cancelled, **short)
 
     def answers(index: int, prompt: Prompt) -> Iterator[tuple[int, str, Generation, Generation | None]]:
@@ -169,12 +165,9 @@ def _warm_cache(
     """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer, the
     cost model knows its times."""
     options: dict[str, Any] = {
-        "max_new_tokens": max_new_tokens,
-        "domain": domain,
-        "learn": False,
-        "reuse": False,
+        "max_new_tokens": max_new_tokens, "domain": domain, "learn": False, "reuse": False,
         "cancelled": cancelled,
-    }
+    }  # fmt: skip
     for done in pair.stream(
         prompt, method=make_method("auto", pair.map).name, temperature=0.0, **sampling, **options
     ):

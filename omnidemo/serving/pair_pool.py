@@ -23,18 +23,9 @@ from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
 LoadStage = Literal[
-    "absent",
-    "queued",
-    "files",
-    "downloading",
-    "tokenizers",
-    "target",
-    "drafter",
-    "vocabulary map",
-    "cache and adapter",
-    "ready",
-    "failed",
-]
+    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map",
+    "cache and adapter", "ready", "failed",
+]  # fmt: skip
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
 LOG_SECONDS = 10.0  # between two lines about one stage of loading
@@ -222,12 +213,9 @@ class PairPool:
                 else:
                     log.exception("loading %s with %s failed", target, drafter)
                 known.state = replace(
-                    known.state,
-                    stage="failed",
-                    fraction=0.0,
-                    detail="",
+                    known.state, stage="failed", fraction=0.0, detail="",
                     error=str(error) or type(error).__name__,
-                )
+                )  # fmt: skip
                 return
         self._then()
 

@@ -159,11 +159,7 @@ class Speeds:
                 time.sleep(LOOK_SECONDS)
             ids = pair.prompt_ids(order.prompt)
             again = Repetition(
-                pair,
-                order.before,
-                ids,
-                order.asked,
-                order.answer,
+                pair, order.before, ids, order.asked, order.answer,
                 lambda: order.stopped or pair.in_flight > 1,
-            )
+            )  # fmt: skip
             return again.measure(time.monotonic)

@@ -48,12 +48,8 @@ def _probability(value: float) -> float | None:
 
 def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
     fields: dict[str, Any] = {
-        "i": token.id,
-        "t": token.text,
-        "s": token.source,
-        "r": round_index,
-        "n": position,
-    }
+        "i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position,
+    }  # fmt: skip
     fields["p"] = _probability(token.p)
     if token.match is not None:
         fields["m"] = list(token.match)

@@ -207,15 +207,10 @@ PROBES = _table(
 )
 LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # what is known of an adapter line, by pair and `domain`
 FILTERS: Mapping[str, sa.Column[Any]] = {
-    "id": REQUESTS.c.id,
-    "target": PAIRS.c.target,
-    "drafter": PAIRS.c.drafter,
-    "method": REQUESTS.c.method,
-    "domain": REQUESTS.c.domain,
-    "topic": REQUESTS.c.topic,
-    "session": REQUESTS.c.session_id,
+    "id": REQUESTS.c.id, "target": PAIRS.c.target, "drafter": PAIRS.c.drafter, "method": REQUESTS.c.method,
+    "domain": REQUESTS.c.domain, "topic": REQUESTS.c.topic, "session": REQUESTS.c.session_id,
     "kind": REQUESTS.c.kind,
-}
+}  # fmt: skip
 
 
 def utc(moment: str | None = None) -> str:
