@@ -12,8 +12,6 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from omnidemo.records import AdapterVersion
-
 WEIGHTS, CONFIG = "adapter_model.safetensors", "adapter_config.json"  # PEFT's files
 PREFIX = "base_model.model."  # PEFT's, before the name of the base model's parameter
 # magnitude of a weight: trained ones stay below 1,000, and products of larger ones leave float32
@@ -44,6 +42,26 @@ class OptimiserState:
 
     step: int
     moments: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterVersion:
+    """A published adapter of one line (drafter, target, domain). Version 0 is the base drafter and has no
+    file."""
+
+    version: int
+    drafter: str
+    target: str
+    domain: str
+    path: str | None
+    sha256: str | None
+    parent: int | None
+    requests_seen: int
+    steps: int
+    loss: float | None
+    created_at: str  # UTC, ISO 8601
+    # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
+    effect: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

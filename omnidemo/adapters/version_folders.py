@@ -21,12 +21,12 @@ from omnidemo.adapters.adapter_state import (
     CONFIG,
     WEIGHTS,
     AdapterState,
+    AdapterVersion,
     OptimiserState,
     StoredVersion,
     packed,
 )
 from omnidemo.private_folders import replacing
-from omnidemo.records import AdapterVersion
 
 OPTIMISER, MANIFEST = "optimizer.safetensors", "manifest.json"
 HEAD = "head.safetensors"  # of the acceptance head, in the versions that have one

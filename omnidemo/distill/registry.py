@@ -15,12 +15,13 @@ from torch import Tensor
 
 from omnidemo.adapters.adapter_state import (
     AdapterState,
+    AdapterVersion,
     BaseWeights,
     OptimiserState,
     base_matrices,
     merged_weights,
 )
-from omnidemo.records import AdapterVersion, TrainStep
+from omnidemo.records import TrainStep
 from omnidemo.store.version_store import LineVersions
 
 log = logging.getLogger(__name__)

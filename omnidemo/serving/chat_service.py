@@ -20,13 +20,14 @@ from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.records import Generation, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import TRAFFIC, sessions_of
 

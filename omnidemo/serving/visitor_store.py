@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.lines.router import DEFAULT
-from omnidemo.records import AdapterVersion
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.visitors import Caller, sessions_of

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from omnidemo.records import RequestRecord
 from omnidemo.store.recorded_rounds import pack, unpack
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.tables import PAIRS, RECORDINGS, REQUESTS
 
 MOST_ANSWERS = 50  # of a session

@@ -1,12 +1,34 @@
-"""The rows of the store's tables that a request and its rounds become."""
+"""A request as the store keeps it, and the rows that it and its rounds become."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from omnidemo.records import STAGES, RequestRecord, Round
+from omnidemo.records import STAGES, Generation, Round
 from omnidemo.store.tables import REQUESTS, number, utc
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at
+    all has no record."""
+
+    session: str
+    target: str
+    drafter: str
+    domain: str
+    method: str
+    prompt: str | None
+    generation: Generation
+    settings: Mapping[str, Any]
+    created_at: str
+    kind: Literal["chat", "traffic", "api"] = "chat"
+    cache_entries: int = 0
+    cache_bytes: int = 0
+    topic: str | None = None  # a label that the router gave, whichever adapter line drafted
+    remembered: bool = False  # whether later answers may copy from it
 
 
 def drafted_per_round(metrics: Mapping[str, Any]) -> float | None:

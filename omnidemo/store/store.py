@@ -10,11 +10,10 @@ from typing import Any, Literal, TypeVar
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from omnidemo.records import RequestRecord
 from omnidemo.store import csv_export, recordings
 from omnidemo.store.database import Rows, StoreStatus
 from omnidemo.store.line_store import CHUNK
-from omnidemo.store.request_rows import drafted_per_round, request_row, round_row
+from omnidemo.store.request_rows import RequestRecord, drafted_per_round, request_row, round_row
 from omnidemo.store.session_store import SessionStore, answer_of
 from omnidemo.store.tables import (
     METADATA,

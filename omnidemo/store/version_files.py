@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from omnidemo.adapters import version_folders
-from omnidemo.records import AdapterVersion
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.store.database import Database
 from omnidemo.store.tables import (
     ADAPTER_FILES,

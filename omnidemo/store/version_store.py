@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from omnidemo.adapters import version_folders
-from omnidemo.adapters.adapter_state import AdapterState, OptimiserState, StoredVersion
+from omnidemo.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState, StoredVersion
 from omnidemo.adapters.peft_export import export_peft
-from omnidemo.records import AdapterVersion, TrainStep
+from omnidemo.records import TrainStep
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import NAME_BYTES, OWN, owned
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformers import LlamaForCausalLM
 
 from omnidemo.adapters import adapter_state, version_folders
-from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState
 from omnidemo.adapters.peft_export import export_peft
 from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
@@ -27,7 +27,6 @@ from omnidemo.distill import train_step
 from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.models.model_files import BUNDLED
-from omnidemo.records import AdapterVersion
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 
 torch.set_num_threads(1)

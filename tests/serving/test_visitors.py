@@ -15,10 +15,11 @@ import pytest
 
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
-from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import HOUR, Quotas, Refused
 from omnidemo.serving.services import Cluster, Services
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
