@@ -122,7 +122,7 @@ def _share(part: float, whole: float) -> float | None:
 def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
     """proposed, accepted: all proposals, also those that were copied. How good the drafter is at guessing is
     computed without these. acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over
-    the rounds where it proposed one. guesses_right: the same over the whole answer. alpha: mean acceptance over
+    the rounds where it proposed one. guesses_right: the same over the answer. alpha: mean acceptance over
     the drafter's judged slots (those after a rejection are not judged). ngram_hits: accepted n-grams per
     round. drafted: drafter tokens drawn. draft_length: the same per round, of all rounds."""
     own = [
