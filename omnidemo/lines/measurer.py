@@ -42,13 +42,9 @@ class Measurer:
     """
 
     def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        store: Store,
-        worker: Callable[[], Worker],
+        self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker],
         line: Callable[[str], LineVersions],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.settings = settings
         self._pair, self._store, self._worker, self._line = pair, store, worker, line
         self._condition = threading.Condition()

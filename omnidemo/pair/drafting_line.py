@@ -59,14 +59,9 @@ class DraftingLine:
         self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
 
     def copier(
-        self,
-        asked: GenerationConfig,
-        method: Method,
-        state: DecodingState,
-        ends: Sequence[int],
-        earlier: TextIndex | None,
-        note: bool,
-    ) -> Copier | None:
+        self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int],
+        earlier: TextIndex | None, note: bool,
+    ) -> Copier | None:  # fmt: skip
         """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How
         often copies are accepted is kept over requests for the policy "cost" alone, so that with the others a
         seed repeats an answer."""

@@ -17,12 +17,9 @@ class NgramMemory:
     drafter, under which the store has them. `lock`: the pair's, held while the trie changes."""
 
     def __init__(
-        self,
-        cache: Callable[[], NgramCache],
-        vocabulary_map: VocabularyMap,
-        names: tuple[str, str],
+        self, cache: Callable[[], NgramCache], vocabulary_map: VocabularyMap, names: tuple[str, str],
         lock: threading.Lock,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._shared, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
         self._own = VisitorNgrams()
         self._store: Store | None = None

@@ -51,16 +51,10 @@ class Pair:
     replays = True
 
     def __init__(
-        self,
-        target: LanguageModel,
-        drafter: LanguageModel,
-        *,
-        cache_size: int = 20_000,
-        cache_policy: Literal["lfu", "lru"] = "lfu",
-        top_k: int = 128,
-        conversations_mb: int = 1024,
+        self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,
+        cache_policy: Literal["lfu", "lru"] = "lfu", top_k: int = 128, conversations_mb: int = 1024,
         copy_mb: int = 4,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         self.map = VocabularyMap(
             target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device
@@ -91,14 +85,9 @@ class Pair:
         return drain(self.stream(prompt, **options))
 
     def stream(
-        self,
-        prompt: Prompt,
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        note: bool = True,
-        begun: Sequence[int] = (),
-        **options: Any,
-    ) -> Generator[Round, None, Generation]:
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
+        begun: Sequence[int] = (), **options: Any,
+    ) -> Generator[Round, None, Generation]:  # fmt: skip
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
@@ -213,12 +202,9 @@ class Pair:
         return len(self._conversations.running)
 
     def publish(
-        self,
-        version: int,
-        weights: Mapping[str, Tensor],
-        head: Mapping[str, Tensor] | None = None,
+        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head
         from the next round on."""
         self._line(domain).published = (version, weights, head or {})

@@ -57,14 +57,9 @@ class Repetition:
     waits for longer than one."""
 
     def __init__(
-        self,
-        pair: Pair,
-        before: Before,
-        prompt: list[int],
-        asked: GenerationConfig,
-        answer: Generation,
+        self, pair: Pair, before: Before, prompt: list[int], asked: GenerationConfig, answer: Generation,
         stopped: Callable[[], bool],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._pair, self._before, self._prompt, self._asked, self._stopped = (
             pair, before, prompt, asked, stopped,
         )  # fmt: skip

@@ -115,12 +115,9 @@ class RemotePair(Pair):
         return replace(made, token_ids=written, text="".join(done.text for done in rounds), metrics=metrics)
 
     def publish(
-        self,
-        version: int,
-        weights: Mapping[str, Tensor],
-        head: Mapping[str, Tensor] | None = None,
+        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Have these weights draft for a domain from the next answer on, which brings them to whoever writes
         it."""
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))

@@ -35,16 +35,9 @@ class Beside:
         self._pool = pool
 
     def plain(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        max_new_tokens: int,
-        seed: int | None = None,
-        cancel: threading.Event | None = None,
-        **sampling: float | None,
-    ) -> list[Generation]:
+        self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], max_new_tokens: int,
+        seed: int | None = None, cancel: threading.Event | None = None, **sampling: float | None,
+    ) -> list[Generation]:  # fmt: skip
         """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`:
         the options of that name; what it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
@@ -53,16 +46,9 @@ class Beside:
             return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
 
     def fresh_and_today(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        method: str,
-        max_new_tokens: int,
-        domain: str,
-        cancel: threading.Event | None = None,
-    ) -> tuple[list[Generation], list[Generation]]:
+        self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
+        max_new_tokens: int, domain: str, cancel: threading.Event | None = None,
+    ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
         """The answer at temperature 0, else in the target's manner, with the base drafter and with what
         drafts for `domain` now, four guesses a round each and nothing copied, for it is the drafters that are
         compared: runs alternate, the middle one of each comes first. A method that does not draft is replaced

@@ -77,21 +77,11 @@ class ChatService:
         self._routes = SessionRoutes()
 
     def chat(
-        self,
-        *,
-        session: str,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        raw: bool = False,
-        control_tokens: bool = False,
-        keep: bool = True,
-        cancel: threading.Event | None = None,
-        kind: Kind = "chat",
-        domain: str | None = None,
-        topic: str | None = None,
-        **options: Any,
-    ) -> Iterator[Round | Generation]:
+        self, *, session: str, target: str, drafter: str, messages: Sequence[Mapping[str, str]],
+        raw: bool = False, control_tokens: bool = False, keep: bool = True,
+        cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
+        topic: str | None = None, **options: Any,
+    ) -> Iterator[Round | Generation]:  # fmt: skip
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
@@ -158,19 +148,10 @@ class ChatService:
         yield from listen(rounds, request.page_closed, finish, request.began, dropped)
 
     def play(
-        self,
-        *,
-        session: str,
-        target: str,
-        drafter: str,
-        topic: str,
-        count: int,
-        seed: int = 0,
-        learn: bool = True,
-        cancel: threading.Event | None = None,
-        domain: str | None = None,
+        self, *, session: str, target: str, drafter: str, topic: str, count: int, seed: int = 0,
+        learn: bool = True, cancel: threading.Event | None = None, domain: str | None = None,
         **options: Any,
-    ) -> Iterator[tuple[int, str, Generation]]:
+    ) -> Iterator[tuple[int, str, Generation]]:  # fmt: skip
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation)
         each.
 
@@ -214,21 +195,11 @@ class ChatService:
             time.sleep(0.05)
 
     def compare(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        prompts: Sequence[Asked],
-        methods: Sequence[str],
-        max_new_tokens: int,
-        temperature: float,
-        draft_length: int | None = None,
-        seed: int | None = 0,
-        cancel: threading.Event | None = None,
-        domain: str | None = None,
-        runs: int = 1,
+        self, *, target: str, drafter: str, prompts: Sequence[Asked], methods: Sequence[str],
+        max_new_tokens: int, temperature: float, draft_length: int | None = None, seed: int | None = 0,
+        cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
         **sampling: float | None,
-    ) -> Iterator[Comparison]:
+    ) -> Iterator[Comparison]:  # fmt: skip
         """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned
         (None: the settings' line, or `default` where that is chosen by topic); see `comparison.compare`.
         Without a `draft_length` drafts are as long as the settings' policy makes them, as in a chat.

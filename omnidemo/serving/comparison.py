@@ -55,19 +55,10 @@ class Comparison:
 
 
 def compare(
-    pair: Pair,
-    prompts: Sequence[Asked],
-    methods: Sequence[str],
-    *,
-    max_new_tokens: int = 128,
-    temperature: float | None = 0.0,
-    domain: str = "default",
-    seed: int | None = 0,
-    warm: bool = False,
-    runs: int = 1,
-    cancelled: Callable[[], bool] = lambda: False,
-    **options: Any,
-) -> Iterator[Comparison]:
+    pair: Pair, prompts: Sequence[Asked], methods: Sequence[str], *, max_new_tokens: int = 128,
+    temperature: float | None = 0.0, domain: str = "default", seed: int | None = 0, warm: bool = False,
+    runs: int = 1, cancelled: Callable[[], bool] = lambda: False, **options: Any,
+) -> Iterator[Comparison]:  # fmt: skip
     """Yield one `Comparison` for each prompt, run and method: the `runs` of a prompt are interleaved, all
     methods of one before the next. A later turn of a question stands, for every method, behind the answer
     that the first of them gave in its first run, so that all read the same; it is left out where it does not

@@ -26,12 +26,9 @@ class Window:
 
 
 def newest(
-    pair: Pair,
-    messages: Sequence[Message],
-    reading: Reading,
-    max_new_tokens: int,
+    pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Window:
+) -> Window:  # fmt: skip
     """The newest exchanges of a chat: as many as the target was made for and as leave space for an answer; at
     least the last message.
 

@@ -61,13 +61,9 @@ class PairPool:
     they are known by. All methods may be called from any thread."""
 
     def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        then: Callable[[], object] = lambda: None,
-        build: Build = build_pair,
-        trainers: Callable[[Pair], Trainers] | None = None,
-    ) -> None:
+        self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None,
+        build: Build = build_pair, trainers: Callable[[Pair], Trainers] | None = None,
+    ) -> None:  # fmt: skip
         """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs.
         `trainers`: what trains the lines of a pair; None: a process for all of them."""
         self.settings = known_settings(settings)

@@ -67,14 +67,9 @@ class Speeds:
             self._condition.notify_all()
 
     def add(
-        self,
-        target: str,
-        drafter: str,
-        prompt: Prompt,
-        asked: GenerationConfig,
-        before: Before | None,
+        self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Before | None,
         answer: Generation,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Have an answer measured that is finished, where something was guessed in it."""
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
         if (

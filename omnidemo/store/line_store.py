@@ -183,14 +183,9 @@ class LineStore(VersionTable):
         self.submit(write)
 
     def probes(
-        self,
-        target: str,
-        drafter: str,
-        domain: str = "default",
-        topic: str | None = None,
-        *,
+        self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *,
         shown: bool = False,
-    ) -> Rows:
+    ) -> Rows:  # fmt: skip
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of
         some prompts."""
         columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))

@@ -100,16 +100,9 @@ class Store(SessionStore):
         )
 
     def requests(
-        self,
-        *,
-        target: str | None = None,
-        drafter: str | None = None,
-        method: str | None = None,
-        session: str | None = None,
-        kind: str | None = None,
-        id: int | None = None,
-        limit: int | None = 200,
-    ) -> Rows:
+        self, *, target: str | None = None, drafter: str | None = None, method: str | None = None,
+        session: str | None = None, kind: str | None = None, id: int | None = None, limit: int | None = 200,
+    ) -> Rows:  # fmt: skip
         """The newest `limit` requests (None: all) as plain dicts, newest first."""
         query = requests_query(
             target=target, drafter=drafter, method=method, session=session, kind=kind, id=id

@@ -61,12 +61,9 @@ class LineVersions:
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
     def add(
-        self,
-        info: AdapterVersion,
-        adapter: AdapterState,
-        optimiser: OptimiserState,
+        self, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState,
         steps: Sequence[TrainStep],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store a version, with the steps that made it, whole or not at all, and make it the active one."""
         info = version_folders.write_version(self.folder, info, adapter, optimiser)
         version_folders.write_note(self.folder, "active", info.version)
