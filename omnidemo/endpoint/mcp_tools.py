@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from omnidemo.config import SAMPLING
 from omnidemo.endpoint import other_fields
-from omnidemo.endpoint.answer_format import REASONS, sources
+from omnidemo.endpoint.answer_format import REASONS, fingerprint, sources
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
@@ -187,7 +187,7 @@ async def generate(
         **{name: getattr(asked, name) for name in SAMPLING},
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
-    begin, fingerprint = endpoint.plan(front, model, request, [message.plain() for message in messages])
+    begin = endpoint.plan(front, model, request, [message.plain() for message in messages])
     made: Generation | None = None
     written = 0
 

@@ -111,9 +111,13 @@ class Answer:
                 self._ngrams.clock += int(asked.learn)
                 if asked.learn and asked.remember and self._reason != "cancelled":
                     pair.copies.add(asked.domain, self._ids, self._written())
-        for learner in pair.learners if trace is not None else ():
-            about = {"temperature": self._sampling.temperature, "domain": asked.domain}
-            learner(replace(trace, **about, version=self._version, key=self._key))
+        if trace is not None:
+            trace = replace(
+                trace, temperature=self._sampling.temperature, domain=asked.domain, version=self._version,
+                key=self._key,
+            )  # fmt: skip
+            for learner in pair.learners:
+                learner(trace)
         pair._memory.save()
         return mismatch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Prompt, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
@@ -143,9 +143,16 @@ class ChatService:
             names = request.target, request.drafter
             self._speeds.add(*names, read, request.options, before, generation)
 
-        rounds = pair.stream(read, cancelled=request.cancelled, **dict(request.options))
-        dropped = window.dropped if window else 0
+        rounds, dropped = self._written(pair, request, read), window.dropped if window else 0
         yield from listen(rounds, request.page_closed, finish, request.began, dropped)
+
+    def _written(self, pair: Pair, request: _Request, read: Prompt) -> Generator[Round, None, Generation]:
+        """The pair's answer, with the conditions that it was made under."""
+        names = request.target, request.drafter
+        before = self._pool.conditions(*names)
+        made = yield from pair.stream(read, cancelled=request.cancelled, **dict(request.options))
+        after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
+        return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 
     def play(
         self, *, session: str, target: str, drafter: str, topic: str, count: int, seed: int = 0,
@@ -238,7 +245,8 @@ class ChatService:
         that is."""
         keep_text, asked = self._pool.settings.keep_text, request.options
         settings = {name: getattr(asked, name) for name in NOTED}
-        settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
+        settings |= {"conditions": made.conditions, "route_confidence": route.confidence}
+        settings |= {"route_why": route.why if keep_text else None}
         record = RequestRecord(
             session=request.session, target=pair.target.name, drafter=pair.drafter.name, domain=made.domain,
             method=made.method, prompt=request.prompt if keep_text else None, generation=made,

@@ -121,7 +121,7 @@ class _Lanes:
         self._pair, self._lanes, self._domain, self._cancelled = pair, lanes, domain, cancelled
         self._others = [name for name in lanes if name != BASELINE]
         self._sampling = {name: options[name] for name in SAMPLING if name in options}
-        self._fixed = {"learn": False, "reuse": False, "cancelled": cancelled}
+        self._fixed: dict[str, Any] = {"learn": False, "reuse": False, "cancelled": cancelled}
         self._tokens, self._temperature, self._seed = max_new_tokens, temperature, seed
         self._options = {
             **options,

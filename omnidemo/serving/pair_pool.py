@@ -11,12 +11,14 @@ from time import monotonic
 from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
+from omnidemo.backends.choice import kind_of
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.hub_downloads import Stopped
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
+from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair
 from omnidemo.store.store import Store
@@ -122,10 +124,18 @@ class PairPool:
             )
         return place.loaded
 
-    def digest(self, target: str, drafter: str) -> str:
-        """By what the weights of a ready pair's target are told apart; empty while it is not ready."""
-        place = self._places.get(self._key(target, drafter))
-        return place.digest if place is not None else ""
+    def conditions(self, target: str, drafter: str) -> str:
+        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
+        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
+        weights were rounded or packed, and a digest of these. "replicas" or "ZeroGPU" and the digest where
+        answers are written elsewhere, on whatever is there."""
+        pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
+        if isinstance(pair, RemotePair):
+            return f"{pair.where}.{digest}".rstrip(".")
+        dtype = str(pair.target.dtype).removeprefix("torch.")
+        asked = (self.settings.dtype, self.settings.quantization)
+        form = "-in-".join([*(name for name in asked if name not in ("auto", "", dtype)), dtype])
+        return ".".join([kind_of(pair.target.runner), str(pair.target.device), form, digest]).rstrip(".")
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:

@@ -57,9 +57,6 @@ class PublicServices(CallerRights):
     def manner(self, target: str, drafter: str) -> Manner:
         return self._services.manner(target, drafter)
 
-    def conditions(self, target: str, drafter: str) -> str:
-        return self._services.conditions(target, drafter)
-
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
         return self._services.measuring(target, drafter, topic)
 

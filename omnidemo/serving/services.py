@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from omnidemo import private_folders
-from omnidemo.backends.choice import kind_of
 from omnidemo.config import Manner, Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
@@ -24,7 +23,6 @@ from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
-from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
@@ -161,19 +159,6 @@ class Services:
         """How the target of a ready pair writes where a request says nothing."""
         return self.pair(target, drafter).target.manner
 
-    def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
-        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
-        weights were rounded or packed, and a digest of these. "replicas" or "ZeroGPU" and the digest where
-        answers are written elsewhere, on whatever is there."""
-        pair, digest = self.pair(target, drafter), self._pool.digest(target, drafter)
-        if isinstance(pair, RemotePair):
-            return f"{pair.where}.{digest}".rstrip(".")
-        dtype = str(pair.target.dtype).removeprefix("torch.")
-        asked = (self.settings.dtype, self.settings.quantization)
-        form = "-in-".join([*(name for name in asked if name not in ("auto", "", dtype)), dtype])
-        return ".".join([kind_of(pair.target.runner), str(pair.target.device), form, digest]).rstrip(".")
-
     # Pairs in memory: `PairPool`.
 
     def load(self, target: str, drafter: str) -> PairState:
@@ -187,6 +172,9 @@ class Services:
 
     def known(self, name: str) -> str:
         return self._pool.known(name)
+
+    def conditions(self, target: str, drafter: str) -> str:
+        return self._pool.conditions(target, drafter)
 
     # Answers: `ChatService`, `Speeds` and `Beside`.
 

@@ -482,7 +482,9 @@ class FakeServices:
             {**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)}
         )
         yield replace(
-            generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line
+            generation(done, time.monotonic() - start, method, finish, self.live(line)),
+            domain=line,
+            conditions="compiled.cpu.float32",
         )
 
     def compare(
@@ -516,9 +518,6 @@ class FakeServices:
 
     def manner(self, target: str, drafter: str) -> Manner:
         return self.own_manner
-
-    def conditions(self, target: str, drafter: str) -> str:
-        return "compiled.cpu.float32"
 
     def topics(self) -> list[str]:
         return list(PROMPTS)
