@@ -121,11 +121,11 @@ class Measurer:
     def _run(self) -> None:
         while not self._closing.is_set():
             with self._condition:
-                found = self._next()
-                if found is None:
+                due = self._next()
+                if due is None:
                     self._condition.wait(1.0)
                     continue
-            key, work = found
+            key, work = due
             self._pauses(self._worker()).wait(self._closing)
             if self._closing.is_set():
                 return
@@ -190,9 +190,9 @@ class Measurer:
                 if (trace.domain, trace.version) == (first.domain, first.version)
             ][:AT_ONCE]
             self._waiting = deque((trace for trace in self._waiting if trace not in own), MOST_WAITING)
-        for trace, found in zip(own, self.agree(first.domain, first.version, own), strict=True):
-            self._pair.note_agreement(trace.key, found)
-            self._store.set_agreement(trace.key, found)
+        for trace, agreement in zip(own, self.agree(first.domain, first.version, own), strict=True):
+            self._pair.note_agreement(trace.key, agreement)
+            self._store.set_agreement(trace.key, agreement)
 
     def _probe(self, key: Key) -> None:
         """Replay a version on a topic and store the result; missing answers of the target are recorded
@@ -214,16 +214,17 @@ class Measurer:
                 return  # a request arrived: measuring goes on later
         stored = self._version(domain, version)
         examples = stored.info.requests_seen if stored else 0
-        known = [records.load(prompt) for prompt in asked]
+        recorded = [records.load(prompt) for prompt in asked]
         replayed: list[Replayed] = []
         for prompt in asked:
             with self._working() as worker:
                 replayed += worker.replay(request, stored.adapter if stored else None, [prompt])
-        agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
+        agreed = mean_of(self.agree(domain, version, [answer.trace for answer in recorded]))
         if version and version not in self._line(domain).numbers():
             return  # the line was reset meanwhile
         self._done.add(key)
-        tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
+        tokens = sum(answer.tokens for answer in replayed)
+        passes = sum(len(answer.rounds) for answer in replayed)
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
             Probe(
@@ -268,10 +269,10 @@ class Measurer:
         return PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience)
 
 
-def mean_of(found: Sequence[Agreement]) -> Agreement | None:
+def mean_of(agreements: Sequence[Agreement]) -> Agreement | None:
     """The mean agreement over all positions of several answers; None where there are no positions."""
-    count = sum(one.positions for one in found)
+    count = sum(each.positions for each in agreements)
     if not count:
         return None
-    overlap = sum(one.overlap * one.positions for one in found) / count
-    return Agreement(overlap, sum(one.same_first * one.positions for one in found) / count, count)
+    overlap = sum(each.overlap * each.positions for each in agreements) / count
+    return Agreement(overlap, sum(each.same_first * each.positions for each in agreements) / count, count)

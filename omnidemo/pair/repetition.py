@@ -94,9 +94,9 @@ class Repetition:
         finally:
             with self._pair._lock:
                 running = self._pair._conversations.running
-                running[:] = [one for one in running if one is not states[0]]
+                running[:] = [state for state in running if state is not states[0]]
         ratios = [ratio for ratio, *_ in passes]
-        _, guessed, plain = min(passes, key=lambda one: abs(one[0] - median(ratios)))
+        _, guessed, plain = min(passes, key=lambda each: abs(each[0] - median(ratios)))
         tokens = sum(len(done.tokens) for done in guessed)
         return Speed(median(ratios), min(ratios), max(ratios), tokens, tuple(guessed), tuple(plain))
 

@@ -72,7 +72,7 @@ class Beside:
             with lines.using(domain):
                 before, after = _often(
                     lambda: tuple(
-                        _alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)
+                        _alone(pair, prompt, cancel, domain=line, **options) for line in (FRESH_LINE, domain)
                     )
                 )
                 return before, after
@@ -88,7 +88,7 @@ def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]
 
 
 def _middle_first(runs: list[Generation]) -> list[Generation]:
-    runs.sort(key=lambda one: sum(done.seconds["total"] for done in one.rounds))
+    runs.sort(key=lambda run: sum(done.seconds["total"] for done in run.rounds))
     return [runs.pop((len(runs) - 1) // 2), *runs]
 
 

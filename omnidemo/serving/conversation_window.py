@@ -52,8 +52,8 @@ def newest(
     def fits(start: int) -> bool:
         return not cancelled() and _fits(pair, [*head, *rest[start:]], space)
 
-    found = 0 if fits(starts[0]) else bisect_left(starts, True, hi=len(starts) - 1, key=fits)
-    kept = [*head, *rest[starts[found] :]]
+    first = 0 if fits(starts[0]) else bisect_left(starts, True, hi=len(starts) - 1, key=fits)
+    kept = [*head, *rest[starts[first] :]]
     return Window(kept, len(messages) - len(kept))
 
 

@@ -169,9 +169,9 @@ def _names(folder: Path) -> set[Path]:
 
     if not folder.is_dir():
         return set()
-    found = os.walk(folder, onerror=fail)
+    places = os.walk(folder, onerror=fail)
     return {
         Path(place, name).relative_to(folder)
-        for place, folders, files in found
+        for place, folders, files in places
         for name in (*folders, *files)
     }

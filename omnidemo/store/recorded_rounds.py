@@ -82,7 +82,7 @@ def round_lines(record: Round) -> Iterator[str]:
 
 def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:
     """The lines of the first rounds that fit into MOST_BYTES, compressed, and how many rounds those are."""
-    parts = ["".join(round_lines(one)).encode("ascii") for one in rounds]
+    parts = ["".join(round_lines(done)).encode("ascii") for done in rounds]
     kept = len(parts)
     while len(packed := zlib.compress(b"".join(parts[:kept]))) > MOST_BYTES:
         kept = min(kept - 1, kept * MOST_BYTES // len(packed))

@@ -48,5 +48,5 @@ def read(connection: Connection, request_id: int, session: str | None) -> dict[s
     row = connection.execute(query).mappings().first()
     if row is None:
         return None
-    found = dict(row)
-    return found | {"lines": unpack(found.pop("packed"))}
+    about = dict(row)
+    return about | {"lines": unpack(about.pop("packed"))}
