@@ -432,6 +432,16 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     assert front.settings.public == "false" and app.services.settings.training == "off"
 
 
+def test_a_visitor_calls_only_what_has_a_method_of_its_own(app: App) -> None:
+    """A new service stays closed until `PublicServices` says what a visitor may do with it."""
+    app.services.new_service = lambda: "anything"  # type: ignore[attr-defined]
+    for who in (Caller("a"), Caller("a", operator=True), None):
+        app.who = who
+        with pytest.raises(AttributeError):
+            app.front.new_service()  # type: ignore[attr-defined]
+        assert not hasattr(app.front, "visitor_lines") and not hasattr(app.front, "forget_exports")
+
+
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:
     app.services._pool.settings = app.services.settings.model_copy(update={"public": "false"})
     app.front.configure(update_interval=3)
