@@ -89,14 +89,9 @@ def generate(
         check_folder(storage)
     with loading() as progress:
         pair = load_pair(
-            settings.target,
-            settings.drafter,
-            settings.device,
-            settings.dtype,
-            storage,
-            settings,
+            settings.target, settings.drafter, settings.device, settings.dtype, storage, settings,
             progress=progress,
-        )
+        )  # fmt: skip
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
     generation = pair.generate(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))

@@ -89,79 +89,88 @@ def measure(
     (draft length 0), known from the policy "cost", for replays on the page; how much faster an answer was is
     measured (`serving/speed.py`), not computed. Values are None where they are undefined.
 
-    `proposed` and `accepted` count all proposals, also those that were copied. How good the drafter guesses
-    is computed without these:
-
-    acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over the rounds where it
-    proposed one. guesses_right: accepted / proposed of the drafter's target tokens over the whole answer.
-    alpha: mean acceptance over the drafter's judged slots (those after a rejection are not judged). copied:
-    target tokens that were copied, which are the accepted copies. copied_share: their share of the answer's
-    tokens. copies_proposed: copied tokens that were proposed. copies_right: copied / copies_proposed.
     block_efficiency: target tokens emitted per target forward pass, which is the mean accepted length τ (MAT)
     with the bonus token. time_per_output_token: seconds per token after the first round, which
-    `time_to_first_token` has. cost_ratio: c, the drafter's seconds per drafted token / the target's per pass,
-    planning and draws included. total_variation: mean over the answer's tokens of how far the law by which
-    each was written is from the target's own, given what stands
-        before; the text as a whole is at most the sum away. Of a method that measures it because it is not
-        lossless.
-    ngram_hits: accepted n-grams per round.
-    draft_length: drafter tokens drawn per round, rounds without a draft included.
-    engine_overhead: fraction of the round time outside drafting and verifying.
-    modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds.
+    `time_to_first_token` has. total_variation: mean over the answer's tokens of how far the law by which each
+    was written is from the target's own, given what stands before; the text as a whole is at most the sum
+    away. Only of a method that measures it because it is not lossless.
     """
-    tokens = sum(len(r.tokens) for r in rounds)
-    copies = [r.copies for r in rounds]
-    copied, copies_proposed = sum(c.accepted for c in copies), sum(c.proposed for c in copies)
-    own = [
-        (r.accepted - c.accepted, r.proposed - c.proposed)
-        for r, c in zip(rounds, copies, strict=True)
-        if r.proposed > c.proposed
-    ]
-    own_accepted, own_proposed = sum(right for right, _ in own), sum(made for _, made in own)
-    own_judged = sum(r.judged - c.judged for r, c in zip(rounds, copies, strict=True))
-    accepted = sum(r.accepted for r in rounds)
-    drafted = sum(r.drafted for r in rounds)
-    proposed = sum(r.proposed for r in rounds)
-    split = {name: sum(r.seconds.get(name, 0.0) for r in rounds) for name in STAGES}
-    total = sum(split.values())
-    rate = tokens / seconds if seconds > 0 else None
-    efficiency = tokens / len(rounds) if rounds else None
-    cost = 1 + split["draft"] / split["verify"] if split["verify"] > 0 else None
+    tokens = sum(len(done.tokens) for done in rounds)
     later = tokens - len(rounds[0].tokens) if rounds else 0
     later_seconds = seconds - rounds[0].seconds.get("total", 0.0) if rounds else 0.0
+    variations = [done.variation for done in rounds if done.variation is not None]
     return {
         "tokens": float(tokens),
         "rounds": float(len(rounds)),
         "seconds": seconds,
-        "tokens_per_second": rate,
+        "tokens_per_second": tokens / seconds if seconds > 0 else None,
         "time_to_first_token": first_token_seconds,
         "time_per_output_token": later_seconds / later if later and later_seconds > 0 else None,
-        "acceptance_rate": sum(right / made for right, made in own) / len(own) if own else None,
-        "guesses_right": own_accepted / own_proposed if own_proposed else None,
-        "alpha": own_accepted / own_judged if own_judged else None,
-        "block_efficiency": efficiency,
-        "total_variation": sum(known) / tokens
-        if (known := [r.variation for r in rounds if r.variation is not None])
-        else None,
-        "ngram_hits": sum(r.ngram_hits for r in rounds) / len(rounds) if rounds else None,
-        "draft_length": drafted / len(rounds) if rounds else None,
-        "proposed": float(proposed),
-        "accepted": float(accepted),
-        "drafted": float(drafted),
-        "copied": float(copied),
-        "copied_share": copied / tokens if tokens else None,
-        "copies_proposed": float(copies_proposed),
-        "copies_right": copied / copies_proposed if copies_proposed else None,
-        "draft_seconds": split["draft"],
-        "verify_seconds": split["verify"],
-        "settle_seconds": split["settle"],
-        "other_seconds": split["other"],
-        "engine_overhead": (split["settle"] + split["other"]) / total if total > 0 else None,
-        "cost_ratio": split["draft"] / drafted / (split["verify"] / len(rounds))
-        if drafted and split["verify"] > 0
-        else None,
+        "block_efficiency": _share(tokens, len(rounds)),
+        "total_variation": sum(variations) / tokens if variations else None,
+        **_guesses(rounds),
+        **_copies(rounds, tokens),
+        **_times(rounds, tokens),
         "plain_seconds": plain_seconds,
-        "modelled_speedup": efficiency / cost
-        if efficiency is not None and cost is not None and drafted
-        else None,
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
+    """proposed, accepted: all proposals, also those that were copied. How good the drafter is at guessing is
+    computed without these. acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over
+    the rounds where it proposed one. guesses_right: the same over the answer. alpha: mean acceptance over
+    the drafter's judged slots (those after a rejection are not judged). ngram_hits: accepted n-grams per
+    round. drafted: drafter tokens drawn. draft_length: the same per round, of all rounds."""
+    own = [
+        (done.accepted - copies.accepted, done.proposed - copies.proposed)
+        for done in rounds
+        if done.proposed > (copies := done.copies).proposed
+    ]
+    accepted, proposed = sum(right for right, _ in own), sum(made for _, made in own)
+    judged = sum(done.judged - done.copies.judged for done in rounds)
+    drafted = sum(done.drafted for done in rounds)
+    return {
+        "acceptance_rate": _share(sum(right / made for right, made in own), len(own)),
+        "guesses_right": _share(accepted, proposed),
+        "alpha": _share(accepted, judged),
+        "ngram_hits": _share(sum(done.ngram_hits for done in rounds), len(rounds)),
+        "draft_length": _share(drafted, len(rounds)),
+        "proposed": float(sum(done.proposed for done in rounds)),
+        "accepted": float(sum(done.accepted for done in rounds)),
+        "drafted": float(drafted),
+    }
+
+
+def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
+    """copied: target tokens that were copied, which are the accepted copies. copied_share: their share of the
+    answer's tokens. copies_proposed: copied tokens that were proposed."""
+    proposed = sum(done.copies.proposed for done in rounds)
+    copied = sum(done.copies.accepted for done in rounds)
+    return {
+        "copied": float(copied),
+        "copied_share": _share(copied, tokens),
+        "copies_proposed": float(proposed),
+        "copies_right": _share(copied, proposed),
+    }
+
+
+def _times(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
+    """engine_overhead: the part of the rounds' time outside drafting and verifying. cost_ratio: c, the
+    drafter's seconds per drafted token / the target's per pass, planning and draws included.
+    modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds."""
+    draft, verify, settle, other = (sum(done.seconds.get(name, 0.0) for done in rounds) for name in STAGES)
+    drafted = sum(done.drafted for done in rounds)
+    timed = drafted and verify > 0
+    return {
+        "draft_seconds": draft,
+        "verify_seconds": verify,
+        "settle_seconds": settle,
+        "other_seconds": other,
+        "engine_overhead": _share(settle + other, draft + verify + settle + other),
+        "cost_ratio": draft / drafted / (verify / len(rounds)) if timed else None,
+        "modelled_speedup": tokens / len(rounds) / (1 + draft / verify) if timed else None,
     }

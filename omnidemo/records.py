@@ -5,19 +5,19 @@ pass)."""
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
 T = TypeVar("T")
-# Where an emitted (or discarded) target token came from.
-#   direct     proposed through the direct vocabulary map and accepted ngram      proposed from several
-#   drafter tokens, through the n-gram cache (the string methods: by their text), and accepted copied
-#   proposed because the text has gone on so before (`Token.match`), and accepted corrected  written by the
-#   target after it rejected the proposal (or after the drafter had nothing to propose) bonus      written by
-#   the target after it accepted everything that was proposed plain      written by the target without any
-#   draft (the method `autoregressive`, or a round with draft length 0)
+# Where an emitted (or discarded) target token came from:
+#   direct     proposed as one drafter token, by the direct vocabulary map, and accepted
+#   ngram      proposed as several drafter tokens, by the n-gram cache (the string methods: by their text)
+#   copied     proposed because the text has gone on so before (`Token.match`), and accepted
+#   corrected  written by the target after it rejected the proposal (or the drafter had nothing to propose)
+#   bonus      written by the target after it accepted everything that was proposed
+#   plain      written by the target without any draft (`autoregressive`, or a round with draft length 0)
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
@@ -129,6 +129,9 @@ class Generation:
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
     # as it began: none by its method, off by its length, paused by "cost"
     guessing: Literal["on", "none", "off", "paused"] = "on"
+    # what the target's own numbers depended on, see `PairPool.conditions`; with method, line, version and
+    # n-grams it is all that the answer was made under but its options
+    conditions: str = ""
 
     @property
     def context_tokens(self) -> int:
@@ -181,11 +184,8 @@ class Trace:
 
     @property
     def nbytes(self) -> int:
-        return sum(
-            value.nbytes
-            for value in (getattr(self, name) for name in self.__slots__)
-            if isinstance(value, np.ndarray)
-        )
+        values = (getattr(self, name) for name in self.__slots__)
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     @property
     def own(self) -> np.ndarray:
@@ -213,26 +213,6 @@ class TrainStep:
     loss_head: float = float("nan")  # of the acceptance head, where it is trained
 
 
-@dataclass(frozen=True, slots=True)
-class AdapterVersion:
-    """A published adapter of one line (drafter, target, domain). Version 0 is the base drafter and has no
-    file."""
-
-    version: int
-    drafter: str
-    target: str
-    domain: str
-    path: str | None
-    sha256: str | None
-    parent: int | None
-    requests_seen: int
-    steps: int
-    loss: float | None
-    created_at: str  # UTC, ISO 8601
-    # e.g. {"acceptance_before": 0.41, "acceptance_after": 0.47}
-    effect: Mapping[str, float] = field(default_factory=dict)
-
-
 @dataclass(slots=True)  # not frozen: the cache counts in its own, and gives copies away
 class NgramEntry:
     """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts`
@@ -245,27 +225,6 @@ class NgramEntry:
     accepts: int
     inserted_at: int
     last_used: int
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at
-    all has no record."""
-
-    session: str
-    target: str
-    drafter: str
-    domain: str
-    method: str
-    prompt: str | None
-    generation: Generation
-    settings: Mapping[str, Any]
-    created_at: str
-    kind: Literal["chat", "traffic", "api"] = "chat"
-    cache_entries: int = 0
-    cache_bytes: int = 0
-    topic: str | None = None  # a label that the router gave, whichever adapter line drafted
-    remembered: bool = False  # whether later answers may copy from it
 
 
 @dataclass(frozen=True, slots=True)

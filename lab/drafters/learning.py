@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.config import Settings
 from omnidemo.distill.train_step import Learner, agree, evaluate, learner_for
 from omnidemo.measuring.line import Line

@@ -19,7 +19,6 @@ from lab.equality.silence import quietly
 from lab.races.machine import live_tensors, resident
 from lab.torture.client import Client, acknowledged
 from lab.torture.server import served
-from omnidemo.adapters import version_folders
 from omnidemo.config import GREEDY, Settings
 from omnidemo.distill.distiller import Distiller
 from omnidemo.measuring.learning_pair import learning
@@ -187,9 +186,8 @@ def _sample(pair: Pair, distiller: Distiller, count: int, seconds: float) -> Sam
         tensors=tensors,
         tensor_mb=held / 1e6,
         version=distiller.versions.current.version,
-        adapters=len(version_folders.versions(distiller.line_folder)),
-        adapters_mb=sum(path.stat().st_size for path in distiller.line_folder.rglob("*") if path.is_file())
-        / 1e6,
+        adapters=len(distiller.versions.line.numbers()),
+        adapters_mb=distiller.versions.line.nbytes / 1e6,
         optimiser_tensors=len(moments),
         optimiser_mb=sum(one.nbytes for one in moments) / 1e6,
         ngrams=len(pair.ngrams),

@@ -18,7 +18,7 @@ from lab.races import llama_cpp, speed_report
 from lab.races.contest import BenchRequest, Contest
 from lab.races.machine import facts
 from lab.races.speed_report import Row
-from omnidemo.adapters import version_folders
+from omnidemo.adapters.adapter_state import BaseWeights, merged_weights
 from omnidemo.config import Settings
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_writable
@@ -27,6 +27,7 @@ from omnidemo.models import model_files
 from omnidemo.models.names import at_its_pace, drafter_of
 from omnidemo.private_folders import replacing
 from omnidemo.probes.replayed_target import TargetRecords
+from omnidemo.store.version_store import VersionStore
 
 
 def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
@@ -115,15 +116,15 @@ def stored(storage: Path, settings: Settings, target: str, topic: str) -> Learne
     """The active version of the topic's line in a storage folder, else of the default line; None where there
     is none."""
     for domain in (topic, "default"):
-        line = version_folders.line_folder(storage, settings.drafter, target, domain)
-        noted, found = version_folders.read_note(line, "active"), version_folders.versions(line)
-        version = noted if noted is not None else found[0] if found else 0
-        if version in found:
-            kept = version_folders.load_version(version_folders.version_folder(line, version))
-            base = version_folders.BaseWeights(model_files.find(settings.drafter, hub=settings.trust_hub))
+        line = VersionStore(storage).line(target, settings.drafter, domain)
+        noted, numbers = line.active, line.numbers()
+        version = noted if noted is not None else numbers[0] if numbers else 0
+        if version in numbers:
+            kept = line.load(version)
+            base = BaseWeights(model_files.find(settings.drafter, hub=settings.trust_hub))
             seen = kept.info.requests_seen
             return Learned(
-                dict(version_folders.merged_weights(base, kept.adapter)),
+                dict(merged_weights(base, kept.adapter)),
                 f"line {domain}, version {version}, {seen} requests",
             )
     return None

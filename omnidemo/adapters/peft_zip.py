@@ -1,12 +1,12 @@
-"""Export of adapters as a zip in PEFT's own format, and import of such a zip, which is checked as an
-untrusted file."""
+"""Import of adapters in PEFT's own format, from a folder or a zip, which is checked as an untrusted file."""
 
 from __future__ import annotations
 
 import json
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -15,23 +15,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from omnidemo.adapters.version_folders import (
+from omnidemo.adapters.adapter_state import (
     CONFIG,
     PREFIX,
     WEIGHTS,
     AdapterState,
     BaseWeights,
-    StoredVersion,
-    load_version,
     merged_weights,
 )
-from omnidemo.private_folders import replacing
+from omnidemo.adapters.peft_export import PARTS, modules_of
 
-CARD = "README.md"
 MOST_HEADER = 1 << 20  # bytes of the safetensors header
 MOST_RANK = 1024
 MOST_CONFIG_BYTES = 1 << 20
-PARTS = (".lora_A.weight", ".lora_B.weight")
+Opened = Callable[[], Any]
+Files = Mapping[str, tuple[int, Opened]]  # name → number of bytes, and how to open it
 # Settings of PEFT that say nothing about finished weights. With any other, one of tomorrow too, an adapter
 # may be more than W + (alpha/r)·B·A on linear layers.
 HARMLESS = {
@@ -46,77 +44,6 @@ HARMLESS = {
 # Initialisations that leave the base weights as they are. All others (PiSSA, OLoRA, CorDA, LoftQ, LoRA-GA, …)
 # take something out of them.
 PLAIN_INITS = (True, False, None, "gaussian", "eva", "orthogonal", "mica")
-
-
-def export_peft(folder: Path, file: Path) -> Path:
-    """Write the version in a folder as a zip of adapter_model.safetensors, adapter_config.json and a
-    README.md; returns `file`. ValueError, one sentence, for a damaged version or a full fine-tuning, which is
-    no adapter. Raises OSError."""
-    stored = load_version(folder)
-    if stored.adapter.whole:
-        raise ValueError(
-            "This version is a full fine-tuning, not a LoRA adapter: reset the line and set a LoRA rank above"
-            " 0 first."
-        )
-    config = dict(stored.adapter.config) | {
-        "base_model_name_or_path": stored.info.drafter,
-        "target_modules": _modules(stored.adapter.weights),
-        "inference_mode": True,
-    }
-    described = json.dumps(config, indent=2, sort_keys=True).encode()
-    contents = {WEIGHTS: (folder / WEIGHTS).read_bytes(), CONFIG: described, CARD: _card(stored)}
-    with replacing(file) as partial, zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name, data in contents.items():
-            packed.writestr(name, data)
-    return file
-
-
-def _card(stored: StoredVersion) -> bytes:
-    info, config = stored.info, stored.adapter.config
-    effect = info.effect
-    measured = ""
-    if "acceptance_before" in effect and "acceptance_after" in effect:
-        measured = (
-            f"\nOn answers that it had not learned from, {effect['acceptance_after']:.1%} of its guesses were"
-            f" right ({effect['acceptance_before']:.1%} with the one trusted until then).\n"
-        )
-    origin = (
-        "OmniDemo trained it on the target's own answers."
-        if info.steps
-        else "It was imported into OmniDemo, which has not trained it."
-    )
-    return f"""---
-base_model: {json.dumps(info.drafter)}
-library_name: peft
-tags: [speculative-decoding, drafter, lora]
----
-# Drafter adapter for {info.target}
-
-A LoRA adapter that lets the drafter `{info.drafter}` guess what the target `{info.target}` writes next, for
-faster speculative decoding.
-{origin}
-
-* base model (drafter): `{info.drafter}`
-* target: `{info.target}`
-* topic (adapter line): `{info.domain}`, version {info.version}
-* requests that its line had seen: {info.requests_seen}; optimiser steps: {info.steps}
-* rank {config.get("r")}, alpha {config.get("lora_alpha")}, {info.created_at}
-{measured}
-```python
-from peft import PeftModel
-from transformers import AutoModelForCausalLM
-
-drafter = AutoModelForCausalLM.from_pretrained({json.dumps(info.drafter)})
-drafter = PeftModel.from_pretrained(drafter, "folder of this file").merge_and_unload()
-```
-""".encode()
-
-
-def _modules(weights: Mapping[str, Tensor]) -> list[str]:
-    """Full names of the layers that have an adapter: PEFT then looks for no other."""
-    return sorted(
-        name.removeprefix(PREFIX).removesuffix(PARTS[0]) for name in weights if name.endswith(PARTS[0])
-    )
 
 
 def import_peft(source: Path, drafter: Path) -> AdapterState:
@@ -148,16 +75,17 @@ def import_peft(source: Path, drafter: Path) -> AdapterState:
         for name, tensor in weights.items()
     }
     # Settings for training and for layers by number say nothing about finished weights.
-    known = {
+    kept = {
         "peft_type": "LORA",
         "task_type": "CAUSAL_LM",
         "bias": "none",
         "fan_in_fan_out": bool(config.get("fan_in_fan_out")),
+        "r": rank,
+        "lora_alpha": 2 * rank,
+        "target_modules": modules,
+        "inference_mode": True,
     }
-    adapter = AdapterState(
-        weights,
-        known | {"r": rank, "lora_alpha": 2 * rank, "target_modules": modules, "inference_mode": True},
-    )
+    adapter = AdapterState(weights, kept)
     merged_weights(base, adapter)
     return adapter
 
@@ -166,15 +94,12 @@ def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
     """The two files of an adapter. ValueError where they are missing, larger than an adapter of this base can
     be, or a path of the zip leads out of it."""
     if source.is_dir():
-        found = {
-            entry.name: (entry.stat().st_size, lambda entry=entry: entry.open("rb"))
-            for entry in source.iterdir()
-            if entry.is_file()
-        }
-        return _pick(found, source, base)
+        entries = [entry for entry in source.iterdir() if entry.is_file()]
+        files = {entry.name: (entry.stat().st_size, partial(open, entry, "rb")) for entry in entries}
+        return _pick(files, source, base)
     try:
         with zipfile.ZipFile(source) as packed:
-            members: dict[str, tuple[int, Any]] = {}
+            members: dict[str, tuple[int, Opened]] = {}
             for info in packed.infolist():
                 path = PurePosixPath(info.filename.replace("\\", "/"))
                 if path.is_absolute() or ".." in path.parts or ":" in info.filename:
@@ -187,7 +112,7 @@ def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
                         f"{source.name} holds more than one {path.name}: pack one adapter alone."
                     )
                 if not info.is_dir():
-                    members[path.name] = (info.file_size, lambda info=info: packed.open(info))
+                    members[path.name] = (info.file_size, partial(packed.open, info))
             return _pick(members, source, base)
     except FileNotFoundError:
         raise ValueError(
@@ -199,30 +124,30 @@ def _files(source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
         ) from None
 
 
-def _pick(found: Mapping[str, tuple[int, Any]], source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
-    pickled = next((name for name in found if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
-    if WEIGHTS not in found and pickled:
+def _pick(files: Files, source: Path, base: Mapping[str, Tensor]) -> dict[str, bytes]:
+    pickled = next((name for name in files if name.endswith((".bin", ".pt", ".pth", ".pkl", ".ckpt"))), None)
+    if WEIGHTS not in files and pickled:
         raise ValueError(
             f"{source.name} keeps its weights as a pickle ({pickled}), which can run code: save it as"
             f" {WEIGHTS}."
         )
     for name in (WEIGHTS, CONFIG):
-        if name not in found:
+        if name not in files:
             raise ValueError(f"{source.name} has no {name}: choose a zip or a folder in PEFT's format.")
-    described = _read(found, CONFIG, MOST_CONFIG_BYTES, source)
+    described = _read(files, CONFIG, MOST_CONFIG_BYTES, source)
     rank, _ = _check_config(_json_object(described))
     # The configuration and the header give the size of the tensors: they are checked before anything larger
     # is unpacked.
     most = 4 * rank * sum(sum(tensor.shape) for tensor in base.values() if tensor.dim() == 2) + MOST_HEADER
-    if found[WEIGHTS][0] > most:
+    if files[WEIGHTS][0] > most:
         bound = f"more than the {most:,} of an adapter of rank {rank} for this drafter"
-        raise ValueError(f"{WEIGHTS} in {source.name} has {found[WEIGHTS][0]:,} bytes, {bound}.")
-    _check_header(found, source)
-    return {WEIGHTS: _read(found, WEIGHTS, most, source), CONFIG: described}
+        raise ValueError(f"{WEIGHTS} in {source.name} has {files[WEIGHTS][0]:,} bytes, {bound}.")
+    _check_header(files, source)
+    return {WEIGHTS: _read(files, WEIGHTS, most, source), CONFIG: described}
 
 
-def _read(found: Mapping[str, tuple[int, Any]], name: str, most: int, source: Path) -> bytes:
-    size, opened = found[name]
+def _read(files: Files, name: str, most: int, source: Path) -> bytes:
+    size, opened = files[name]
     if size > most:
         raise ValueError(f"{name} in {source.name} has {size:,} bytes, more than the {most:,} that are read.")
     with opened() as file:
@@ -232,9 +157,9 @@ def _read(found: Mapping[str, tuple[int, Any]], name: str, most: int, source: Pa
     return data
 
 
-def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
+def _check_header(files: Files, source: Path) -> None:
     """ValueError unless the weights begin with a header whose tensors fill the remaining file."""
-    size, opened = found[WEIGHTS]
+    size, opened = files[WEIGHTS]
     with opened() as file:
         length = int.from_bytes(file.read(8), "little")
         header = _json_object(file.read(length), WEIGHTS) if 2 <= length <= min(MOST_HEADER, size) else {}
@@ -251,9 +176,9 @@ def _check_header(found: Mapping[str, tuple[int, Any]], source: Path) -> None:
 
 def _json_object(data: bytes, name: str = CONFIG) -> dict[str, Any]:
     try:
-        found = json.loads(data)
-        assert isinstance(found, dict)
-        return found
+        value = json.loads(data)
+        assert isinstance(value, dict)
+        return value
     except (ValueError, AssertionError, RecursionError):
         raise ValueError(f"{name} is not a JSON object: export the adapter again.") from None
 
@@ -299,7 +224,7 @@ def _check_weights(weights: Mapping[str, Tensor], rank: int) -> list[str]:
     other = next((name for name in weights if not name.startswith(PREFIX) or not name.endswith(PARTS)), None)
     if other:
         raise ValueError(f"The adapter holds {other!r}, and only LoRA on linear layers can be imported.")
-    modules = _modules(weights)
+    modules = modules_of(weights)
     if not modules or {f"{PREFIX}{module}{part}" for module in modules for part in PARTS} != set(weights):
         raise ValueError("The adapter lacks one half of a layer (lora_A or lora_B): export it again.")
     for module in modules:

@@ -98,17 +98,14 @@ def _of_file(name: str) -> ModelFacts | None:
         title=f"{found.title} {found.type_name}",
         parameters=found.parameters,
         read=found.parameters - found.embedding,
-        family=entry_of(found.name).get("family"),
-        licence=found.licence,
-        gated=False,
-        chat=found.chat,
+        family=entry_of(found.name).get("family"), licence=found.licence, gated=False, chat=found.chat,
         folder=None,
         source=(
             f"the header of its file: {found.architecture}, {found.type_name}, {size}, {found.tokens:,}"
             " tokens"
         ),
         gguf=True,
-    )
+    )  # fmt: skip
 
 
 def _folder(name: str) -> Path | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.config import Settings
 from omnidemo.distill.evaluation import Evaluation
 from omnidemo.distill.in_process_worker import InProcessWorker
@@ -23,6 +23,7 @@ from omnidemo.distill.update import Update
 from omnidemo.distill.worker import ADAPTABLE, PauseController, Worker
 from omnidemo.records import Trace
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import VersionStore
 
 log = logging.getLogger(__name__)
 THREADED = ("idle", "concurrent")
@@ -60,10 +61,8 @@ class Distiller:
         """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`:
         what learning costs a chat, of the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
-        self.versions = AdapterRegistry(
-            self.folder, drafter_name, target_name, domain, storage, publish, store
-        )
-        self.line_folder = self.versions.line_folder
+        line = VersionStore(storage, store).line(target_name, drafter_name, domain)
+        self.versions = AdapterRegistry(self.folder, line, publish)
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None
@@ -166,7 +165,7 @@ class Distiller:
                 seconds=evaluation.seconds,
                 error=error,
                 mode=self.mode,
-                domain=self.versions.domain,
+                domain=self.versions.line.domain,
                 rolled_back=evaluation.rolled_back,
                 chat_cost=cost,
                 chat_rounds=rounds,
@@ -232,7 +231,7 @@ class Distiller:
     def _start(self) -> None:
         """Have a thread in the modes that need one."""
         if self.mode in THREADED and self._thread is None:
-            name = f"distiller {self.versions.target} {self.versions.domain}"
+            name = f"distiller {self.versions.line.target} {self.versions.line.domain}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
@@ -281,7 +280,7 @@ class Distiller:
                 update.run(pauses)
         except Exception as error:  # disk, worker, model or owner: a chat must never notice
             if not self.closing.is_set():
-                log.warning("An update of %s failed: %s", self.versions.target, error)
+                log.warning("An update of %s failed: %s", self.versions.line.target, error)
                 now = self.versions.current.version
                 self.versions.error = (
                     f"{error} The drafter stays at version {now}; the next answers start another attempt."

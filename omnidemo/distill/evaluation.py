@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.distill.drift import DriftDetector
 from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_saved, speed_gain, weighted_mean
 from omnidemo.records import Trace

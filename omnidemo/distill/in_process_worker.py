@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill.train_step import Batches, Learner, Trained, agree, evaluate, learner_for, train
 from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Agreement, Replayed, Trace

@@ -13,10 +13,16 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
-from omnidemo.records import AdapterVersion, TrainStep
-from omnidemo.store.store import Store
+from omnidemo.adapters.adapter_state import (
+    AdapterState,
+    AdapterVersion,
+    BaseWeights,
+    OptimiserState,
+    base_matrices,
+    merged_weights,
+)
+from omnidemo.records import TrainStep
+from omnidemo.store.version_store import LineVersions
 
 log = logging.getLogger(__name__)
 Publish = Callable[[int, Mapping[str, Tensor], Mapping[str, Tensor]], None]
@@ -35,8 +41,7 @@ class Published:
 
 
 class AdapterRegistry:
-    """Keeps the versions of a line (drafter, target, domain) on disk, publishes one of them, and notes both
-    in the store.
+    """Publishes one of the versions of a line, and keeps what it is told to in the line's `LineVersions`.
 
     Whoever calls a method holds `lock`. `publish(version, weights, head)` is called with it held, after the
     version is on disk. `error` is a sentence about what went wrong last. `trusted` is the last version that
@@ -44,42 +49,32 @@ class AdapterRegistry:
     pruned.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        drafter: str,
-        target: str,
-        domain: str,
-        storage: Path,
-        publish: Publish,
-        store: Store,
-    ) -> None:
-        self.folder, self.drafter, self.target, self.domain = folder, drafter, target, domain
-        self.line_folder = version_folders.line_folder(storage, drafter, target, domain)
+    def __init__(self, folder: Path, line: LineVersions, publish: Publish) -> None:
+        """`folder`: of the drafter."""
+        self.folder, self.line = folder, line
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
         self.epoch = 0  # grows with every swap but an update's: an update that began before it is dropped
         self.error: str | None = None
-        self._publish, self._store = publish, store
-        self._names = (target, drafter, domain)  # by which the store knows the line
+        self._publish = publish
 
     @property
     def untouched(self) -> bool:
         """Whether the line has no version at all."""
-        return not self.current.version and not version_folders.versions(self.line_folder)
+        return not self.current.version and not self.line.numbers()
 
     def restore(self) -> int:
         """Publish the version that was active last, or the newest whole one before it; its number (0: none,
         also where the line had been rolled back to the base drafter)."""
-        version_folders.sweep(self.line_folder)
-        noted = version_folders.read_note(self.line_folder, "active")
-        for version in version_folders.versions(self.line_folder):
+        self.line.sweep()
+        noted = self.line.active
+        for version in self.line.numbers():
             if noted is not None and version > noted:
                 continue
             try:
                 self._swap_to(version)
                 self._trust_noted()
-                self._store.set_active(*self._names, version)
+                self.line.tell_active(version)
                 return version
             except (ValueError, OSError) as error:
                 log.warning("%s", error)
@@ -91,8 +86,7 @@ class AdapterRegistry:
         or damaged, OSError where the choice cannot be noted for a restart: it drafts all the same."""
         self._swap_to(version)
         self.promote()
-        version_folders.write_note(self.line_folder, "active", version)
-        self._store.set_active(*self._names, version)
+        self.line.activate(version)
 
     def adopt(self, adapter: AdapterState, requests: int, kept: int) -> int:
         """Make an adapter from elsewhere the newest version of a line that has seen so many requests, and
@@ -112,29 +106,24 @@ class AdapterRegistry:
     ) -> None:
         """Write the next version, note it, publish it, and prune all but the newest `kept`. Raises OSError,
         or ValueError where it does not fit the drafter; then the published version stays."""
-        weights = version_folders.merged_weights(version_folders.BaseWeights(self.folder), adapter)
-        version = max([self.current.version, *version_folders.versions(self.line_folder)]) + 1
+        weights = merged_weights(BaseWeights(self.folder), adapter)
+        version = max([self.current.version, *self.line.numbers()]) + 1
         losses = [step.loss for step in steps if math.isfinite(step.loss)]
         loss, now = (sum(losses) / len(losses) if losses else None), _now()
-        names = (self.drafter, self.target, self.domain)
+        names = (self.line.drafter, self.line.target, self.line.domain)
         info = AdapterVersion(
             version, *names, None, None, self.current.version, requests, optimiser.step, loss, now
         )
-        info = version_folders.write_version(self.line_folder, info, adapter, optimiser)
-        version_folders.write_note(self.line_folder, "active", version)
+        self.line.add(info, adapter, optimiser, steps)
         self.error = None
-        self._store.record_steps(*self._names, version, steps)
-        self._store.add_adapter(info, True)
         self._publish(version, weights, adapter.head)
         self.current = Published(version, adapter, optimiser, requests, loss, now)
-        gone = version_folders.prune(self.line_folder, kept, version, self.trusted.version)
-        self._store.drop_files(*self._names, gone)
+        self.line.prune(kept, version, self.trusted.version)
 
     def promote(self) -> None:
         """Trust the published version: from now on versions are compared with it."""
         self.trusted = self.current
-        version_folders.write_note(self.line_folder, "trusted", self.current.version)
-        self._store.set_trusted(*self._names, self.trusted.version)
+        self.line.trust(self.trusted.version)
 
     def roll_back(self) -> None:
         """Publish the trusted version again, and go on from there; the base drafter where the files of that
@@ -145,26 +134,21 @@ class AdapterRegistry:
             log.warning("%s", error)
             self.activate(0)
 
-    def effect(self, version: int, values: Mapping[str, float]) -> None:
-        """Note what a version was measured to change."""
-        self._store.set_effect(*self._names, version, values)
-
     def reset(self) -> None:
         """Back to the base drafter: the line's versions and its loss curve go."""
         self._swap_to(0)
-        version_folders.remove_line(self.line_folder)
-        self._store.forget_line(*self._names)
+        self.line.reset()
         self.current = self.trusted = Published()
 
     def _swap_to(self, version: int) -> None:
         """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be
         used."""
-        base, chosen = version_folders.BaseWeights(self.folder), self._stored(version)
+        base, chosen = BaseWeights(self.folder), self._stored(version)
         weights: Mapping[str, Tensor] = {}
         if chosen.adapter:
-            weights = version_folders.merged_weights(base, chosen.adapter)
+            weights = merged_weights(base, chosen.adapter)
         elif self.current.adapter:
-            weights = version_folders.base_matrices(base, self.current.adapter)
+            weights = base_matrices(base, self.current.adapter)
         self._publish(version, weights, chosen.adapter.head if chosen.adapter else {})
         self.epoch += 1
         self.current, self.error = chosen, None
@@ -173,7 +157,7 @@ class AdapterRegistry:
         """ValueError where it is missing or damaged."""
         if not version:
             return Published(since=_now())
-        stored = version_folders.load_version(version_folders.version_folder(self.line_folder, version))
+        stored = self.line.load(version)
         return Published(
             version, stored.adapter, stored.optimiser, stored.info.requests_seen, stored.info.loss, _now()
         )
@@ -182,7 +166,7 @@ class AdapterRegistry:
         """After a restart: trust the noted version; the base drafter where none is noted (none was measured
         to be better than it), the published one where it is damaged."""
         self.trusted = self.current
-        noted = version_folders.read_note(self.line_folder, "trusted") or 0
+        noted = self.line.trusted or 0
         if noted != self.current.version:
             try:
                 self.trusted = replace(self._stored(noted), optimiser=None)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill import losses, trace_agreement
 from omnidemo.distill.head_training import HeadTrainer, moments_of, resume
 from omnidemo.distill.worker import TrainingPlan

@@ -89,7 +89,7 @@ class Update:
                 self._evaluation.note_rollback(version, versions.current.version, versions.current.adapter)
             effect["rolled_back"] = 1.0
         if effect:
-            versions.effect(version, effect)
+            versions.line.note_effect(version, effect)
 
     def _wanted(self) -> bool:
         with self._line.condition:

@@ -22,7 +22,7 @@ from omnidemo.config import Settings
 if TYPE_CHECKING:
     import numpy as np
 
-    from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+    from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
     from omnidemo.distill.losses import Divergence, NgramLoss
     from omnidemo.probes.probe import ProbeRequest
     from omnidemo.records import Agreement, Replayed, Trace, TrainStep

@@ -9,18 +9,15 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
+from omnidemo.methods import METHODS
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
 # Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each
 # pass of the target, and what was drafted, proposed and accepted.
 FIGURES: tuple[str, ...] = (
-    "acceptance_rate",
-    "guesses_right",
-    "copies_right",
-    "copied_share",
-    "block_efficiency",
-)
+    "acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency",
+)  # fmt: skip
 FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
 COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
@@ -64,8 +61,7 @@ class StopFilter:
 
 
 class AnswerFormat:
-    """One answer to one request. `facts` are added to our figures; `fingerprint` says what a repeat depends
-    on, once that is known."""
+    """One answer to one request. `facts` are added to our figures."""
 
     def __init__(self, asked: AnswerRequest, model: str, facts: Mapping[str, str]) -> None:
         self._asked, self._facts = asked, facts
@@ -80,7 +76,7 @@ class AnswerFormat:
         self._usage = asked.stream_options.include_usage
         self._first = True
 
-    def whole(self, made: Generation, fingerprint: str) -> dict[str, Any]:
+    def whole(self, made: Generation) -> dict[str, Any]:
         """The answer in one piece."""
         text = self._filter.add(made.text) + self._filter.end()
         said = (
@@ -94,26 +90,22 @@ class AnswerFormat:
             own["tokens"] = sources(token for done in made.rounds for token in done.tokens)
         name = "chat.completion" if self._chat else "text_completion"
         return self._base | {
-            "object": name,
-            "choices": [choice],
-            "usage": usage(made),
-            "system_fingerprint": fingerprint,
-            "omnidemo": own,
-        }
+            "object": name, "choices": [choice], "usage": usage(made),
+            "system_fingerprint": fingerprint(made), "omnidemo": own,
+        }  # fmt: skip
 
     def round(self, done: Round) -> bytes:
         """The event of a round; its text may be empty, while a character or a stop string is not complete."""
         own = {"tokens": sources(done.tokens)} if self._asked.omnidemo.token_sources else None
         return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
 
-    def last(self, made: Generation, fingerprint: str) -> bytes:
+    def last(self, made: Generation) -> bytes:
         """The events at the end: reason and figures, usage if it was asked for, and the mark."""
-        more = {"system_fingerprint": fingerprint, "omnidemo": self._own(made)}
-        events = self._event(self._filter.end(), REASONS[made.finish_reason], more)
+        named = {"system_fingerprint": fingerprint(made)}
+        own = {"omnidemo": self._own(made)}
+        events = self._event(self._filter.end(), REASONS[made.finish_reason], named | own)
         if self._usage:
-            events += event(
-                self._chunk() | {"choices": [], "usage": usage(made), "system_fingerprint": fingerprint}
-            )
+            events += event(self._chunk() | {"choices": [], "usage": usage(made)} | named)
         return events + DONE
 
     def _event(self, text: str, reason: str | None, more: Mapping[str, Any]) -> bytes:
@@ -137,16 +129,21 @@ class AnswerFormat:
         return {
             **{name: made.metrics.get(name) for name in FIGURES},
             **{name: int(made.metrics.get(name) or 0) for name in COUNTS},
-            **self._facts,
-            "line": made.domain,
-            "method": made.method,
-            "adapter_version": made.adapter_version,
-            "ngrams": made.cache_entries,
-            "finish_reason": made.finish_reason,
-            "context_tokens": made.context_tokens,
-            "context_limit": made.context_limit,
-            "dropped_messages": made.dropped_messages,
-        }
+            **self._facts, "line": made.domain, "method": made.method,
+            "adapter_version": made.adapter_version, "ngrams": made.cache_entries,
+            "finish_reason": made.finish_reason, "context_tokens": made.context_tokens,
+            "context_limit": made.context_limit, "dropped_messages": made.dropped_messages,
+        }  # fmt: skip
+
+
+def fingerprint(made: Generation) -> str:
+    """What names the conditions under which an answer's seed repeats it: what the target's own numbers
+    depended on, and for a method that is not `coupled` above temperature 0, whose guesses show in the text,
+    what they came from."""
+    if METHODS[made.method].coupled:
+        return made.conditions
+    learned = f"adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
+    return f"{made.conditions}.{made.method}.{made.domain}.{learned}"
 
 
 def usage(made: Generation) -> dict[str, int]:

@@ -24,13 +24,11 @@ STREAM = [
 ]
 EARLY = RuntimeError("The answer ended early; ask again")
 Begin = Callable[[threading.Event], Iterator[Round | Generation]]
-Fingerprint = Callable[[Generation], str]
 Item = Round | Generation | Exception | None
 
 
 class AnswerResponse:
-    """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it;
-    `fingerprint` names what it was made under.
+    """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it.
 
     What fails before the first token has its own status; later it is an event of the stream.
     """
@@ -39,12 +37,11 @@ class AnswerResponse:
         self,
         begin: Begin,
         form: AnswerFormat,
-        fingerprint: Fingerprint,
         slots: AnswerSlots,
         caller: str,
         asked: AnswerRequest,
     ) -> None:
-        self._begin, self._form, self._fingerprint = begin, form, fingerprint
+        self._begin, self._form = begin, form
         self._slots, self._caller, self._streamed, self._headers = slots, caller, asked.stream, asked.headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,9 +67,7 @@ class AnswerResponse:
             await as_api_error(first).response()(scope, receive, send)
             return
         if isinstance(first, Generation) and not self._streamed:
-            await JSONResponse(self._form.whole(first, self._fingerprint(first)), headers=self._headers)(
-                scope, receive, send
-            )
+            await JSONResponse(self._form.whole(first), headers=self._headers)(scope, receive, send)
             return
         headers = [
             *STREAM,
@@ -94,7 +89,7 @@ class AnswerResponse:
         if isinstance(item, Round):
             return self._form.round(item)
         if isinstance(item, Generation):
-            return self._form.last(item, self._fingerprint(item))
+            return self._form.last(item)
         return event(as_api_error(item or EARLY).body)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
 from threading import Event
 from typing import Any
 
@@ -19,12 +18,11 @@ from starlette.types import ASGIApp
 from omnidemo.config import SAMPLING
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
-from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
+from omnidemo.endpoint.answer_response import AnswerResponse, Begin
 from omnidemo.endpoint.answer_slots import AnswerSlots
 from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
-from omnidemo.methods import METHODS
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
@@ -138,11 +136,11 @@ class Endpoint:
         raw: bool = False,
     ) -> ASGIApp:
         model = await self.ready(front, asked.model, request.is_disconnected)
-        begin, fingerprint = self.plan(front, model, asked, messages, raw)
+        begin = self.plan(front, model, asked, messages, raw)
         form = AnswerFormat(
             asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter}
         )
-        return AnswerResponse(begin, form, fingerprint, self.slots, self.counted_as(front), asked)
+        return AnswerResponse(begin, form, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
         """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
@@ -155,46 +153,23 @@ class Endpoint:
         asked: AnswerRequest,
         messages: list[dict[str, str]],
         raw: bool = False,
-    ) -> tuple[Begin, Fingerprint]:
-        """How the answer to a request begins, and what names the conditions under which its seed repeats it:
-        what the target's own numbers depend on, and for a method that is not `coupled` above temperature 0,
-        whose guesses show in the text, what they came from."""
+    ) -> Begin:
+        """How the answer to a request begins."""
         settings = front.settings
         options: dict[str, Any] = {
-            "target": model.target,
-            "drafter": model.drafter,
-            "domain": model.line,
-            "messages": messages,
-            "raw": raw,
-            "control_tokens": asked.control_tokens,
+            "target": model.target, "drafter": model.drafter, "domain": model.line, "messages": messages,
+            "raw": raw, "control_tokens": asked.control_tokens,
             "method": asked.omnidemo.method or settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
             **{name: getattr(asked, name) for name in SAMPLING},
-            "stop": tuple(asked.stop),
-            "seed": asked.seed,
-            "copying": asked.omnidemo.copying,
-            "learn": asked.omnidemo.learn,
-            "keep": asked.omnidemo.keep,
-            "kind": "api",
-        }
+            "stop": tuple(asked.stop), "seed": asked.seed, "copying": asked.omnidemo.copying,
+            "learn": asked.omnidemo.learn, "keep": asked.omnidemo.keep, "kind": "api",
+        }  # fmt: skip
 
         def begin(cancel: Event) -> Iterator[Round | Generation]:
             return front.chat(session="api", cancel=cancel, **options)
 
-        before = front.conditions(model.target, model.drafter)
-
-        def fingerprint(made: Generation) -> str:
-            conditions = before
-            with suppress(RuntimeError):  # the pair may have left meanwhile
-                after = front.conditions(model.target, model.drafter)
-                # its passes were compiled within this answer
-                conditions = before if after == before else f"{before}-then-{after}"
-            if METHODS[made.method].coupled:
-                return conditions
-            learned = f"adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
-            return f"{conditions}.{made.method}.{made.domain}.{learned}"
-
-        return begin, fingerprint
+        return begin
 
     async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
         """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes

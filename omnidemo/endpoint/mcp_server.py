@@ -80,12 +80,9 @@ class ToolServer:
             yield
             return
         server = Server(
-            NAME,
-            title="OmniDemo",
-            instructions=INSTRUCTIONS,
-            on_list_tools=self._list,
+            NAME, title="OmniDemo", instructions=INSTRUCTIONS, on_list_tools=self._list,
             on_call_tool=self._call,
-        )
+        )  # fmt: skip
         # The guard has checked host, origin and size of every request.
         manager = StreamableHTTPSessionManager(
             server,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from omnidemo.config import SAMPLING
 from omnidemo.endpoint import other_fields
-from omnidemo.endpoint.answer_format import REASONS, sources
+from omnidemo.endpoint.answer_format import REASONS, fingerprint, sources
 from omnidemo.endpoint.answer_slots import Item
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.api_routes import Endpoint
@@ -187,7 +187,7 @@ async def generate(
         **{name: getattr(asked, name) for name in SAMPLING},
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
-    begin, fingerprint = endpoint.plan(front, model, request, [message.plain() for message in messages])
+    begin = endpoint.plan(front, model, request, [message.plain() for message in messages])
     made: Generation | None = None
     written = 0
 
@@ -271,20 +271,16 @@ async def _run(
 def _figures(made: Generation) -> dict[str, Any]:
     lengths = Lengths.of(made.rounds)
     return {
-        "method": made.method,
-        "text": made.text,
-        "tokens": len(made.token_ids),
-        "seconds": made.metrics.get("seconds"),
-        "tokens_per_second": made.metrics.get("tokens_per_second"),
+        "method": made.method, "text": made.text, "tokens": len(made.token_ids),
+        "seconds": made.metrics.get("seconds"), "tokens_per_second": made.metrics.get("tokens_per_second"),
         "tokens_per_round": made.metrics.get("block_efficiency"),
         "acceptance": made.metrics.get("acceptance_rate"),
         "time_to_first_token": made.metrics.get("time_to_first_token"),
         "time_per_output_token": made.metrics.get("time_per_output_token"),
-        "acceptance_by_position": lengths.by_position,
-        "passes_by_tokens": list(lengths.rounds),
+        "acceptance_by_position": lengths.by_position, "passes_by_tokens": list(lengths.rounds),
         "cost_ratio": made.metrics.get("cost_ratio"),
         "total_variation": made.metrics.get("total_variation"),
         "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],
-    }
+    }  # fmt: skip

@@ -44,35 +44,31 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     rows = store.probes(target, drafter, line)
     measured = sorted({row["topic"] for row in rows})
     asked = store.topics(target, drafter, line, LOOKED_AT)
-    topic = topic or next((one for one, _ in reversed(asked) if one and one in measured), "")
+    topic = topic or next((name for name, _ in reversed(asked) if name and name in measured), "")
     own = [row for row in rows if row["topic"] == topic]  # of one recording: the store keeps no others
-    versions = {one.version: one for one in store.adapters(target, drafter, line)}
-    gone = {number for number, one in versions.items() if one.effect.get("rolled_back")}
+    versions = {version.version: version for version in store.adapters(target, drafter, line)}
+    gone = {number for number, version in versions.items() if version.effect.get("rolled_back")}
     points = [_point(row, row["version"] in gone) for row in own]
-    fresh = next((one for one in points if one["version"] == 0), None)
+    fresh = next((point for point in points if point["version"] == 0), None)
     active = store.active_version(target, drafter, line)
-    today = next((one for one in points if one["version"] == active), None)
-    learned = [one for one in points if one["version"]]
+    today = next((point for point in points if point["version"] == active), None)
+    learned = [point for point in points if point["version"]]
     marks = [
-        {"x": one["examples"], "kind": "rollback", "label": f"v{one['version']} taken back"}
-        for one in learned
-        if one["rolled_back"]
+        {"x": point["examples"], "kind": "rollback", "label": f"v{point['version']} taken back"}
+        for point in learned
+        if point["rolled_back"]
     ]
     if today in learned:
         marks.append({"x": today["examples"], "kind": "swap", "label": f"v{today['version']}"})
     return {
-        "target": target,
-        "drafter": drafter,
-        "line": line,
-        "topic": topic,
-        "draft_length": DRAFT_LENGTH,
+        "target": target, "drafter": drafter, "line": line, "topic": topic, "draft_length": DRAFT_LENGTH,
         "prompts": own[-1]["prompts"] if own else 0,
         "fresh": fresh,
         "today": today,
         "points": learned,
-        "marks": sorted(marks + _changes(asked, versions), key=lambda one: one["x"]),
+        "marks": sorted(marks + _changes(asked, versions), key=lambda mark: mark["x"]),
         "topics": measured,
-    }
+    }  # fmt: skip
 
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
@@ -85,8 +81,9 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
     newest = max((version for version in shown if version <= active), default=0)
     if not newest or 0 not in shown:
         return None
-    pairs = [(one, other) for one in shown[0] for other in shown[newest] if one.prompt == other.prompt]
-    return BeforeAfter(newest, tuple(one for one, _ in pairs), tuple(other for _, other in pairs))
+    now = shown[newest]
+    pairs = [(before, after) for before in shown[0] for after in now if before.prompt == after.prompt]
+    return BeforeAfter(newest, tuple(before for before, _ in pairs), tuple(after for _, after in pairs))
 
 
 def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
@@ -100,14 +97,14 @@ def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
 def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any]) -> list[dict[str, Any]]:
     """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by
     then."""
-    known = [(topic, at) for topic, at in asked if topic and topic != OTHER]
-    changes = list(topic_changes([topic for topic, _ in known]).items())[-MOST_CHANGES:]
+    topics = [(topic, at) for topic, at in asked if topic and topic != OTHER]
+    changes = list(topic_changes([topic for topic, _ in topics]).items())[-MOST_CHANGES:]
     times = [at for _, at in asked]
     return [
         {
-            "x": _examples(times, known[place][1], versions),
+            "x": _examples(times, topics[place][1], versions),
             "kind": "topic",
-            "label": f"{before} → {known[place][0]}",
+            "label": f"{before} → {topics[place][0]}",
         }
         for place, before in changes
     ]
@@ -116,7 +113,7 @@ def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any
 def _examples(times: Sequence[str], now: str, versions: Mapping[int, Any]) -> int:
     """Answers that a line had seen at a time: those of its newest version then, and the ones since. `times`:
     those of its answers."""
-    earlier = [one for one in versions.values() if one.created_at <= now]
-    last = max(earlier, key=lambda one: one.version, default=None)
+    earlier = [version for version in versions.values() if version.created_at <= now]
+    last = max(earlier, key=lambda version: version.version, default=None)
     since = last.created_at if last is not None else ""
     return (last.requests_seen if last is not None else 0) + sum(since < at < now for at in times)

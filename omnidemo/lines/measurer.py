@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import StoredVersion
+from omnidemo.adapters.adapter_state import StoredVersion
 from omnidemo.config import Settings
 from omnidemo.distill.trace_buffer import usable
 from omnidemo.distill.worker import PauseController, Worker, plan_of
@@ -23,6 +22,7 @@ from omnidemo.probes.probe import ProbeRequest
 from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.records import Agreement, Probe, Replayed, Trace
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import LineVersions
 
 log = logging.getLogger(__name__)
 ANSWER_TOKENS = 56  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
@@ -35,22 +35,18 @@ Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `folder(domain)` holds the
+    """The measurements of one pair. `worker()` is the one that measures now, `line(domain)` gives the
     versions of a line. Work waits, and where its worker can, pauses, while the pair answers, for `patience`
     seconds a piece at most. Errors are logged, but for those of `agree`. Methods may be called from any
     thread.
     """
 
     def __init__(
-        self,
-        pair: Pair,
-        settings: Settings,
-        store: Store,
-        worker: Callable[[], Worker],
-        folder: Callable[[str], Path],
-    ) -> None:
+        self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker],
+        line: Callable[[str], LineVersions],
+    ) -> None:  # fmt: skip
         self.settings = settings
-        self._pair, self._store, self._worker, self._folder = pair, store, worker, folder
+        self._pair, self._store, self._worker, self._line = pair, store, worker, line
         self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
         self._topics: dict[str, str] = {}  # topic → line of its newest answer; the newest last
@@ -125,11 +121,11 @@ class Measurer:
     def _run(self) -> None:
         while not self._closing.is_set():
             with self._condition:
-                found = self._next()
-                if found is None:
+                due = self._next()
+                if due is None:
                     self._condition.wait(1.0)
                     continue
-            key, work = found
+            key, work = due
             self._pauses(self._worker()).wait(self._closing)
             if self._closing.is_set():
                 return
@@ -194,9 +190,9 @@ class Measurer:
                 if (trace.domain, trace.version) == (first.domain, first.version)
             ][:AT_ONCE]
             self._waiting = deque((trace for trace in self._waiting if trace not in own), MOST_WAITING)
-        for trace, found in zip(own, self.agree(first.domain, first.version, own), strict=True):
-            self._pair.note_agreement(trace.key, found)
-            self._store.set_agreement(trace.key, found)
+        for trace, agreement in zip(own, self.agree(first.domain, first.version, own), strict=True):
+            self._pair.note_agreement(trace.key, agreement)
+            self._store.set_agreement(trace.key, agreement)
 
     def _probe(self, key: Key) -> None:
         """Replay a version on a topic and store the result; missing answers of the target are recorded
@@ -218,32 +214,25 @@ class Measurer:
                 return  # a request arrived: measuring goes on later
         stored = self._version(domain, version)
         examples = stored.info.requests_seen if stored else 0
-        known = [records.load(prompt) for prompt in asked]
+        recorded = [records.load(prompt) for prompt in asked]
         replayed: list[Replayed] = []
         for prompt in asked:
             with self._working() as worker:
                 replayed += worker.replay(request, stored.adapter if stored else None, [prompt])
-        agreed = mean_of(self.agree(domain, version, [one.trace for one in known]))
-        if version and version not in version_folders.versions(self._folder(domain)):
+        agreed = mean_of(self.agree(domain, version, [answer.trace for answer in recorded]))
+        if version and version not in self._line(domain).numbers():
             return  # the line was reset meanwhile
         self._done.add(key)
-        tokens, passes = sum(one.tokens for one in replayed), sum(len(one.rounds) for one in replayed)
+        tokens = sum(answer.tokens for answer in replayed)
+        passes = sum(len(answer.rounds) for answer in replayed)
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
             Probe(
-                *names,
-                domain,
-                version,
-                topic,
-                records.key,
-                examples,
+                *names, domain, version, topic, records.key, examples,
                 len(asked),
-                tokens,
-                passes,
-                agreement=agreed,
-                shown=shown,
+                tokens, passes, agreement=agreed, shown=shown,
             )
-        )
+        )  # fmt: skip
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""
@@ -267,11 +256,7 @@ class Measurer:
 
     def _version(self, domain: str, version: int) -> StoredVersion | None:
         """None for the fresh drafter. ValueError where the version's files are gone."""
-        return (
-            version_folders.load_version(version_folders.version_folder(self._folder(domain), version))
-            if version
-            else None
-        )
+        return self._line(domain).load(version) if version else None
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
@@ -284,10 +269,10 @@ class Measurer:
         return PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience)
 
 
-def mean_of(found: Sequence[Agreement]) -> Agreement | None:
+def mean_of(agreements: Sequence[Agreement]) -> Agreement | None:
     """The mean agreement over all positions of several answers; None where there are no positions."""
-    count = sum(one.positions for one in found)
+    count = sum(each.positions for each in agreements)
     if not count:
         return None
-    overlap = sum(one.overlap * one.positions for one in found) / count
-    return Agreement(overlap, sum(one.same_first * one.positions for one in found) / count, count)
+    overlap = sum(each.overlap * each.positions for each in agreements) / count
+    return Agreement(overlap, sum(each.same_first * each.positions for each in agreements) / count, count)

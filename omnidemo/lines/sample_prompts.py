@@ -44,7 +44,7 @@ def examples(target: str) -> tuple[dict[str, str], ...]:
     name, kind = ("examples", "domain") if target.startswith("bundled/") else ("questions", "kind")
     rows = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return tuple(
-        {"kind": one[kind], "label": one["label"], "prompt": one["prompt"]} for one in map(json.loads, rows)
+        {"kind": row[kind], "label": row["label"], "prompt": row["prompt"]} for row in map(json.loads, rows)
     )
 
 
@@ -53,4 +53,4 @@ def probes(topic: str) -> tuple[str, ...]:
     """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody
     plays or presses them."""
     rows = (FOLDER / "probes.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(one["prompt"] for one in map(json.loads, rows) if one["domain"] == topic)
+    return tuple(row["prompt"] for row in map(json.loads, rows) if row["domain"] == topic)

@@ -1,5 +1,4 @@
-"""The adapter lines of a pair: one distiller per topic, a bounded number in memory, the others waiting on
-disk."""
+"""The adapter lines of a pair: a distiller for each, a bounded number in memory, the others on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters import peft_zip, version_folders
+from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import THREADED, Distiller
 from omnidemo.distill.in_process_worker import InProcessWorker
@@ -23,28 +22,26 @@ from omnidemo.distill.worker import Worker
 from omnidemo.lines.line_names import LineInfo, check_domain
 from omnidemo.lines.measurer import Measurer
 from omnidemo.lines.router import DEFAULT
-from omnidemo.lines.stored_lines import StoredLines
+from omnidemo.lines.stored_line import status_on_disk
 from omnidemo.models.names import at_its_pace
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Round, Trace
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import LineVersions, VersionStore
 from omnidemo.store.visitor_state import line_settings
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 Trainers = Callable[[str], Worker]  # makes what trains a line
-# of a pair that all share; those of visitors have a limit of their own (`Settings.visitor_lines`)
-MOST_LINES = 32
+MOST_LINES = 32  # of a pair that all share; those of visitors are limited by `Settings.visitor_lines`
 
 
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
     closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
     is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
-    each, as with `--ray`, or they learn inline. Methods may be called from any thread.
-
-    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions
-    lie; what drafts for the adapter line is the pair's `DraftingLine`."""
+    each, as with `--ray`, or they learn inline. Methods may be called from any thread. `line`: here the
+    `Distiller` of an adapter line."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
@@ -57,16 +54,16 @@ class TrainerPool:
         # measures while lines learn in the answering thread, so that no process is started
         self._inline_worker = InProcessWorker()
         self._cost = ChatCost()
-        self._stored = StoredLines(store, pair.target.name, pair.drafter.name, settings.storage)
-        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._stored.folder)
+        self._names = pair.target.name, pair.drafter.name
+        self.versions = VersionStore(settings.storage, store)
+        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._versions_of)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
         self._users: Counter[str] = Counter()  # answers that are being written
         self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
-        self._paused: set[str] = set()
-        self._closed = False
-        self._stored.share()
-        store.when_renewed(self._stored.note_all)
+        self._paused, self._closed = set[str](), False
+        self.versions.share(*self._names)
+        store.when_renewed(self._tell_all)
 
     def _possible(self, settings: Settings) -> Settings:
         """The settings as they hold for this drafter: with its own pace, and without training where it cannot
@@ -112,21 +109,20 @@ class TrainerPool:
     def names(self) -> list[str]:
         """The lines in memory and on disk, "default" first, the others by name."""
         with self._lock:
-            found = {DEFAULT, *self._open, *self._waiting, *self._stored.domains()}
-        return [DEFAULT, *sorted(found - {DEFAULT})]
+            names = {DEFAULT, *self._open, *self._waiting, *self.versions.domains(*self._names)}
+        return [DEFAULT, *sorted(names - {DEFAULT})]
 
     def infos(self) -> list[LineInfo]:
         """All lines with their active version and how many requests they have seen."""
         with self._lock:
-            found = {domain: self.status(domain) for domain in self.names()}
+            states = ((domain, self.status(domain)) for domain in self.names())
             return [
-                LineInfo(domain, one.version, one.requests_seen, domain in self._open)
-                for domain, one in found.items()
+                LineInfo(domain, state.version, state.requests_seen, domain in self._open)
+                for domain, state in states
             ]
 
     def observe(self, trace: Trace) -> None:
-        """Give the trace of an answer to the line that drafted it. Nothing that goes wrong is raised: the
-        answer is already there."""
+        """Give the trace of an answer to the line that drafted it. Errors are logged: the answer is there."""
         try:
             self.get(trace.domain).observe(trace)
         except Exception:
@@ -152,7 +148,7 @@ class TrainerPool:
             if line is not None:
                 return line.status()
             waiting = len(self._waiting.get(domain, ()))
-            return self._stored.status(domain, self.settings, domain in self._paused, waiting)
+            return status_on_disk(self._versions_of(domain), self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
         """Start no more updates of the line; one that runs is finished. Answers are still collected."""
@@ -166,8 +162,7 @@ class TrainerPool:
             self._paused.discard(check_domain(domain))
 
     def configure(self, settings: Settings) -> None:
-        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
-        is reset."""
+        """As `Distiller.configure`, for all lines."""
         with self._lock:
             self.settings = self.measurer.settings = self._possible(settings)
             for domain, line in self._open.items():
@@ -178,7 +173,7 @@ class TrainerPool:
         """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
         are deleted."""
         with self.using(domain) as line:
-            domain = line.versions.domain
+            domain = line.versions.line.domain
             line.reset()
             line.configure(self._settings_of(domain))
             self.measurer.forget(domain)
@@ -186,10 +181,8 @@ class TrainerPool:
 
     def forget_copies(self, domain: str = "") -> None:
         """Forget the earlier answers that a line copies from; of all lines without one."""
-        if domain:
-            self._pair.copies.forget(domain)
-        else:
-            self._pair.copies.clear()
+        copies = self._pair.copies
+        copies.forget(domain) if domain else copies.clear()
 
     def forget(self, domain: str) -> bool:
         """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an
@@ -204,7 +197,7 @@ class TrainerPool:
         if line is not None:
             line.close()
         try:
-            self._stored.forget(domain)
+            self._versions_of(domain).remove()
         except OSError as error:  # also where another thread was first
             log.warning("The files of the line %s could not be removed: %s", domain, error)
         self.measurer.gone(domain)
@@ -212,28 +205,13 @@ class TrainerPool:
         return True
 
     def export(self, domain: str, version: int, folder: Path) -> Path:
-        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
-        that cannot be."""
-        domain = check_domain(domain)
-        if version < 1:
-            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
-        drafter, target = (
-            model.name.rstrip("/").split("/")[-1] for model in (self._pair.drafter, self._pair.target)
-        )
-        name = "".join(
-            char if char.isalnum() or char in ".-" else "-" for char in f"{drafter}-for-{target}-{domain}"
-        )
-        stored = version_folders.version_folder(self._stored.folder(domain), version)
-        if not stored.is_dir():
-            raise ValueError(
-                f"Version {version} of the line {domain} is not on disk any more; choose another one."
-            )
-        return peft_zip.export_peft(stored, Path(folder) / f"omnidemo-{name}-v{version}.zip")
+        """As `LineVersions.export`."""
+        return self._versions_of(check_domain(domain)).export(version, folder)
 
     def adopt(self, domain: str, source: Path) -> int:
         """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
         number. ValueError, one sentence, for anything else."""
-        adapter = peft_zip.import_peft(source, self._pair.drafter.folder)
+        adapter = import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
 
@@ -242,9 +220,8 @@ class TrainerPool:
         with self._lock:
             self._closed = True
             lines = list(self._open.values())
-        closing = [
-            threading.Thread(target=close) for close in (self.measurer.close, *(line.close for line in lines))
-        ]
+        closers = [self.measurer.close, *(line.close for line in lines)]
+        closing = [threading.Thread(target=close) for close in closers]
         for thread in closing:
             thread.start()
         self._worker.close()  # so that nobody waits for an update or a measurement
@@ -257,16 +234,20 @@ class TrainerPool:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
 
-    def _measuring_worker(self) -> Worker:
-        return self._inline_worker if self.settings.training == "inline" else self._worker
+    def _versions_of(self, domain: str) -> LineVersions:
+        return self.versions.line(*self._names, domain)
+
+    def _tell_all(self) -> None:
+        self.versions.tell_all(*self._names)
 
     def _settings_of(self, domain: str) -> Settings:
         if not owned(domain):
             return self.settings
-        return line_settings(
-            self.settings,
-            {name: tuple(weight.shape) for name, weight in self._pair.drafter.runner.weights().items()},
-        )
+        weights = self._pair.drafter.runner.weights()
+        return line_settings(self.settings, {name: tuple(each.shape) for name, each in weights.items()})
+
+    def _measuring_worker(self) -> Worker:
+        return self._inline_worker if self.settings.training == "inline" else self._worker
 
     # From here on the lock is held.
 
@@ -288,9 +269,7 @@ class TrainerPool:
         )
         try:
             line.restore()
-        except (
-            Exception
-        ):  # an unreadable disk: the line starts from the base drafter, and the answer is written
+        except Exception:  # an unreadable disk: it starts from the base drafter, and the answer is written
             log.exception("The line %s could not be restored", domain)
         if domain in self._paused:
             line.pause()

@@ -22,9 +22,10 @@ from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_prompts, numbers
 from omnidemo.measuring.report_tables import Stage, csv_table
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Agreement, RequestRecord, Trace
+from omnidemo.records import Agreement, Trace
 from omnidemo.serving.comparison import BASELINE, Comparison, compare
 from omnidemo.serving.pair_loading import build_measured_pair
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 
 # kind: traffic, held-out or offline; requests: answered before
@@ -114,14 +115,9 @@ class _Adaptation:
         self.measurer, self.distiller = lines.measurer, lines.get("default")
         self.settings = settings = self.distiller.settings
         names = (
-            "draft_length",
-            "max_new_tokens",
-            "draft_policy",
-            "longest_draft",
-            "confidence",
-            "gamma",
+            "draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma",
             "copying",
-        )
+        )  # fmt: skip
         self.options: dict[str, Any] = {
             "temperature": what.temperature,
             **{name: getattr(settings, name) for name in names},
@@ -146,19 +142,12 @@ class _Adaptation:
         done = Comparison(count, prompt, settings.method, made, None, None, temperature=self.what.temperature)
         self._row("traffic", count, done, pair.agreement(made))
         record = RequestRecord(
-            session="adapt",
-            target=pair.target.name,
-            drafter=pair.drafter.name,
-            domain="default",
+            session="adapt", target=pair.target.name, drafter=pair.drafter.name, domain="default",
             method=settings.method,
             prompt=prompt if settings.keep_text else None,
-            generation=made,
-            settings=self.options,
-            created_at=created,
-            kind="traffic",
-            cache_entries=len(pair.ngrams),
-            cache_bytes=pair.ngrams.nbytes,
-        )
+            generation=made, settings=self.options, created_at=created, kind="traffic",
+            cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes,
+        )  # fmt: skip
         self.store.record_request(record)
         if self.distiller.run_pending() and (error := self.distiller.status().error):
             raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
@@ -206,11 +195,8 @@ class _Adaptation:
         found = {"agreement": agreed.overlap, "same_first": agreed.same_first} if agreed else {}
         self.append(
             {
-                "kind": kind,
-                "requests": count,
-                "train_steps": trainer.step,
-                "loss_nats": trainer.loss,
+                "kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss,
                 **found,
                 **csv_row(done),
             }
-        )
+        )  # fmt: skip

@@ -18,46 +18,23 @@ from omnidemo.serving.comparison import BASELINE, Asked, Comparison, compare, tu
 
 # CSV column: metric. The units are in the names.
 FIGURES = {
-    "tokens": "tokens",
-    "rounds": "rounds",
-    "seconds": "seconds",
-    "tokens_per_second": "tokens_per_second",
+    "tokens": "tokens", "rounds": "rounds", "seconds": "seconds", "tokens_per_second": "tokens_per_second",
     "time_to_first_token_seconds": "time_to_first_token",
-    "time_per_output_token_seconds": "time_per_output_token",
-    "cost_ratio": "cost_ratio",
-    "total_variation": "total_variation",
-    "guesses_right": "guesses_right",
-    "acceptance_rate": "acceptance_rate",
-    "alpha": "alpha",
-    "block_efficiency_tokens_per_round": "block_efficiency",
-    "ngram_hits_per_round": "ngram_hits",
-    "proposed": "proposed",
-    "accepted": "accepted",
-    "drafted": "drafted",
-    "draft_seconds": "draft_seconds",
-    "verify_seconds": "verify_seconds",
-    "settle_seconds": "settle_seconds",
+    "time_per_output_token_seconds": "time_per_output_token", "cost_ratio": "cost_ratio",
+    "total_variation": "total_variation", "guesses_right": "guesses_right",
+    "acceptance_rate": "acceptance_rate", "alpha": "alpha",
+    "block_efficiency_tokens_per_round": "block_efficiency", "ngram_hits_per_round": "ngram_hits",
+    "proposed": "proposed", "accepted": "accepted", "drafted": "drafted", "draft_seconds": "draft_seconds",
+    "verify_seconds": "verify_seconds", "settle_seconds": "settle_seconds",
     "other_seconds": "other_seconds",
-}
+}  # fmt: skip
 COLUMNS = (
-    "prompt_index",
-    "turn",
-    "category",
-    "temperature",
-    "run",
-    "method",
-    "speedup",
-    "identical",
-    *FIGURES,
-)
+    "prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES,
+)  # fmt: skip
 COLUMNS += (
-    "rounds_by_tokens",
-    "accepted_by_position",
-    "finish_reason",
-    "prompt_tokens",
-    "adapter_version",
+    "rounds_by_tokens", "accepted_by_position", "finish_reason", "prompt_tokens", "adapter_version",
     "cache_entries",
-)
+)  # fmt: skip
 COLUMNS += ("prompt", "answer")
 AVERAGED = ("tokens_per_second", "alpha", "acceptance_rate", "block_efficiency", "ngram_hits")
 HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round", "n-grams/round", "identical")
@@ -94,26 +71,18 @@ def csv_row(done: Comparison) -> dict[str, Any]:
     made = done.generation
     lengths = Lengths.of(made.rounds)
     return {
-        "prompt_index": done.prompt_index,
-        "turn": done.turn,
-        "category": done.category,
-        "temperature": done.temperature,
-        "run": done.run,
-        "method": done.method,
-        "speedup": done.speedup,
+        "prompt_index": done.prompt_index, "turn": done.turn, "category": done.category,
+        "temperature": done.temperature, "run": done.run, "method": done.method, "speedup": done.speedup,
         "identical": done.identical,
         **{column: made.metrics[name] for column, name in FIGURES.items()},
         "rounds_by_tokens": str(lengths),
         "accepted_by_position": " ".join(
             f"{right}/{judged}" for right, judged in zip(lengths.accepted, lengths.judged, strict=True)
         ),
-        "finish_reason": made.finish_reason,
-        "prompt_tokens": made.prompt_tokens,
-        "adapter_version": made.adapter_version,
-        "cache_entries": made.cache_entries,
-        "prompt": done.prompt,
+        "finish_reason": made.finish_reason, "prompt_tokens": made.prompt_tokens,
+        "adapter_version": made.adapter_version, "cache_entries": made.cache_entries, "prompt": done.prompt,
         "answer": made.text,
-    }
+    }  # fmt: skip
 
 
 def run(

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, BaseWeights, OptimiserState, merged_weights
 from omnidemo.config import Settings
 from omnidemo.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.distill.train_step import Batches, Learner, learner_for, train
@@ -37,7 +36,7 @@ class Line:
         self.optimiser: OptimiserState | None = None
         self.version, self.seconds, self.loss = 0, 0.0, math.nan
         self._learners = learners
-        self._base = version_folders.BaseWeights(folder)
+        self._base = BaseWeights(folder)
 
     @property
     def steps(self) -> int:
@@ -79,7 +78,7 @@ class Line:
 
     def weights(self) -> dict[str, Tensor]:
         """The changed matrices under the base model's names; {} before the first update."""
-        return dict(version_folders.merged_weights(self._base, self.adapter)) if self.adapter else {}
+        return dict(merged_weights(self._base, self.adapter)) if self.adapter else {}
 
     def head(self) -> Mapping[str, Tensor]:
         return self.adapter.head if self.adapter else {}

@@ -123,11 +123,8 @@ def check(
         for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))
     ]
     options: dict[str, Any] = {
-        "max_new_tokens": tokens,
-        "draft_length": settings.draft_length,
-        "learn": False,
-        "reuse": False,
-    }
+        "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
+    }  # fmt: skip
     wanted: list[Generation] = []
     for case in cases:
         wanted.append(reference.generate(**case, **options))

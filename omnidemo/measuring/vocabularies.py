@@ -19,19 +19,9 @@ from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 Tell = Callable[[str], None]  # what is being done, and how far that is
 HEADINGS = (
-    "target",
-    "drafter",
-    "mapped",
-    "tokens",
-    "direct",
-    "2-grams",
-    "3-grams",
-    "4-grams",
-    "longer",
-    "none",
-    "n-grams",
-    "map ms",
-)
+    "target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none",
+    "n-grams", "map ms",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +65,10 @@ class Report:
         shares = ["–" if share is None else f"{share:.2%}" for share in self.shares()]
         counts = (f"{self.mapped:,}", f"{self.tokens:,}")
         return [
-            self.target,
-            self.drafter,
-            *counts,
-            *shares,
+            self.target, self.drafter, *counts, *shares,
             f"{self.distinct:,}",
             f"{self.seconds * 1000:.0f}",
-        ]
+        ]  # fmt: skip
 
 
 def report(

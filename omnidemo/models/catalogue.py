@@ -142,19 +142,9 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
     size = model_files.size_of(folder)
     memory, talk = _memory(parameters * width, AutoConfig.from_pretrained(folder), width)
     return ModelCard(
-        name,
-        title,
-        role,
-        parameters,
-        memory,
-        "bundled",
-        note,
-        "bundled",
-        "safetensors",
-        size,
-        "Apache-2.0",
-        conversation_bytes=talk,
-    )
+        name, title, role, parameters, memory, "bundled", note, "bundled", "safetensors", size,
+        "Apache-2.0", conversation_bytes=talk,
+    )  # fmt: skip
 
 
 def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:

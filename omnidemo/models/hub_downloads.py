@@ -110,13 +110,9 @@ def _fetch_one(
                 opened.seek(begun)
                 bar = reporting(progress, total, before)
                 http_get(
-                    url,
-                    opened,
-                    resume_size=begun,
-                    headers=build_hf_headers(),
-                    expected_size=told.size,
+                    url, opened, resume_size=begun, headers=build_hf_headers(), expected_size=told.size,
                     tqdm_class=bar,
-                )
+                )  # fmt: skip
             _check(part, told.etag, name)
             part.replace(whole)
     except Timeout as error:

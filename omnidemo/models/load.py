@@ -79,18 +79,10 @@ class LanguageModel:
 
 
 def load_model(
-    name: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    quantization: Quantization | None = None,
-    cache_dir: Path | None = None,
-    progress: Progress | None = None,
-    hub: bool = True,
-    fast: bool = True,
-    park: bool = False,
-    absent: bool = False,
-) -> LanguageModel:
+    name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
+    cache_dir: Path | None = None, progress: Progress | None = None, hub: bool = True, fast: bool = True,
+    park: bool = False, absent: bool = False,
+) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names
     (`gguf/sources.py`).
 
@@ -123,64 +115,61 @@ def load_model(
     if not absent:
         model_files.check_memory(name, need.total, free, place, str(need))
         warn_of_long_chats(name, whole_need(*needs), free)
-
     report("tokenizers", 0.0)
     tokenizer, vocabulary = source.tokenizer()
-    if tokenizer.chat_template:
-        try:
-            check_template(tokenizer)
-        except ValueError as error:
-            raise ModelError(f"{name} cannot be used: {error}; choose another model") from None
-
+    _check_template(name, tokenizer)
     report("weights", 0.0)
     try:
         if absent:
             runner: Runner = absent_model(source.config, number)
         else:
-            model = source.weights(place, device_map, number, quantization)
-            if device_map is None and not quantization:
-                model = model.to(place, torch.float32) if wide else model.to(place)
-            runner = _make_runner(
-                name,
-                model.eval().requires_grad_(False),
-                fast,
-                park,
-                device_map is not None or bool(quantization),
-            )
+            runner = _read(source, place, device_map, number, quantization, wide, fast, park)
     except (MemoryError, RuntimeError) as error:
-        if (
-            isinstance(error, RuntimeError)
-            and "allocate" not in str(error)
-            and "out of memory" not in str(error)
-        ):
-            raise ModelError(
-                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
-                " again"
-            ) from error
         sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
-        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
-    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
-        runner.packing = source
+        raise _failure(name, error, sizes) from error
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
     return LanguageModel(
-        name=name,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary.within(runner.rows),
-        runner=runner,
-        context=runner.max_positions,
-        parameters=runner.parameters,
+        name=name, tokenizer=tokenizer, vocabulary=vocabulary.within(runner.rows), runner=runner,
+        context=runner.max_positions, parameters=runner.parameters,
         # tied ones once
         memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),
-        device=runner.device,
-        dtype=runner.dtype,
-        folder=source.files,
-        chat=bool(tokenizer.chat_template),
-        learns=source.learns,
-        config=source.config,
-        manner=source.manner,
-    )
+        device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
+        learns=source.learns, config=source.config, manner=source.manner,
+    )  # fmt: skip
+
+
+def _read(
+    source: ModelSource, place: str, device_map: str | None, number: torch.dtype,
+    quantization: Quantization | None, wide: bool, fast: bool, park: bool,
+) -> Runner:  # fmt: skip
+    """The runner of a model whose weights are read now."""
+    model = source.weights(place, device_map, number, quantization)
+    spread = device_map is not None or bool(quantization)
+    if not spread:
+        model = model.to(place, torch.float32) if wide else model.to(place)
+    runner = _make_runner(source.name, model.eval().requires_grad_(False), fast, park, spread)
+    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
+        runner.packing = source
+    return runner
+
+
+def _check_template(name: str, tokenizer: Any) -> None:
+    try:
+        if tokenizer.chat_template:
+            check_template(tokenizer)
+    except ValueError as error:
+        raise ModelError(f"{name} cannot be used: {error}; choose another model") from None
+
+
+def _failure(name: str, error: Exception, sizes: str) -> ModelError:
+    """What is said of weights that could not be read: `sizes` where the memory was too small."""
+    memory = isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)
+    if memory:
+        return ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model")
+    said = f"the weights of {name} cannot be used ({first_line(error)})"
+    return ModelError(f"{said}; download or save the model again")
 
 
 def open_source(

@@ -208,13 +208,10 @@ def cached_folder(name: str, cache_dir: Path | None = None) -> Path | None:
     try:
         folder = Path(
             snapshot_download(
-                name,
-                cache_dir=cache_dir,
-                local_files_only=True,
-                allow_patterns=WANTED,
+                name, cache_dir=cache_dir, local_files_only=True, allow_patterns=WANTED,
                 ignore_patterns=UNWANTED,
             )
-        )
+        )  # fmt: skip
     except (LocalEntryNotFoundError, HFValidationError):
         return None
     try:

@@ -62,10 +62,10 @@ class Conversations:
 
     def give_back(self, state: DecodingState) -> None:
         """The newest stay, for an answer that goes on from them."""
-        self.running = [one for one in self.running if one is not state]
+        self.running = [other for other in self.running if other is not state]
         self._idle.append(state)
         del self._idle[:-IDLE_CONVERSATIONS]
-        while (room := self._most - sum(one.nbytes for one in self._idle)) < 0 and len(self._idle) > 1:
+        while (room := self._most - sum(idle.nbytes for idle in self._idle)) < 0 and len(self._idle) > 1:
             del self._idle[0]
         for runner in self._runners:
             room -= runner.spare(max(0, room))

@@ -59,14 +59,9 @@ class DraftingLine:
         self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
 
     def copier(
-        self,
-        asked: GenerationConfig,
-        method: Method,
-        state: DecodingState,
-        ends: Sequence[int],
-        earlier: TextIndex | None,
-        note: bool,
-    ) -> Copier | None:
+        self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int],
+        earlier: TextIndex | None, note: bool,
+    ) -> Copier | None:  # fmt: skip
         """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How
         often copies are accepted is kept over requests for the policy "cost" alone, so that with the others a
         seed repeats an answer."""
@@ -91,11 +86,11 @@ class DraftingLine:
 
     def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""
-        longest, known, probes = asked.longest_draft, self.cost_model, asked.probe_every
+        longest, costs, probes = asked.longest_draft, self.cost_model, asked.probe_every
         if asked.draft_policy == "fixed":
             return FixedPolicy(asked.draft_length, probes)
         if asked.draft_policy == "confidence":
-            return ConfidencePolicy(longest, known, asked.confidence, probes)
+            return ConfidencePolicy(longest, costs, asked.confidence, probes)
         if asked.draft_policy == "head":
-            return HeadPolicy(longest, known, asked.gamma, self.head, probes)
-        return CostPolicy(longest, known)
+            return HeadPolicy(longest, costs, asked.gamma, self.head, probes)
+        return CostPolicy(longest, costs)

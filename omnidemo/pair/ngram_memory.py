@@ -17,12 +17,9 @@ class NgramMemory:
     drafter, under which the store has them. `lock`: the pair's, held while the trie changes."""
 
     def __init__(
-        self,
-        cache: Callable[[], NgramCache],
-        vocabulary_map: VocabularyMap,
-        names: tuple[str, str],
+        self, cache: Callable[[], NgramCache], vocabulary_map: VocabularyMap, names: tuple[str, str],
         lock: threading.Lock,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._shared, self._map, self._names, self._lock = cache, vocabulary_map, names, lock
         self._own = VisitorNgrams()
         self._store: Store | None = None
@@ -40,10 +37,11 @@ class NgramMemory:
         store.when_renewed(self.save_again)
         with self._lock:
             # Under the same names there may have been other tokenizers.
-            known = [
-                one for one in store.load_ngrams(*self._names) if one.target_id < len(self._map.drafters)
-            ]
-            self._shared().load(one for one in known if self._map.ngram(one.target_id) == one.drafter_ids)
+            stored, rows = store.load_ngrams(*self._names), len(self._map.drafters)
+            here = (entry for entry in stored if entry.target_id < rows)
+            self._shared().load(
+                entry for entry in here if self._map.ngram(entry.target_id) == entry.drafter_ids
+            )
 
     def fill(self) -> int:
         """Insert every target token that only several drafter tokens spell, as far as there is room; how many

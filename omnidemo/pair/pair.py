@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import fields, replace
 from functools import cache, partial
-from secrets import token_hex
 from time import perf_counter
 from typing import Any, Literal
 
@@ -21,19 +19,19 @@ from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import Drafting, describe
 from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Sampler, randomness_of
+from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import BASELINE, Method, make_method
-from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
+from omnidemo.pair.answer import Answer
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.stored_answers import StoredAnswers
-from omnidemo.records import Agreement, FinishReason, Generation, Prompt, Round, Trace, drain
+from omnidemo.records import Agreement, Generation, Prompt, Round, Trace, drain
 from omnidemo.store.store import Store
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -53,16 +51,10 @@ class Pair:
     replays = True
 
     def __init__(
-        self,
-        target: LanguageModel,
-        drafter: LanguageModel,
-        *,
-        cache_size: int = 20_000,
-        cache_policy: Literal["lfu", "lru"] = "lfu",
-        top_k: int = 128,
-        conversations_mb: int = 1024,
+        self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,
+        cache_policy: Literal["lfu", "lru"] = "lfu", top_k: int = 128, conversations_mb: int = 1024,
         copy_mb: int = 4,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.target, self.drafter, self._prompts = target, drafter, PromptReader(target)
         self.map = VocabularyMap(
             target.vocabulary, drafter.vocabulary, target.runner.rows, drafter.runner.rows, target.device
@@ -93,14 +85,9 @@ class Pair:
         return drain(self.stream(prompt, **options))
 
     def stream(
-        self,
-        prompt: Prompt,
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        note: bool = True,
-        begun: Sequence[int] = (),
-        **options: Any,
-    ) -> Generator[Round, None, Generation]:
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
+        begun: Sequence[int] = (), **options: Any,
+    ) -> Generator[Round, None, Generation]:  # fmt: skip
         """Yield one `Round` after another; the generator's value is the finished `Generation`.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
@@ -110,109 +97,8 @@ class Pair:
         of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
         before anything runs, for options or prompts that cannot be served.
         """
-        began = perf_counter()
-        asked = self.asked(**options)
-        chosen = self._method(asked.method)
-        sampling = SamplingParams(
-            **{field.name: getattr(asked, field.name) for field in fields(SamplingParams)}
-        )
-        domain, learn, rng = (
-            asked.domain,
-            asked.learn,
-            randomness_of(asked.seed, chosen.coupled, len(self.map.drafters), len(begun)),
-        )
-        ids = [*self.prompt_ids(prompt), *begun]
-        limits = Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun)
-        with self._lock:
-            line = self._line(domain)
-            self._swap(domain, line)
-            if self._compiled != (compile_kernels.kernels() is not None):
-                self._compiled = not self._compiled
-                for one in self._lines.values():
-                    one.cost_model.forget_times()
-            length, guessing = line.policy(asked), line.guessing(asked, chosen)
-            state = self._conversations.take(ids, asked.reuse, domain, line.runner)
-            ngrams, earlier = self._memory.of(domain), self.copies.of(domain)
-        rounds: list[Round] = []
-        tracer = Tracer(self.map, len(ids), self._top_k) if learn and self.learners else None
-        version, entries, key, started = line.version, len(ngrams), token_hex(12), perf_counter()
-        first: float | None = None
-        reason: FinishReason = "cancelled"
-        try:
-            going = start_in_turns(state, ids, self._lock, cancelled)
-            # where `begun` fills the window
-            reason = "context" if state.target.free_positions < 1 else reason
-            started = perf_counter()
-            backend = self.make_backend(state.target.cache, state.drafter.cache, self.clock)
-            copier = line.copier(asked, chosen, state, self.map.target.roles.get("end", ()), earlier, note)
-            steps = decode(
-                state,
-                chosen,
-                self.map,
-                ngrams,
-                sampling,
-                rng,
-                limits,
-                length,
-                tracer,
-                self.clock,
-                backend,
-                copier,
-            )
-            while going:
-                with self._lock:
-                    self._swap(domain, line)
-                    done = next(steps, None)
-                    if done is not None and learn:
-                        remember(ngrams, done)
-                    if done is not None and note:
-                        line.note(done)
-                if done is None:
-                    break
-                first = first if first is not None else perf_counter() - began
-                rounds.append(done)
-                for listener in self.round_listeners if note else ():
-                    listener(done)
-                reason = done.finish_reason or reason
-                yield done
-        finally:
-            seconds, trace = perf_counter() - started, None
-            try:
-                if tracer is not None and rounds:
-                    # before another answer may go on from this conversation
-                    trace = tracer.finish(state.drafter)
-            finally:
-                with self._lock:
-                    self._conversations.give_back(state)
-                    mismatch = float(not state.drafter.spells(state.target.ids))
-                    self.mismatches += int(mismatch)
-                    ngrams.clock += int(learn)
-                    if learn and asked.remember and reason != "cancelled":
-                        self.copies.add(domain, ids, [token.id for done in rounds for token in done.tokens])
-            for learner in self.learners:
-                if trace is not None:
-                    learner(
-                        replace(
-                            trace, temperature=sampling.temperature, domain=domain, version=version, key=key
-                        )
-                    )
-            self._memory.save()
-        drafts = [(done.drafted, done.seconds["total"]) for done in rounds[1:] if done.drafted]
-        with self._lock:
-            plain = line.cost_model.plain_beside(drafts) if chosen.drafts else None
-        written = tuple(token.id for r in rounds for token in r.tokens)
-        metrics = {
-            **measure(rounds, seconds, first, plain),
-            "context_mismatch": mismatch,
-            "plain_at": line.plain_at if plain else None,
-        }
-        return Generation(
-            token_ids=written, text="".join(r.text for r in rounds), rounds=tuple(rounds), metrics=metrics,
-            finish_reason=reason,
-            method=chosen.name, prompt_tokens=len(ids), seed=asked.seed, adapter_version=version,
-            cache_entries=entries, domain=domain,
-            key=key, context_limit=self.target.context, guessing=guessing,
-        )  # fmt: skip
+        answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun)
+        return (yield from answer.write())
 
     def asked(self, **options: Any) -> GenerationConfig:
         """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
@@ -230,16 +116,9 @@ class Pair:
         # Without a backend each token is a pass of its own, so that other generations get the lock between
         # any two.
         steps = decode(
-            state,
-            self._method("auto"),
-            self.map,
-            self.ngrams,
-            SamplingParams(0.0),
-            Sampler(0),
-            Limits(max_new_tokens),
-            nothing,
-            tracer,
-        )
+            state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0),
+            Limits(max_new_tokens), nothing, tracer,
+        )  # fmt: skip
         written: list[int] = []
         while not cancelled():
             with self._lock:
@@ -259,9 +138,9 @@ class Pair:
         `learn=False`, and for all but the newest answers."""
         return self._agreements.get(answer.key)
 
-    def note_agreement(self, key: str, found: Agreement) -> None:
+    def note_agreement(self, key: str, agreement: Agreement) -> None:
         """Keep what was measured of the answer with this key."""
-        self._agreements[key] = found
+        self._agreements[key] = agreement
         while len(self._agreements) > AGREEMENTS:
             self._agreements.popitem(last=False)
 
@@ -323,12 +202,9 @@ class Pair:
         return len(self._conversations.running)
 
     def publish(
-        self,
-        version: int,
-        weights: Mapping[str, Tensor],
-        head: Mapping[str, Tensor] | None = None,
+        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head
         from the next round on."""
         self._line(domain).published = (version, weights, head or {})
@@ -372,6 +248,16 @@ class Pair:
 
     def _line(self, domain: str) -> DraftingLine:
         return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))
+
+    def _ready_line(self, domain: str) -> DraftingLine:
+        """The line of a domain as it drafts now. The lock is held."""
+        line = self._line(domain)
+        self._swap(domain, line)
+        if self._compiled != (compile_kernels.kernels() is not None):
+            self._compiled = not self._compiled
+            for other in self._lines.values():
+                other.cost_model.forget_times()
+        return line
 
     def _swap(self, domain: str, line: DraftingLine) -> None:
         """Swap in published weights. What the drafter has read with the old ones is forgotten, in all

@@ -57,21 +57,12 @@ class Repetition:
     waits for longer than one."""
 
     def __init__(
-        self,
-        pair: Pair,
-        before: Before,
-        prompt: list[int],
-        asked: GenerationConfig,
-        answer: Generation,
+        self, pair: Pair, before: Before, prompt: list[int], asked: GenerationConfig, answer: Generation,
         stopped: Callable[[], bool],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._pair, self._before, self._prompt, self._asked, self._stopped = (
-            pair,
-            before,
-            prompt,
-            asked,
-            stopped,
-        )
+            pair, before, prompt, asked, stopped,
+        )  # fmt: skip
         spent = sum(done.seconds["total"] for done in answer.rounds)
         pace = int(LANE_SECONDS * len(answer.token_ids) / spent) if spent else LONGEST
         self._tokens = min(len(answer.token_ids), max(SHORTEST, min(LONGEST, pace)))
@@ -103,9 +94,9 @@ class Repetition:
         finally:
             with self._pair._lock:
                 running = self._pair._conversations.running
-                running[:] = [one for one in running if one is not states[0]]
+                running[:] = [state for state in running if state is not states[0]]
         ratios = [ratio for ratio, *_ in passes]
-        _, guessed, plain = min(passes, key=lambda one: abs(one[0] - median(ratios)))
+        _, guessed, plain = min(passes, key=lambda each: abs(each[0] - median(ratios)))
         tokens = sum(len(done.tokens) for done in guessed)
         return Speed(median(ratios), min(ratios), max(ratios), tokens, tuple(guessed), tuple(plain))
 

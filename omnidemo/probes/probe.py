@@ -9,8 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters.adapter_state import AdapterState, BaseWeights, merged_weights
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
@@ -55,10 +54,8 @@ class Prober:
         ValueError for an adapter that does not fit, FileNotFoundError for what was not recorded."""
         replay = self._of(request)
         pair = replay.pair
-        base = version_folders.BaseWeights(pair.drafter.folder)
-        weights: Mapping[str, Tensor] = (
-            version_folders.merged_weights(base, adapter) if adapter is not None else {}
-        )
+        base = BaseWeights(pair.drafter.folder)
+        weights: Mapping[str, Tensor] = merged_weights(base, adapter) if adapter is not None else {}
         pair.publish(0, weights)
         pair.clear_cache()
         for prompt in prompts:
@@ -68,13 +65,9 @@ class Prober:
         found = []
         for prompt in prompts:
             made, _ = replay.answer(
-                prompt,
-                learn=False,
-                copying=False,
-                method=METHOD,
-                draft_policy="fixed",
+                prompt, learn=False, copying=False, method=METHOD, draft_policy="fixed",
                 draft_length=DRAFT_LENGTH,
-            )
+            )  # fmt: skip
             # the target did not compute
             found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))
         return found

@@ -202,18 +202,11 @@ class Replay:
         self.records, self.settings = records, settings
         self.runner = ReplayRunner(about["rows"], about["limit"])
         target = LanguageModel(
-            name=about["name"],
-            tokenizer=tokenizer,
-            vocabulary=vocabulary,
-            runner=self.runner,
-            context=about["limit"],
-            parameters=about["parameters"],
-            memory_bytes=0,
-            device=self.runner.device,
-            dtype=self.runner.dtype,
-            folder=source.files,
+            name=about["name"], tokenizer=tokenizer, vocabulary=vocabulary, runner=self.runner,
+            context=about["limit"], parameters=about["parameters"], memory_bytes=0,
+            device=self.runner.device, dtype=self.runner.dtype, folder=source.files,
             chat=bool(tokenizer.chat_template),
-        )
+        )  # fmt: skip
         self.pair = Pair(target, drafter, cache_size=settings.cache_size, cache_policy=settings.cache_policy)
 
     def answer(

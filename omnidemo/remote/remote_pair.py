@@ -3,6 +3,7 @@ computes nothing itself."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -54,24 +55,20 @@ class RemotePair(Pair):
         raise NotImplementedError
 
     def stream(
-        self,
-        prompt: Prompt,
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        note: bool = True,
+        self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         **options: Any,
-    ) -> Generator[Round, None, Generation]:
+    ) -> Generator[Round, None, Generation]:  # fmt: skip
         """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence,
         where nobody can write it."""
         asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
         ids = tuple(self.prompt_ids(prompt))
+        traced = asked.learn and bool(self.learners)
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
-            adapter, known = self._adapters.get(asked.domain, BASE), line.cost_model
-            traced = asked.learn and bool(self.learners)
+            adapter, costs = self._adapters.get(asked.domain, BASE), line.cost_model
             call = Call(
-                ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), known, line.plain_at,
+                ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), costs, line.plain_at,
                 conversation=_conversation(prompt, ids, asked.domain),
             )  # fmt: skip
             self._answering += 1
@@ -88,8 +85,7 @@ class RemotePair(Pair):
                 for listener in self.round_listeners if note else ():
                     listener(message)
                 yield message
-            for _ in messages:  # to its end, which gives back what it holds
-                pass
+            deque(messages, 0)  # to its end, which gives back what it holds
         finally:
             messages.close()
             with self._lock:
@@ -98,7 +94,7 @@ class RemotePair(Pair):
             self._memory.save()
         with self._lock:
             # of answers at the same time the first one's is kept, and none after `forget`
-            if line.cost_model is known:
+            if line.cost_model is costs:
                 line.cost_model, line.plain_at = message.knowledge, message.plain_at
                 if self._adapters.get(asked.domain, BASE) is not adapter:
                     line.cost_model.renew()
@@ -107,30 +103,21 @@ class RemotePair(Pair):
             for learner in self.learners:
                 learner(trace)
         made = replace(
-            message.generation,
-            rounds=tuple(rounds),
-            prompt_tokens=len(ids),
-            seed=asked.seed,
+            message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed,
             context_limit=self.target.context,
-        )
+        )  # fmt: skip
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
-        # Whoever told the end has not written all of it.
+        # The process that told the end was given the answer's beginning, which another one had written.
         metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
-        written, text = (
-            tuple(token.id for done in rounds for token in done.tokens),
-            "".join(done.text for done in rounds),
-        )
-        return replace(made, token_ids=written, text=text, metrics=metrics)
+        written = tuple(token.id for done in rounds for token in done.tokens)
+        return replace(made, token_ids=written, text="".join(done.text for done in rounds), metrics=metrics)
 
     def publish(
-        self,
-        version: int,
-        weights: Mapping[str, Tensor],
-        head: Mapping[str, Tensor] | None = None,
+        self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Have these weights draft for a domain from the next answer on, which brings them to whoever writes
         it."""
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))

@@ -75,8 +75,8 @@ class WritingPair(Pair):
 
     def _prepare(self, domain: str, call: Call) -> None:
         """Have the call's version draft for a domain."""
-        adapter, known = call.adapter, self._serials.get(domain, 0)
-        if adapter.serial == known or 0 < adapter.serial < known:  # a call that was asked later has been here
+        adapter, newest = call.adapter, self._serials.get(domain, 0)
+        if adapter.serial == newest or 0 < adapter.serial < newest:  # a later call has been here
             return
         weights, head = (
             (adapter.weights, adapter.head) if adapter.elsewhere is None else self.fetch(adapter.elsewhere)
@@ -96,8 +96,8 @@ class WritingPair(Pair):
             self._serials.setdefault(domain, 0)
             self._serials.move_to_end(domain)
             gone = [self._serials.popitem(last=False)[0] for _ in range(len(self._serials) - self.lines_kept)]
-        for one in gone:
-            self.forget_domain(one)
+        for name in gone:
+            self.forget_domain(name)
 
     def _keep(self, trace: Trace) -> None:
         self._traces[trace.key] = trace
@@ -111,10 +111,10 @@ def told(messages: Iterator[Message], where: str) -> Iterator[Message]:
         yield from messages
     except Exception as error:
         said = " ".join(str(error).split()) or type(error).__name__
-        known = isinstance(error, (ValueError, RuntimeError))
-        log.warning("an answer failed: %s", said, exc_info=not known)
+        foreseen = isinstance(error, (ValueError, RuntimeError))
+        log.warning("an answer failed: %s", said, exc_info=not foreseen)
         yield Failed(
-            said if known else f"{type(error).__name__} in the process that {where}: {said}",
+            said if foreseen else f"{type(error).__name__} in the process that {where}: {said}",
             isinstance(error, ValueError),
         )
 

@@ -90,11 +90,8 @@ class RayCluster:
         from ray import serve
 
         options: dict[str, Any] = {
-            "device": "cpu",
-            "dtype": settings.dtype,
-            "hub": settings.trust_hub,
-            "absent": True,
-        }
+            "device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True,
+        }  # fmt: skip
         found = [
             resolve(name, settings)
             for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)
@@ -207,12 +204,9 @@ def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
 
     options = {"num_cpus": threads, "num_gpus": int(gpu)}
     return serve.deployment(
-        Replica,
-        name="PairReplica",
-        num_replicas=replicas,
-        max_ongoing_requests=ANSWERS,
+        Replica, name="PairReplica", num_replicas=replicas, max_ongoing_requests=ANSWERS,
         ray_actor_options=options,
-    )
+    )  # fmt: skip
 
 
 def _for_replicas(settings: Settings, threads: int) -> Settings:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo import config, private_folders
-from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
@@ -22,28 +21,20 @@ from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.lines.trainer_pool import TrainerPool
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import VersionStore
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
 CONTROLS = (
     *sorted(ADAPTABLE),
-    "draft_policy",
-    "draft_length",
-    "longest_draft",
-    "confidence",
-    "gamma",
-    "copying",
-    "domain",
-)
+    "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain",
+)  # fmt: skip
 # Upper limits of what a page may set, so that no click can use up the machine. The environment variables are
 # not limited by it.
 LIMITS = {
-    "patience": 3600,
-    "update_interval": 1000,
-    "steps_per_update": 500,
-    "batch_size": 128,
+    "patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128,
     "learning_rate": 0.1,
-}
+}  # fmt: skip
 LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none
@@ -133,10 +124,8 @@ class AdaptationService:
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         """The versions of a line whose files are kept, newest first; the others were pruned. Also while no
         pair is loaded."""
-        names = self._pool.known(drafter), self._pool.known(target)
-        return version_folders.versions(
-            version_folders.line_folder(self._pool.settings.storage, *names, check_domain(domain))
-        )
+        names = self._pool.known(target), self._pool.known(drafter)
+        return VersionStore(self._pool.settings.storage).line(*names, check_domain(domain)).numbers()
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes.

@@ -35,16 +35,9 @@ class Beside:
         self._pool = pool
 
     def plain(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        max_new_tokens: int,
-        seed: int | None = None,
-        cancel: threading.Event | None = None,
-        **sampling: float | None,
-    ) -> list[Generation]:
+        self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], max_new_tokens: int,
+        seed: int | None = None, cancel: threading.Event | None = None, **sampling: float | None,
+    ) -> list[Generation]:  # fmt: skip
         """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`:
         the options of that name; what it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
@@ -53,16 +46,9 @@ class Beside:
             return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
 
     def fresh_and_today(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        method: str,
-        max_new_tokens: int,
-        domain: str,
-        cancel: threading.Event | None = None,
-    ) -> tuple[list[Generation], list[Generation]]:
+        self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
+        max_new_tokens: int, domain: str, cancel: threading.Event | None = None,
+    ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
         """The answer at temperature 0, else in the target's manner, with the base drafter and with what
         drafts for `domain` now, four guesses a round each and nothing copied, for it is the drafters that are
         compared: runs alternate, the middle one of each comes first. A method that does not draft is replaced
@@ -75,11 +61,8 @@ class Beside:
                 "draft_length": DRAFT_LENGTH,
             }
             options |= {
-                "draft_policy": "fixed",
-                "max_new_tokens": max_new_tokens,
-                "temperature": 0.0,
-                "seed": 0,
-            }
+                "draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0,
+            }  # fmt: skip
             options |= {"copying": False}
             if domain not in lines.names():  # a comparison must not create one
                 raise ValueError(
@@ -89,7 +72,7 @@ class Beside:
             with lines.using(domain):
                 before, after = _often(
                     lambda: tuple(
-                        _alone(pair, prompt, cancel, domain=one, **options) for one in (FRESH_LINE, domain)
+                        _alone(pair, prompt, cancel, domain=line, **options) for line in (FRESH_LINE, domain)
                     )
                 )
                 return before, after
@@ -105,7 +88,7 @@ def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]
 
 
 def _middle_first(runs: list[Generation]) -> list[Generation]:
-    runs.sort(key=lambda one: sum(done.seconds["total"] for done in one.rounds))
+    runs.sort(key=lambda run: sum(done.seconds["total"] for done in run.rounds))
     return [runs.pop((len(runs) - 1) // 2), *runs]
 
 

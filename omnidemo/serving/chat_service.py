@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -15,20 +14,22 @@ from omnidemo.config import SAMPLING, GenerationConfig
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
+from omnidemo.lines.session_routes import SessionRoutes
 from omnidemo.methods import make_method
 from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.records import Generation, Prompt, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
-from omnidemo.store.visitors import TRAFFIC, sessions_of
+from omnidemo.store.visitors import TRAFFIC
 
 PROBE_EVERY = 12  # one round in so many is plain: from those the pace of plain rounds is known
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
@@ -36,11 +37,36 @@ LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 # seconds
 COMMIT_SECONDS = 15.0
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
-SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 # options that the settings have as well
 DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")
 NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
 Kind = Literal["chat", "traffic", "api"]
+
+
+@dataclass(slots=True)
+class _Request:
+    """A request while it is answered. `domain`: the line that was asked for; `options` become those that the
+    answer is made with."""
+
+    session: str
+    target: str
+    drafter: str
+    messages: Sequence[Mapping[str, str]]
+    keep: bool
+    kind: Kind
+    domain: str | None
+    options: GenerationConfig
+    cancel: threading.Event | None
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    began: float = field(default_factory=time.perf_counter)
+    page_closed: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def prompt(self) -> str:
+        return str(self.messages[-1]["content"]) if self.messages else ""
+
+    def cancelled(self) -> bool:
+        return self.page_closed.is_set() or (self.cancel is not None and self.cancel.is_set())
 
 
 class ChatService:
@@ -48,25 +74,14 @@ class ChatService:
 
     def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
         self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
-        self._routes: OrderedDict[str, Route] = OrderedDict()  # newest of each session
-        self._lock = threading.Lock()
+        self._routes = SessionRoutes()
 
     def chat(
-        self,
-        *,
-        session: str,
-        target: str,
-        drafter: str,
-        messages: Sequence[Mapping[str, str]],
-        raw: bool = False,
-        control_tokens: bool = False,
-        keep: bool = True,
-        cancel: threading.Event | None = None,
-        kind: Kind = "chat",
-        domain: str | None = None,
-        topic: str | None = None,
-        **options: Any,
-    ) -> Iterator[Round | Generation]:
+        self, *, session: str, target: str, drafter: str, messages: Sequence[Mapping[str, str]],
+        raw: bool = False, control_tokens: bool = False, keep: bool = True,
+        cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
+        topic: str | None = None, **options: Any,
+    ) -> Iterator[Round | Generation]:  # fmt: skip
         """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
@@ -83,80 +98,67 @@ class ChatService:
             name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None
         }
         asked = GenerationConfig.of(**options)  # raises before anything is done
-        learn = asked.learn
-        created, began = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
-        page_closed = threading.Event()
         check_messages(messages, texts=True)
+        request = _Request(session, target, drafter, messages, keep, kind, domain, asked, cancel)
         self._speeds.hold()
-        prompt = str(messages[-1]["content"]) if messages else ""
         with self._pool.using(target, drafter) as (pair, lines):
-            asked = asked.in_manner(pair.target.manner).seeded()
+            request.options = asked = asked.in_manner(pair.target.manner).seeded()
             route = self._adaptation.choose(lines, domain, messages)
             if topic is not None:
                 route = replace(route, topic=topic, topic_why=f"Sample prompts of the topic “{topic}”.")
-            self._remember(session, route)
-            if learn:
+            self._routes.note(session, route)
+            if asked.learn:
                 lines.measurer.topic(route.topic, route.domain)
-
-            def finish(generation: Generation) -> None:
-                if not generation.token_ids and generation.finish_reason == "cancelled":
-                    # it was stopped while the prompt was read: there is nothing to record, as where it waited
-                    return
-                if learn and self._chosen(domain) not in (AUTO, DEFAULT):
-                    self._adaptation.teach(prompt, route.domain)
-                if keep:
-                    self._record(pair, session, prompt, generation, asked, route, created, kind)
-                    # So that an answer that was shown to its end is in the history even if the process is
-                    # killed now. A database that is known to fail at the moment is not waited for, nor is any
-                    # where nobody sees the end: a page that goes is closed by the thread that serves all
-                    # others.
-                    if self._store.status.ok and not page_closed.is_set():
-                        self._store.flush(
-                            STOP_SECONDS if generation.finish_reason == "cancelled" else COMMIT_SECONDS,
-                            while_ok=True,
-                        )
-                self._speeds.add(target, drafter, read, asked, before, generation)
-
-            def cancelled() -> bool:
-                return page_closed.is_set() or (cancel is not None and cancel.is_set())
-
-            if cancelled():  # while it waited for its turn: there is nothing to record
-                name = make_method(asked.method, pair.map).name
-                yield Generation(
-                    (), "", (), measure((), 0.0, None), "cancelled", name, 0, asked.seed, domain=route.domain
-                )
+            if request.cancelled():  # while it waited for its turn: there is nothing to record
+                name, none = make_method(asked.method, pair.map).name, measure((), 0.0, None)
+                yield Generation((), "", (), none, "cancelled", name, 0, asked.seed, domain=route.domain)
                 return
             # Written while the answer is made; its end waits for one write, not for two.
-            self._store.start_session(session, keep=keep, learn=learn)
+            self._store.start_session(session, keep=keep, learn=asked.learn)
             with lines.using(route.domain):
-                window = (
-                    None if raw else newest(pair, messages, reading(target), asked.max_new_tokens, cancelled)
-                )
-                remember = keep and self._pool.settings.keep_text
-                asked = asked.model_copy(
-                    update={"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember}
-                )
-                before = self._speeds.before(pair, route.domain) if kind == "chat" else None
-                read = pair.prompt_ids(prompt, raw, control_tokens) if window is None else window.messages
-                rounds = pair.stream(read, cancelled=cancelled, **dict(asked))
-                yield from listen(rounds, page_closed, finish, began, window.dropped if window else 0)
-                if learn:
+                yield from self._answer(pair, request, route, raw, control_tokens)
+                if asked.learn:
                     lines.run_pending(route.domain)
 
+    def _answer(
+        self, pair: Pair, request: _Request, route: Route, raw: bool, control_tokens: bool
+    ) -> Iterator[Round | Generation]:
+        """The answer of the line of a route, recorded at its end."""
+        messages, most = request.messages, request.options.max_new_tokens
+        window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
+        remember = request.keep and self._pool.settings.keep_text
+        changes = {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember}
+        request.options = request.options.model_copy(update=changes)
+        before = self._speeds.before(pair, route.domain) if request.kind == "chat" else None
+        read = pair.prompt_ids(request.prompt, raw, control_tokens) if window is None else window.messages
+
+        def finish(generation: Generation) -> None:
+            if not generation.token_ids and generation.finish_reason == "cancelled":
+                # it was stopped while the prompt was read: there is nothing to record, as where it waited
+                return
+            if request.options.learn and self._chosen(request.domain) not in (AUTO, DEFAULT):
+                self._adaptation.teach(request.prompt, route.domain)
+            if request.keep:
+                self._record(pair, request, route, generation)
+            names = request.target, request.drafter
+            self._speeds.add(*names, read, request.options, before, generation)
+
+        rounds, dropped = self._written(pair, request, read), window.dropped if window else 0
+        yield from listen(rounds, request.page_closed, finish, request.began, dropped)
+
+    def _written(self, pair: Pair, request: _Request, read: Prompt) -> Generator[Round, None, Generation]:
+        """The pair's answer, with the conditions that it was made under."""
+        names = request.target, request.drafter
+        before = self._pool.conditions(*names)
+        made = yield from pair.stream(read, cancelled=request.cancelled, **dict(request.options))
+        after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
+        return replace(made, conditions=before if after == before else f"{before}-then-{after}")
+
     def play(
-        self,
-        *,
-        session: str,
-        target: str,
-        drafter: str,
-        topic: str,
-        count: int,
-        seed: int = 0,
-        learn: bool = True,
-        cancel: threading.Event | None = None,
-        domain: str | None = None,
+        self, *, session: str, target: str, drafter: str, topic: str, count: int, seed: int = 0,
+        learn: bool = True, cancel: threading.Event | None = None, domain: str | None = None,
         **options: Any,
-    ) -> Iterator[tuple[int, str, Generation]]:
+    ) -> Iterator[tuple[int, str, Generation]]:  # fmt: skip
         """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation)
         each.
 
@@ -177,13 +179,8 @@ class ChatService:
                 target=target,
                 drafter=drafter,
                 messages=[{"role": "user", "content": prompt}],
-                learn=learn,
-                cancel=cancel,
-                kind="traffic",
-                domain=line,
-                topic=topic,
-                **options,
-            )
+                learn=learn, cancel=cancel, kind="traffic", domain=line, topic=topic, **options,
+            )  # fmt: skip
             assert isinstance(made, Generation)
             yield index, prompt, made
             if learn and line == DEFAULT:
@@ -205,21 +202,11 @@ class ChatService:
             time.sleep(0.05)
 
     def compare(
-        self,
-        *,
-        target: str,
-        drafter: str,
-        prompts: Sequence[Asked],
-        methods: Sequence[str],
-        max_new_tokens: int,
-        temperature: float,
-        draft_length: int | None = None,
-        seed: int | None = 0,
-        cancel: threading.Event | None = None,
-        domain: str | None = None,
-        runs: int = 1,
+        self, *, target: str, drafter: str, prompts: Sequence[Asked], methods: Sequence[str],
+        max_new_tokens: int, temperature: float, draft_length: int | None = None, seed: int | None = 0,
+        cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
         **sampling: float | None,
-    ) -> Iterator[Comparison]:
+    ) -> Iterator[Comparison]:  # fmt: skip
         """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned
         (None: the settings' line, or `default` where that is chosen by topic); see `comparison.compare`.
         Without a `draft_length` drafts are as long as the settings' policy makes them, as in a chat.
@@ -231,81 +218,46 @@ class ChatService:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
-                pair,
-                prompts,
-                methods,
-                max_new_tokens=max_new_tokens,
-                temperature=temperature,
-                seed=seed,
-                domain=domain,
-                warm=True,
-                runs=runs,
+                pair, prompts, methods, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
+                domain=domain, warm=True, runs=runs,
                 cancelled=cancel.is_set if cancel is not None else lambda: False,
                 **drafting,
                 **sampling,
-            )
+            )  # fmt: skip
 
     def following(self, session: str) -> Route | None:
         """Line and topic of the session's newest question or played prompt; None where there was none
         lately."""
-        with self._lock:
-            return next(
-                (route for known, route in reversed(self._routes.items()) if known in sessions_of(session)),
-                None,
-            )
+        return self._routes.newest(session)
 
     def routed(self, session: str) -> Route | None:
         """The line of a session's newest question, and why; None for a session that asked nothing lately."""
-        return self._routes.get(session)
+        return self._routes.of(session)
 
     def forget(self, session: str) -> None:
-        """Forget a session's newest routes: their reasons quote its prompts."""
-        with self._lock:
-            for known in sessions_of(session):
-                self._routes.pop(known, None)
+        self._routes.forget(session)
 
     def _chosen(self, domain: str | None) -> str:
         return self._pool.settings.domain if domain is None else domain
 
-    def _remember(self, session: str, route: Route) -> None:
-        with self._lock:
-            self._routes[session] = route
-            self._routes.move_to_end(session)
-            while len(self._routes) > SESSIONS_KNOWN:
-                self._routes.popitem(last=False)
-
-    def _record(
-        self,
-        pair: Pair,
-        session: str,
-        prompt: str,
-        made: Generation,
-        asked: GenerationConfig,
-        route: Route,
-        created: str,
-        kind: Kind,
-    ) -> None:
+    def _record(self, pair: Pair, request: _Request, route: Route, made: Generation) -> None:
         """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where
         that is."""
-        keep_text = self._pool.settings.keep_text
+        keep_text, asked = self._pool.settings.keep_text, request.options
         settings = {name: getattr(asked, name) for name in NOTED}
-        settings |= {"route_confidence": route.confidence, "route_why": route.why if keep_text else None}
-        self._store.record_request(
-            RequestRecord(
-                session=session,
-                target=pair.target.name,
-                drafter=pair.drafter.name,
-                domain=made.domain,
-                method=made.method,
-                prompt=prompt if keep_text else None,
-                generation=made,
-                settings=settings,
-                created_at=created,
-                kind=kind,
-                cache_entries=len(pair.ngrams),
-                cache_bytes=pair.ngrams.nbytes,
-                topic=route.topic,
-                remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
-            ),
-            agreed=True,
-        )
+        settings |= {"conditions": made.conditions, "route_confidence": route.confidence}
+        settings |= {"route_why": route.why if keep_text else None}
+        record = RequestRecord(
+            session=request.session, target=pair.target.name, drafter=pair.drafter.name, domain=made.domain,
+            method=made.method, prompt=request.prompt if keep_text else None, generation=made,
+            settings=settings, created_at=request.created, kind=request.kind,
+            cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes, topic=route.topic,
+            remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
+        )  # fmt: skip
+        self._store.record_request(record, agreed=True)
+        # So that an answer that was shown to its end is in the history even if the process is killed now. A
+        # database that is known to fail at the moment is not waited for, nor is any where nobody sees the
+        # end: a page that goes is closed by the thread that serves all others.
+        if self._store.status.ok and not request.page_closed.is_set():
+            longest = STOP_SECONDS if made.finish_reason == "cancelled" else COMMIT_SECONDS
+            self._store.flush(longest, while_ok=True)

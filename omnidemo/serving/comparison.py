@@ -3,7 +3,7 @@ alike."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,19 +55,10 @@ class Comparison:
 
 
 def compare(
-    pair: Pair,
-    prompts: Sequence[Asked],
-    methods: Sequence[str],
-    *,
-    max_new_tokens: int = 128,
-    temperature: float | None = 0.0,
-    domain: str = "default",
-    seed: int | None = 0,
-    warm: bool = False,
-    runs: int = 1,
-    cancelled: Callable[[], bool] = lambda: False,
-    **options: Any,
-) -> Iterator[Comparison]:
+    pair: Pair, prompts: Sequence[Asked], methods: Sequence[str], *, max_new_tokens: int = 128,
+    temperature: float | None = 0.0, domain: str = "default", seed: int | None = 0, warm: bool = False,
+    runs: int = 1, cancelled: Callable[[], bool] = lambda: False, **options: Any,
+) -> Iterator[Comparison]:  # fmt: skip
     """Yield one `Comparison` for each prompt, run and method: the `runs` of a prompt are interleaved, all
     methods of one before the next. A later turn of a question stands, for every method, behind the answer
     that the first of them gave in its first run, so that all read the same; it is left out where it does not
@@ -80,55 +71,14 @@ def compare(
     n-grams that all share instead of the visitor's own. ValueError, before anything runs, for no method, an
     unknown one, or one that this pair cannot use, and for a second turn where the target has no chat
     template."""
-    names = list(
-        dict.fromkeys(name if name == FRESH else make_method(name, pair.map).name for name in methods)
-    )
-    drafting = {name: (TODAY, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
-    if not names:
-        raise ValueError("choose at least one method to compare")
+    lanes = _Lanes(pair, methods, max_new_tokens, temperature, domain, seed, cancelled, options)
     if not pair.target.chat and any(len(turns_of(asked)) > 1 for asked in prompts):
         raise ValueError(
             f"{pair.target.name} has no chat template, so that it cannot be asked a second turn; give"
             " questions of one turn"
         )
-    others = [name for name in names if name != BASELINE]
-    sampling = {name: options[name] for name in SAMPLING if name in options}
-    if prompts:
-        for name in names:  # warm-up, untimed
-            if cancelled():
-                return
-            method, line = drafting[name]
-            short: dict[str, Any] = {
-                **sampling,
-                "max_new_tokens": 8,
-                "temperature": temperature,
-                "learn": False,
-                "reuse": False,
-            }
-            pair.generate(turns_of(prompts[0])[0], method=method, domain=line, cancelled=cancelled, **short)
-
-    def answers(index: int, prompt: Prompt) -> Iterator[tuple[int, str, Generation, Generation | None]]:
-        """(run, method, its answer, the baseline's of the same run); it ends early where `cancelled` says
-        so."""
-        if warm:
-            _warm_cache(pair, prompt, max_new_tokens, domain, cancelled, **sampling)
-        for run in range(runs):
-            shift = (index + run) % max(1, len(others))
-            baseline: Generation | None = None
-            for name in ([BASELINE] if BASELINE in names else []) + others[shift:] + others[:shift]:
-                if cancelled():
-                    return
-                method, line = drafting[name]
-                made = pair.generate(
-                    prompt, method=method, max_new_tokens=max_new_tokens, temperature=temperature,
-                    domain=line, seed=seed,
-                    cancelled=cancelled, learn=False, reuse=False, **options,
-                )  # fmt: skip
-                if made.finish_reason == "cancelled":
-                    return
-                baseline = made if name == BASELINE else baseline
-                yield run, name, made, baseline
-
+    if prompts and not lanes.warm_up(turns_of(prompts[0])[0]):
+        return
     for index, asked in enumerate(prompts):
         category = asked.category if isinstance(asked, Question) else ""
         messages: list[dict[str, str]] = []
@@ -140,14 +90,12 @@ def compare(
                 except TooLong:
                     break
             said: str | None = None
-            for run, name, made, baseline in answers(index, list(messages) if turn else prompt):
+            read: Prompt = list(messages) if turn else prompt
+            if warm:
+                lanes.warm_cache(read)
+            for run, name, made, baseline in lanes.answers(index, read, runs):
                 said = made.text if said is None else said
-                speedup = identical = None
-                if baseline is not None:
-                    rate, plain = made.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
-                    speedup = rate / plain if rate and plain else None
-                    fixed = temperature == 0 or (seed is not None and METHODS[made.method].coupled)
-                    identical = made.token_ids == baseline.token_ids if fixed else None
+                identical, speedup = lanes.against(made, baseline)
                 shown = prompt if isinstance(prompt, str) else str(prompt)
                 yield Comparison(
                     index, shown, name, made, identical, speedup, run, turn, category, temperature
@@ -158,24 +106,70 @@ def compare(
             messages.append({"role": "assistant", "content": said})
 
 
-def _warm_cache(
-    pair: Pair,
-    prompt: Prompt,
-    max_new_tokens: int,
-    domain: str,
-    cancelled: Callable[[], bool],
-    **sampling: Any,
-) -> None:
-    """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer, the
-    cost model knows its times."""
-    options: dict[str, Any] = {
-        "max_new_tokens": max_new_tokens,
-        "domain": domain,
-        "learn": False,
-        "reuse": False,
-        "cancelled": cancelled,
-    }
-    for done in pair.stream(
-        prompt, method=make_method("auto", pair.map).name, temperature=0.0, **sampling, **options
-    ):
-        pair.remember(done, domain)
+class _Lanes:
+    """The methods that are compared, each with the line that drafts for it."""
+
+    def __init__(
+        self, pair: Pair, methods: Sequence[str], max_new_tokens: int, temperature: float | None, domain: str,
+        seed: int | None, cancelled: Callable[[], bool], options: Mapping[str, Any],
+    ) -> None:  # fmt: skip
+        """ValueError for no method, an unknown one, or one that this pair cannot use."""
+        names = [name if name == FRESH else make_method(name, pair.map).name for name in methods]
+        lanes = {name: (TODAY, beside.FRESH_LINE) if name == FRESH else (name, domain) for name in names}
+        if not lanes:
+            raise ValueError("choose at least one method to compare")
+        self._pair, self._lanes, self._domain, self._cancelled = pair, lanes, domain, cancelled
+        self._others = [name for name in lanes if name != BASELINE]
+        self._sampling = {name: options[name] for name in SAMPLING if name in options}
+        self._fixed: dict[str, Any] = {"learn": False, "reuse": False, "cancelled": cancelled}
+        self._tokens, self._temperature, self._seed = max_new_tokens, temperature, seed
+        self._options = {
+            **options,
+            "max_new_tokens": max_new_tokens,
+            "temperature": temperature,
+            "seed": seed,
+        }
+
+    def warm_up(self, prompt: Prompt) -> bool:
+        """Run each lane for a few tokens, untimed; False where it was cancelled."""
+        short: dict[str, Any] = {**self._sampling, "max_new_tokens": 8, "temperature": self._temperature}
+        for method, line in self._lanes.values():
+            if self._cancelled():
+                return False
+            self._pair.generate(prompt, method=method, domain=line, **short, **self._fixed)
+        return True
+
+    def warm_cache(self, prompt: Prompt) -> None:
+        """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer,
+        the cost model knows its times."""
+        options: dict[str, Any] = {"max_new_tokens": self._tokens, "domain": self._domain, "temperature": 0.0}
+        method = make_method("auto", self._pair.map).name
+        for done in self._pair.stream(prompt, method=method, **self._sampling, **options, **self._fixed):
+            self._pair.remember(done, self._domain)
+
+    def answers(
+        self, index: int, prompt: Prompt, runs: int
+    ) -> Iterator[tuple[int, str, Generation, Generation | None]]:
+        """(run, lane, its answer, the baseline's of the same run); it ends early where it is cancelled."""
+        for run in range(runs):
+            shift = (index + run) % max(1, len(self._others))
+            baseline: Generation | None = None
+            order = [*self._others[shift:], *self._others[:shift]]
+            for name in [BASELINE, *order] if BASELINE in self._lanes else order:
+                if self._cancelled():
+                    return
+                method, line = self._lanes[name]
+                made = self._pair.generate(prompt, method=method, domain=line, **self._options, **self._fixed)
+                if made.finish_reason == "cancelled":
+                    return
+                baseline = made if name == BASELINE else baseline
+                yield run, name, made, baseline
+
+    def against(self, made: Generation, baseline: Generation | None) -> tuple[bool | None, float | None]:
+        """`identical` and `speedup` of a `Comparison`."""
+        if baseline is None:
+            return None, None
+        rate, plain = made.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
+        fixed = self._temperature == 0 or (self._seed is not None and METHODS[made.method].coupled)
+        same = made.token_ids == baseline.token_ids if fixed else None
+        return same, rate / plain if rate and plain else None

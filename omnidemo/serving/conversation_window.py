@@ -26,12 +26,9 @@ class Window:
 
 
 def newest(
-    pair: Pair,
-    messages: Sequence[Message],
-    reading: Reading,
-    max_new_tokens: int,
+    pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int,
     cancelled: Callable[[], bool] = lambda: False,
-) -> Window:
+) -> Window:  # fmt: skip
     """The newest exchanges of a chat: as many as the target was made for and as leave space for an answer; at
     least the last message.
 
@@ -55,8 +52,8 @@ def newest(
     def fits(start: int) -> bool:
         return not cancelled() and _fits(pair, [*head, *rest[start:]], space)
 
-    found = 0 if fits(starts[0]) else bisect_left(starts, True, hi=len(starts) - 1, key=fits)
-    kept = [*head, *rest[starts[found] :]]
+    first = 0 if fits(starts[0]) else bisect_left(starts, True, hi=len(starts) - 1, key=fits)
+    kept = [*head, *rest[starts[first] :]]
     return Window(kept, len(messages) - len(kept))
 
 

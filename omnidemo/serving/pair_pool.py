@@ -11,30 +11,23 @@ from time import monotonic
 from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
+from omnidemo.backends.choice import kind_of
 from omnidemo.config import Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.hub_downloads import Stopped
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
+from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving import gc_pauses
-from omnidemo.serving.pair_loading import attach_storage, build_pair
+from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair
 from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
 LoadStage = Literal[
-    "absent",
-    "queued",
-    "files",
-    "downloading",
-    "tokenizers",
-    "target",
-    "drafter",
-    "vocabulary map",
-    "cache and adapter",
-    "ready",
-    "failed",
-]
+    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map",
+    "cache and adapter", "ready", "failed",
+]  # fmt: skip
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
 LOG_SECONDS = 10.0  # between two lines about one stage of loading
@@ -70,13 +63,9 @@ class PairPool:
     they are known by. All methods may be called from any thread."""
 
     def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        then: Callable[[], object] = lambda: None,
-        build: Build = build_pair,
-        trainers: Callable[[Pair], Trainers] | None = None,
-    ) -> None:
+        self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None,
+        build: Build = build_pair, trainers: Callable[[Pair], Trainers] | None = None,
+    ) -> None:  # fmt: skip
         """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs.
         `trainers`: what trains the lines of a pair; None: a process for all of them."""
         self.settings = known_settings(settings)
@@ -91,10 +80,10 @@ class PairPool:
         Returns at once."""
         key = self._key(target, drafter)
         with self._lock:
-            known = self._places.get(key)
-            if known is not None and known.state.stage not in ("failed", "absent"):
+            place = self._places.get(key)
+            if place is not None and place.state.stage not in ("failed", "absent"):
                 self._places[key] = self._places.pop(key)
-                return known.state
+                return place.state
             state = PairState(*key, "queued", 0.0, "waiting for another model to finish loading")
             self._places[key] = _Place(state)
         threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
@@ -103,9 +92,9 @@ class PairPool:
     def stop(self, target: str, drafter: str) -> PairState:
         """End the download of a pair that is being loaded; its next report ends it. Loading itself is not
         stopped."""
-        known = self._places.get(self._key(target, drafter))
-        if known is not None and known.state.stage in ("queued", "files", "downloading"):
-            known.stop = True
+        place = self._places.get(self._key(target, drafter))
+        if place is not None and place.state.stage in ("queued", "files", "downloading"):
+            place.stop = True
         return self.state(target, drafter)
 
     def known(self, name: str) -> str:
@@ -115,39 +104,47 @@ class PairPool:
 
     def state(self, target: str, drafter: str) -> PairState:
         key = self._key(target, drafter)
-        known = self._places.get(key)
-        if known is None:
+        place = self._places.get(key)
+        if place is None:
             return PairState(*key)
-        if known.loaded is None:
-            return known.state
-        pair = known.loaded[0]
+        if place.loaded is None:
+            return place.state
+        pair = place.loaded[0]
         # the fastest may have been found since
         forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
-        return replace(known.state, info={**known.state.info, **forms})
+        return replace(place.state, info={**place.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
         """RuntimeError, one sentence, while the pair is not ready."""
-        known = self._places.get(self._key(target, drafter))
-        if known is None or known.loaded is None:
+        place = self._places.get(self._key(target, drafter))
+        if place is None or place.loaded is None:
             state = self.state(target, drafter)
             raise RuntimeError(
                 state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready"
             )
-        return known.loaded
+        return place.loaded
 
-    def digest(self, target: str, drafter: str) -> str:
-        """By what the weights of a ready pair's target are told apart; empty while it is not ready."""
-        known = self._places.get(self._key(target, drafter))
-        return known.digest if known is not None else ""
+    def conditions(self, target: str, drafter: str) -> str:
+        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
+        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
+        weights were rounded or packed, and a digest of these. "replicas" or "ZeroGPU" and the digest where
+        answers are written elsewhere, on whatever is there."""
+        pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
+        if isinstance(pair, RemotePair):
+            return f"{pair.where}.{digest}".rstrip(".")
+        dtype = str(pair.target.dtype).removeprefix("torch.")
+        asked = (self.settings.dtype, self.settings.quantization)
+        form = "-in-".join([*(name for name in asked if name not in ("auto", "", dtype)), dtype])
+        return ".".join([kind_of(pair.target.runner), str(pair.target.device), form, digest]).rstrip(".")
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
         """Like `ready`, and the pair stays in memory within the block."""
         with self._lock:
-            found, place = self.ready(target, drafter), self._places[self._key(target, drafter)]
+            loaded, place = self.ready(target, drafter), self._places[self._key(target, drafter)]
             place.users += 1
         try:
-            yield found
+            yield loaded
         finally:
             with self._lock:
                 place.users -= 1
@@ -162,74 +159,71 @@ class PairPool:
             lines.close()
 
     def _load(self, target: str, drafter: str) -> None:
-        known = self._places[target, drafter]
-        began = said = monotonic()
-
-        def report(stage: str, fraction: float, detail: str) -> None:
-            nonlocal said
-            if known.stop:
-                raise Stopped(STOPPED)
-            if stage != known.state.stage or monotonic() - said >= LOG_SECONDS:
-                said = monotonic()
-                log.info("loading %s with %s, %.0f %%: %s", target, drafter, 100 * fraction, detail or stage)
-            known.state = replace(known.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
-
+        place = self._places[target, drafter]
         with self._loading:
             try:
-                here = [resolve(name, self.settings) for name in (target, drafter)]
-                self.settings = with_files(self.settings, here)
-                if not self._rename(known, *(one.name for one in here)):
+                if not self._load_into(place):
                     return
-                if self._unload_unused():
-                    # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
-                    gc_pauses.settle()
-                pair = self._build(*(one.name for one in here), self.settings, report)
-                # what was downloaded is known only now
-                if not self._rename(known, pair.target.name, pair.drafter.name):
-                    return
-                with suppress(OSError, ValueError):  # files that are gone by now: the model is here
-                    known.digest = weights_digest(pair.target.folder)
-                known.stop = False
-                report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
-                lines = attach_storage(
-                    pair, self.settings, self._store, self._trainers and self._trainers(pair)
-                )
-                gc_pauses.settle()
-                try:
-                    pair.warm_up()
-                except BaseException:  # out of memory, say: its threads would keep it there
-                    lines.close()
-                    raise
-                known.loaded = pair, lines
-                lines.configure(self.settings)  # they may have changed meanwhile
-                known.state = replace(
-                    known.state, stage="ready", fraction=1.0, detail="", info=pair.summary()
-                )
-                log.info(
-                    "%s with %s is ready after %.1f s",
-                    pair.target.name,
-                    pair.drafter.name,
-                    monotonic() - began,
-                )
             except Stopped:
-                known.state = replace(known.state, stage="absent", fraction=0.0, detail=STOPPED)
+                place.state = replace(place.state, stage="absent", fraction=0.0, detail=STOPPED)
                 return
-            except (
-                Exception
-            ) as error:  # a model folder can cause any error: the page shows it, the app goes on
+            except Exception as error:  # a folder can cause any error: the page shows it, the app goes on
                 if isinstance(error, ValueError):
                     log.info("%s with %s cannot be loaded: %s", target, drafter, error)
                 else:
                     log.exception("loading %s with %s failed", target, drafter)
-                known.state = replace(
-                    known.state,
-                    stage="failed",
-                    fraction=0.0,
-                    detail="",
-                    error=str(error) or type(error).__name__,
-                )
+                said = str(error) or type(error).__name__
+                place.state = replace(place.state, stage="failed", fraction=0.0, detail="", error=said)
                 return
         self._then()
+
+    def _load_into(self, place: _Place) -> bool:
+        """Load the pair of a place; False where it is there by other names. Raises whatever goes wrong."""
+        names, began = (place.state.target, place.state.drafter), monotonic()
+        report = self._reporter(place)
+        files = [resolve(name, self.settings) for name in names]
+        self.settings = with_files(self.settings, files)
+        if not self._rename(place, *(file.name for file in files)):
+            return False
+        if self._unload_unused():
+            # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
+            gc_pauses.settle()
+        pair = self._build(*(file.name for file in files), self.settings, report)
+        # what was downloaded is known only now
+        if not self._rename(place, pair.target.name, pair.drafter.name):
+            return False
+        with suppress(OSError, ValueError):  # files that are gone by now: the model is here
+            place.digest = weights_digest(pair.target.folder)
+        place.stop = False
+        report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
+        lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))
+        gc_pauses.settle()
+        try:
+            pair.warm_up()
+        except BaseException:  # out of memory, say: its threads would keep it there
+            lines.close()
+            raise
+        place.loaded = pair, lines
+        lines.configure(self.settings)  # they may have changed meanwhile
+        place.state = replace(place.state, stage="ready", fraction=1.0, detail="", info=pair.summary())
+        seconds = monotonic() - began
+        log.info("%s with %s is ready after %.1f s", pair.target.name, pair.drafter.name, seconds)
+        return True
+
+    def _reporter(self, place: _Place) -> StageReport:
+        """What is told how far a place is; it raises `Stopped` where that is wanted."""
+        names, said = (place.state.target, place.state.drafter), monotonic()
+
+        def report(stage: str, fraction: float, detail: str) -> None:
+            nonlocal said
+            if place.stop:
+                raise Stopped(STOPPED)
+            if stage != place.state.stage or monotonic() - said >= LOG_SECONDS:
+                said = monotonic()
+                log.info("loading %s with %s, %.0f %%: %s", *names, 100 * fraction, detail or stage)
+            place.state = replace(place.state, stage=stage, fraction=fraction, detail=detail)  # type: ignore[arg-type]
+
+        return report
 
     def _rename(self, place: _Place, target: str, drafter: str) -> bool:
         """Keep a place by the names that its models are known by; whether it is needed: the pair may be there

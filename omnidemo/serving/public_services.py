@@ -4,227 +4,163 @@ is for the operator."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from omnidemo.config import Settings
+from omnidemo.config import Manner
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import AUTO, LineInfo
+from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
+from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
-from omnidemo.private_folders import without_folders
+from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
+from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, NO_ID, UPLOADS, WHY, Quotas, Refused
-from omnidemo.serving.services import Services
+from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, WHY, Refused
+from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.store import Store
-from omnidemo.store.visitors import OWN, Caller, Visitors, is_operator, is_public, owned
-
-# Open to all visitors: it shows no visitor's data and changes nothing.
-FREE = {
-    "methods",
-    "refusals",
-    "topics",
-    "sample_prompts",
-    "examples",
-    "conditions",
-    "manner",
-    "measuring",
-    "forget_copies",
-}
-FREE |= {"speeds_of", "speed_lanes"}  # by the key of an answer, which nobody can guess
+from omnidemo.store.visitors import OWN, owned
 
 
-class PublicServices:
-    """A wrapper of the services for all calls from page, endpoint and MCP tools. `who()` is the caller; None:
-    the program itself.
+class PublicServices(CallerRights):
+    """What page, endpoint and MCP tools may call, with the names and arguments of `Services`. Each method
+    says what it does for a visitor of a public app; for the operator, the program itself and in an app that
+    only this computer can reach it passes the call on. What has no method here cannot be called."""
 
-    In an app that only this computer can reach, and for the operator, it passes every call on. For a visitor
-    of a public app a call is changed to their own session, line and rows, or refused in one sentence
-    (`Refused`).
-    """
-
-    def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
-        self._services, self._who = services, who
-        self._proxied = False
-        settings = services.settings
-        self.visitors = Visitors(settings.storage, lambda own: services.store.common_key(own))
-        each, together = (
-            (settings.visitor_requests, settings.visitor_tokens),
-            (settings.public_requests, settings.public_tokens),
-        )
-        self.quotas = Quotas(each, together)
-        most = settings.upload_mb * 1000
-        self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
-
-    def __getattr__(self, name: str) -> Any:
-        # Called only for attributes that this class lacks: those not listed in FREE are refused to visitors.
-        found = getattr(self._services, name)
-        if name.startswith("_") or name in FREE or not callable(found):
-            return found
-
-        def guarded(*args: Any, **options: Any) -> Any:
-            if self._visitor() is not None:
-                raise Refused(self.refusal())
-            return found(*args, **options)
-
-        return guarded
-
-    def calling_as(self, caller: Caller) -> Self:
-        """The same services for one given caller, for the endpoint, which identifies callers by keys and not
-        by the page's headers."""
-        view = object.__new__(type(self))
-        view.__dict__.update(self.__dict__, _who=lambda: caller)
-        return view
+    # What everybody may ask: it shows no visitor's data and changes nothing.
 
     @property
-    def caller_name(self) -> str:
-        """The name of the visitor who calls; "" for a call without one."""
-        caller = self._who()
-        return caller.name if caller is not None else ""
+    def processes(self) -> int:
+        return self._services.processes
 
-    @property
-    def own(self) -> str:
-        """The line and session of the visitor who calls; "" for whoever may do everything."""
-        return "" if (visitor := self._visitor()) is None else visitor.own
+    def methods(self) -> list[MethodInfo]:
+        return self._services.methods()
 
-    @property
-    def public(self) -> bool:
-        """Whether the app can be reached from elsewhere."""
-        own = self._services.settings
-        return is_public(own) or (self._proxied and own.public == "auto")
+    def refusals(self, target: str, drafter: str) -> dict[str, str]:
+        return self._services.refusals(target, drafter)
 
-    def seen_through_proxy(self) -> None:
-        """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
-        self._proxied = True
-        self._services.speeds.public = self.public
+    def topics(self) -> list[str]:
+        return self._services.topics()
 
-    @property
-    def settings(self) -> Settings:
-        """The settings for the caller: `public` is "true" or "false"."""
-        stated = "true" if self.public and not self._operator() else "false"
-        return self._services.settings.model_copy(update={"public": stated})
+    def examples(self, target: str) -> list[dict[str, str]]:
+        return self._services.examples(target)
 
-    def fits(self, key: str | None) -> bool:
-        """Whether a key is the operator's."""
-        return is_operator(self._services.settings, key)
+    def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
+        return self._services.sample_prompts(topic, count, seed)
 
-    def refusal(self) -> str:
-        """The sentence of a refusal where a call concerns all visitors."""
-        how = (
-            "enter the operator's key first"
-            if self._services.settings.operator_key
-            else "it is off, for the app has no operator's key"
-        )
-        return f"This concerns everybody who uses this app: {how}."
+    def manner(self, target: str, drafter: str) -> Manner:
+        return self._services.manner(target, drafter)
 
-    def _operator(self) -> bool:
-        return (caller := self._who()) is not None and caller.operator
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        return self._services.measuring(target, drafter, topic)
 
-    def _visitor(self) -> Caller | None:
-        """The visitor who calls; None for the operator, on this computer alone, and for the program
-        itself."""
-        caller = self._who()
-        if caller is None or caller.operator or not self.public:
-            return None
-        if not caller.name:
-            raise Refused(NO_ID)
-        return caller
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
+        """By the keys of answers, which nobody can guess."""
+        return self._services.speeds_of(keys)
 
-    def _own(self, domain: str) -> str:
-        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they
-        named another one."""
-        own = self.own
-        if own and domain not in ("", DEFAULT, AUTO, own):
-            raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
-        return own or domain
+    def speed_lanes(self, key: str, patience: float) -> Speed | None:
+        """By the key of an answer, which nobody can guess."""
+        return self._services.speed_lanes(key, patience)
+
+    def forget_copies(self, domain: str = "") -> None:
+        """Everybody may: answers only take longer until there are new ones to copy from."""
+        self._services.forget_copies(domain)
+
+    # What a visitor is refused: it concerns everybody.
+
+    def configure(self, /, **changes: Any) -> None:
+        """Refused to visitors."""
+        self._refuse_visitors()
+        self._services.configure(**changes)
+
+    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
+        """Refused to visitors."""
+        self._refuse_visitors()
+        return self._services.import_adapter(target, drafter, domain, path)
+
+    def stop(self, target: str, drafter: str) -> PairState:
+        """Refused to visitors: others may wait for the model."""
+        self._refuse_visitors()
+        return self._services.stop(target, drafter)
+
+    def resolve(self, name: str) -> str:
+        """Refused to visitors: the answer tells which files are there."""
+        self._refuse_visitors()
+        return self._services.resolve(name)
+
+    def pair(self, target: str, drafter: str) -> Pair:
+        """Refused to visitors: a pair answers without a quota."""
+        self._refuse_visitors()
+        return self._services.pair(target, drafter)
+
+    def close(self) -> None:
+        """Refused to visitors."""
+        self._refuse_visitors()
+        self._services.close()
+
+    # Models.
 
     def models(self) -> list[ModelCard]:
         """In a public app the bundled models and the configured pair, for all but the operator; for them no
         folder is searched."""
-        everything = not self.public or self._operator()
-        return [
-            card for card in self._services.models(scan=everything) if everything or self._offered(card.name)
-        ]
-
-    def _offered(self, name: str) -> bool:
-        pair = (self._services.settings.target, self._services.settings.drafter)
-        return name.startswith("bundled/") or self._services.known(name) in pair
+        everything = self._sees_all_models()
+        cards = self._services.models(scan=everything)
+        return [card for card in cards if everything or self._offered(card.name)]
 
     def load(self, target: str, drafter: str) -> PairState:
+        """A visitor loads what the list offers; anything else is a failed state with the reason."""
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
             return self._told(self._services.load(target, drafter))
-        state = self._services.state(target, drafter)
-        return replace(
-            state, stage="failed", error=f"Only the models of the list are loaded here. {self.refusal()}"
-        )
+        said = f"Only the models of the list are loaded here. {self.refusal()}"
+        return replace(self._services.state(target, drafter), stage="failed", error=said)
 
     def state(self, target: str, drafter: str) -> PairState:
         return self._told(self._services.state(target, drafter))
 
-    def _told(self, state: PairState) -> PairState:
-        """What a visitor is told of a pair names no folder of the server."""
-        return (
-            state
-            if self._visitor() is None
-            else replace(state, error=state.error and without_folders(state.error))
-        )
+    # Answers. A visitor's are made in their session and with their line, and count in their quota.
 
     def chat(
         self, *, session: str = "api", domain: str | None = None, **options: Any
     ) -> Iterator[Round | Generation]:
-        """As `ChatService.chat`, in the visitor's session and with their line. Refused where a quota is used
-        up; an answer that has begun is finished."""
+        """Refused where a quota is used up; an answer that has begun is finished."""
         visitor = self._visitor()
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)
         self._begin(visitor)
-        options["max_new_tokens"] = min(
-            options["max_new_tokens"], max(LONGEST_ANSWER, self._services.settings.max_new_tokens)
-        )
+        most = max(LONGEST_ANSWER, self._services.settings.max_new_tokens)
+        options["max_new_tokens"] = min(options["max_new_tokens"], most)
         return self._counted(visitor, self._services.chat(session=visitor.own, domain=visitor.own, **options))
-
-    def _begin(self, visitor: Caller) -> None:
-        """Count an answer of the visitor's, whose line counts as used now."""
-        self.quotas.ask(visitor.name)
-        self._services.visitor_lines.use(visitor.own)
-
-    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
-        with closing(answer):  # type: ignore[type-var]
-            for item in answer:
-                if isinstance(item, Round):
-                    self.quotas.spend(visitor.name, len(item.tokens))
-                yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
 
     def play(
         self, *, session: str = "api", domain: str | None = None, count: int, **options: Any
     ) -> Iterator[tuple[int, str, Generation]]:
+        """Each prompt counts as an answer of the visitor's when it begins; it ends where the quota does."""
         visitor = self._visitor()
         if visitor is None:
-            yield from self._services.play(
-                session=self.caller_name or session, domain=domain, count=count, **options
-            )
+            name = self.caller_name or session
+            yield from self._services.play(session=name, domain=domain, count=count, **options)
             return
         self._begin(visitor)
-        for index, prompt, generation in self._services.play(
-            session=visitor.own, domain=visitor.own, count=count, **options
-        ):
+        played = self._services.play(session=visitor.own, domain=visitor.own, count=count, **options)
+        for index, prompt, generation in played:
             left = self.quotas.spend(visitor.name, len(generation.token_ids))
             yield index, prompt, replace(generation, domain=DEFAULT)
             if not left:
                 return
-            if index + 1 < count:  # each prompt counts as an answer, when it begins
+            if index + 1 < count:
                 self._begin(visitor)
 
     def compare(
         self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any
     ) -> Iterator[Comparison]:
+        """A visitor compares a few prompts, with short answers; together they count as one answer, and it
+        ends where the quota does."""
         visitor = self._visitor()
         if visitor is not None:
             if sum(len(turns_of(asked)) for asked in prompts) > MOST_PROMPTS:
@@ -232,23 +168,70 @@ class PublicServices:
             self._begin(visitor)
             max_new_tokens = min(max_new_tokens, LONGEST_ANSWER)
             options["domain"] = visitor.own
-        for one in self._services.compare(
+        for comparison in self._services.compare(
             prompts=prompts, methods=methods, max_new_tokens=max_new_tokens, **options
         ):
-            left = visitor is None or self.quotas.spend(visitor.name, len(one.generation.token_ids))
-            yield one
+            tokens = len(comparison.generation.token_ids)
+            left = visitor is None or self.quotas.spend(visitor.name, tokens)
+            yield comparison
             if not left:
                 return
 
-    def let_learn(
-        self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = ""
-    ) -> None:
-        self._services.let_learn(target, drafter, self._own(line), cancel, topic)
+    def plain(self, **options: Any) -> list[Generation]:
+        """The runs count as one answer in the visitor's quota, with the tokens of all."""
+        return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
+
+    def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
+        """As `plain`, with the visitor's own line."""
+        return self._beside(self._services.fresh_and_today, options | {"domain": self._own(domain)})
+
+    def _beside(
+        self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]
+    ) -> Sequence[list[Generation]]:
+        visitor = self._visitor()
+        if visitor is None:
+            return run(**options)
+        self.quotas.ask(visitor.name)
+        options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
+        made = run(**options)
+        for generation in (generation for runs in made for generation in runs):
+            self.quotas.spend(visitor.name, len(generation.token_ids))
+        return made
+
+    # Where questions went. A visitor hears of their own session and line, which they know as the default one.
 
     def following(self, session: str) -> Route | None:
         own = self.own
-        found = self._services.following(own or self.caller_name or session)
-        return replace(found, domain=DEFAULT) if found and own else found
+        route = self._services.following(own or self.caller_name or session)
+        return replace(route, domain=DEFAULT) if route and own else route
+
+    def routed(self, session: str) -> Route | None:
+        visitor = self._visitor()
+        if visitor is None:
+            return self._services.routed(self.caller_name or session)
+        route = self._services.routed(visitor.own)
+        return None if route is None else replace(route, domain=DEFAULT, why=WHY)
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        """For a visitor always the default line: the router is not asked."""
+        if self._visitor() is not None:
+            return Route(DEFAULT, 1.0, "")
+        return self._services.route(target, drafter, prompt)
+
+    # Adapter lines. A visitor sees, steers and takes home their own one, whatever they call it.
+
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
+        """A visitor's own line; for all others those that are no visitor's."""
+        own, lines = self.own, self._services.lines(target, drafter)
+        if not own:
+            return [line for line in lines if not owned(line.domain)]
+        return [replace(line, domain=DEFAULT) for line in lines if line.domain == own]
+
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
+        return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
+
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
+        return self._services.drafting(target, drafter, self._own(domain))
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         return self._services.hero(target, drafter, topic, self._own(domain)) | {"line": domain}
@@ -256,71 +239,22 @@ class PublicServices:
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
         return self._services.before_after(target, drafter, self._own(domain), topic)
 
-    def plain(self, **options: Any) -> list[Generation]:
-        return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
-
-    def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
-        return self._beside(self._services.fresh_and_today, options | {"domain": self._own(domain)})
-
-    def _beside(
-        self, run: Callable[..., Sequence[list[Generation]]], options: dict[str, Any]
-    ) -> Sequence[list[Generation]]:
-        """Measured repetitions of an answer, which count as one answer in the quotas, with the tokens of
-        all."""
-        visitor = self._visitor()
-        if visitor is None:
-            return run(**options)
-        self.quotas.ask(visitor.name)
-        options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
-        made = run(**options)
-        for one in (one for runs in made for one in runs):
-            self.quotas.spend(visitor.name, len(one.token_ids))
-        return made
-
-    def routed(self, session: str) -> Route | None:
-        visitor = self._visitor()
-        if visitor is None:
-            return self._services.routed(self.caller_name or session)
-        found = self._services.routed(visitor.own)
-        return None if found is None else replace(found, domain=DEFAULT, why=WHY)
-
-    def route(self, target: str, drafter: str, prompt: str) -> Route:
-        return (
-            self._services.route(target, drafter, prompt)
-            if self._visitor() is None
-            else Route(DEFAULT, 1.0, "")
-        )
-
-    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        return replace(self._services.trainer(target, drafter, self._own(domain)), domain=domain)
-
-    def lines(self, target: str, drafter: str) -> list[LineInfo]:
-        own, found = self.own, self._services.lines(target, drafter)
-        if not own:
-            return [line for line in found if not owned(line.domain)]
-        return [replace(line, domain=DEFAULT) for line in found if line.domain == own]
-
-    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        return self._services.drafting(target, drafter, self._own(domain))
+    def let_learn(
+        self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = ""
+    ) -> None:
+        self._services.let_learn(target, drafter, self._own(line), cancel, topic)
 
     def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.pause(target, drafter, domain=self._line(domain))
+        self._services.pause(target, drafter, self._own_changed(domain))
 
     def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.resume(target, drafter, domain=self._line(domain))
+        self._services.resume(target, drafter, self._own_changed(domain))
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._services.reset(target, drafter, domain=self._line(domain))
+        self._services.reset(target, drafter, self._own_changed(domain))
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        self._services.activate(target, drafter, version, domain=self._line(domain))
-
-    def _line(self, domain: str) -> str:
-        """As `_own`, of a line that is changed, which counts as used now."""
-        own = self._own(domain)
-        if self.own:
-            self._services.visitor_lines.use(own)
-        return own
+        self._services.activate(target, drafter, version, self._own_changed(domain))
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
         return self._services.on_disk(target, drafter, self._own(domain))
@@ -328,13 +262,13 @@ class PublicServices:
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         return self._services.export_adapter(target, drafter, self._own(domain), version)
 
+    # What is kept.
+
     @property
     def store(self) -> Store | VisitorStore:
-        return (
-            self._services.store
-            if (visitor := self._visitor()) is None
-            else VisitorStore(self._services.store, visitor)
-        )
+        """The history; a visitor's shows and changes their own rows alone."""
+        visitor = self._visitor()
+        return self._services.store if visitor is None else VisitorStore(self._services.store, visitor)
 
     def forget(self, name: str) -> str:
         """Delete everything that is kept about a visitor; what happened, in one sentence."""
@@ -357,8 +291,6 @@ class PublicServices:
     def sweep(self) -> None:
         """Delete visitors' lines and rows whose time is over. `ui/guard.py` calls it at the start and every
         few minutes."""
-        settings = self._services.settings
-        self._services.visitor_lines.sweep()
-        self._services.store.prune_visitors(
-            settings.visitor_hours, settings.visitor_rows, settings.public_rows
-        )
+        settings, services = self._services.settings, self._services
+        services.visitor_lines.sweep()
+        services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)

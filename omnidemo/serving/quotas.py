@@ -36,13 +36,9 @@ class Quotas:
     visitor's first answer, for all together an hour after the start. Thread-safe."""
 
     def __init__(
-        self,
-        each: tuple[int, int],
-        together: tuple[int, int],
-        clock: Callable[[], float] = time.monotonic,
-        most_known: int = MOST_KNOWN,
-        words: tuple[str, str] = ("answers", "tokens"),
-    ) -> None:
+        self, each: tuple[int, int], together: tuple[int, int], clock: Callable[[], float] = time.monotonic,
+        most_known: int = MOST_KNOWN, words: tuple[str, str] = ("answers", "tokens"),
+    ) -> None:  # fmt: skip
         """each, together: the limits of (answers, tokens) in an hour; `words` names other things that are
         counted instead."""
         self._words = words

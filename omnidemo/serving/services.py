@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from omnidemo import private_folders
-from omnidemo.backends.choice import kind_of
 from omnidemo.config import Manner, Settings
+from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import sample_prompts
+from omnidemo.lines.learning_curve import BeforeAfter
+from omnidemo.lines.line_names import LineInfo
+from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
+from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
-from omnidemo.remote.remote_pair import RemotePair
+from omnidemo.records import Generation, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
+from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool, PairState
 from omnidemo.serving.speed import Speeds
@@ -57,8 +66,8 @@ class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another
     process uses the storage.
 
-    What pages call of `PairPool`, `ChatService`, `AdaptationService` and `Beside` is here under the same
-    names (`forget_asked` is `ChatService.forget`); it is documented there.
+    Most methods are those of `PairPool`, `ChatService`, `AdaptationService`, `Speeds` and `Beside` that
+    somebody outside calls; they are documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
@@ -80,43 +89,12 @@ class Services:
             build,
             cluster.trainers if cluster else None,
         )
-        self.load, self.state, self.stop, self.known = (
-            self._pool.load,
-            self._pool.state,
-            self._pool.stop,
-            self._pool.known,
-        )
-        self._adaptation = learning = AdaptationService(self._pool, self.store)
+        self._adaptation = AdaptationService(self._pool, self.store)
         self.visitor_lines = VisitorLines(self._pool, self.store)
         self.speeds = Speeds(self._pool, self.store)
         self.speeds.public = is_public(settings)
-        chats = ChatService(self._pool, learning, self.store, self.speeds)
-        self.chat, self.play, self.compare, self.routed = chats.chat, chats.play, chats.compare, chats.routed
-        self.let_learn, self.following = chats.let_learn, chats.following
-        self.speeds_of, self.speed_lanes = self.speeds.of, self.speeds.lanes
-        beside = Beside(self._pool)
-        self.plain, self.fresh_and_today = beside.plain, beside.fresh_and_today
-        self.trainer, self.lines, self.drafting, self.route = (
-            learning.trainer,
-            learning.lines,
-            learning.drafting,
-            learning.route,
-        )
-        self.measuring = learning.measuring
-        self.hero, self.before_after = learning.hero, learning.before_after
-        self.configure = learning.configure
-        self.pause, self.resume, self.reset, self.activate = (
-            learning.pause,
-            learning.resume,
-            learning.reset,
-            learning.activate,
-        )
-        self.export_adapter, self.import_adapter, self.on_disk = (
-            learning.export_adapter,
-            learning.import_adapter,
-            learning.on_disk,
-        )
-        self.forget_exports, self.forget_asked = learning.forget_exports, chats.forget
+        self._chats = ChatService(self._pool, self._adaptation, self.store, self.speeds)
+        self._beside = Beside(self._pool)
 
     @property
     def settings(self) -> Settings:
@@ -151,8 +129,8 @@ class Services:
 
     def methods(self) -> list[MethodInfo]:
         """All decoding methods, and at the end "auto", which stands for one of them."""
-        found = [MethodInfo(m.name, m.title, m.lossless, m.help) for m in METHODS.values()]
-        return [*found, MethodInfo(AUTO, "Automatic", True, AUTO_HELP)]
+        methods = [MethodInfo(m.name, m.title, m.lossless, m.help) for m in METHODS.values()]
+        return [*methods, MethodInfo(AUTO, "Automatic", True, AUTO_HELP)]
 
     def refusals(self, target: str, drafter: str) -> dict[str, str]:
         """The methods that a loaded pair cannot use, with the reason; empty while it is not loaded."""
@@ -181,18 +159,106 @@ class Services:
         """How the target of a ready pair writes where a request says nothing."""
         return self.pair(target, drafter).target.manner
 
+    # Pairs in memory: `PairPool`.
+
+    def load(self, target: str, drafter: str) -> PairState:
+        return self._pool.load(target, drafter)
+
+    def state(self, target: str, drafter: str) -> PairState:
+        return self._pool.state(target, drafter)
+
+    def stop(self, target: str, drafter: str) -> PairState:
+        return self._pool.stop(target, drafter)
+
+    def known(self, name: str) -> str:
+        return self._pool.known(name)
+
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
-        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
-        weights were rounded or packed, and a digest of these. "replicas" or "ZeroGPU" and the digest where
-        answers are written elsewhere, on whatever is there."""
-        pair, digest = self.pair(target, drafter), self._pool.digest(target, drafter)
-        if isinstance(pair, RemotePair):
-            return f"{pair.where}.{digest}".rstrip(".")
-        dtype = str(pair.target.dtype).removeprefix("torch.")
-        made = [
-            one for one in (self.settings.dtype, self.settings.quantization) if one not in ("auto", "", dtype)
-        ]
-        return ".".join(
-            [kind_of(pair.target.runner), str(pair.target.device), "-in-".join([*made, dtype]), digest]
-        ).rstrip(".")
+        return self._pool.conditions(target, drafter)
+
+    # Answers: `ChatService`, `Speeds` and `Beside`.
+
+    def chat(self, **asked: Any) -> Iterator[Round | Generation]:
+        return self._chats.chat(**asked)
+
+    def play(self, **asked: Any) -> Iterator[tuple[int, str, Generation]]:
+        return self._chats.play(**asked)
+
+    def compare(self, **asked: Any) -> Iterator[Comparison]:
+        return self._chats.compare(**asked)
+
+    def plain(self, **asked: Any) -> list[Generation]:
+        return self._beside.plain(**asked)
+
+    def fresh_and_today(self, **asked: Any) -> tuple[list[Generation], list[Generation]]:
+        return self._beside.fresh_and_today(**asked)
+
+    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
+        return self.speeds.of(keys)
+
+    def speed_lanes(self, key: str, patience: float) -> Speed | None:
+        return self.speeds.lanes(key, patience)
+
+    def following(self, session: str) -> Route | None:
+        return self._chats.following(session)
+
+    def routed(self, session: str) -> Route | None:
+        return self._chats.routed(session)
+
+    def forget_asked(self, session: str) -> None:
+        self._chats.forget(session)
+
+    # Adapter lines: `AdaptationService`.
+
+    def lines(self, target: str, drafter: str) -> list[LineInfo]:
+        return self._adaptation.lines(target, drafter)
+
+    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
+        return self._adaptation.trainer(target, drafter, domain)
+
+    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
+        return self._adaptation.drafting(target, drafter, domain)
+
+    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._adaptation.pause(target, drafter, domain)
+
+    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._adaptation.resume(target, drafter, domain)
+
+    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
+        self._adaptation.reset(target, drafter, domain)
+
+    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
+        self._adaptation.activate(target, drafter, version, domain)
+
+    def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
+        return self._adaptation.on_disk(target, drafter, domain)
+
+    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
+        return self._adaptation.export_adapter(target, drafter, domain, version)
+
+    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
+        return self._adaptation.import_adapter(target, drafter, domain, path)
+
+    def forget_exports(self, domain: str) -> None:
+        self._adaptation.forget_exports(domain)
+
+    def configure(self, /, **changes: Any) -> None:
+        self._adaptation.configure(**changes)
+
+    def route(self, target: str, drafter: str, prompt: str) -> Route:
+        return self._adaptation.route(target, drafter, prompt)
+
+    def let_learn(
+        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = ""
+    ) -> None:
+        self._chats.let_learn(target, drafter, line, cancel, topic)
+
+    def measuring(self, target: str, drafter: str, topic: str) -> bool:
+        return self._adaptation.measuring(target, drafter, topic)
+
+    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
+        return self._adaptation.hero(target, drafter, topic, domain)
+
+    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
+        return self._adaptation.before_after(target, drafter, domain, topic)

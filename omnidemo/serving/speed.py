@@ -67,14 +67,9 @@ class Speeds:
             self._condition.notify_all()
 
     def add(
-        self,
-        target: str,
-        drafter: str,
-        prompt: Prompt,
-        asked: GenerationConfig,
-        before: Before | None,
+        self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Before | None,
         answer: Generation,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Have an answer measured that is finished, where something was guessed in it."""
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
         if (
@@ -96,10 +91,10 @@ class Speeds:
     def of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
         """What is known of the answers with these keys: their speed, None where it will still be measured."""
         with self._condition:
-            found: dict[str, Speed | None] = {key: self._known[key] for key in keys if key in self._known}
+            speeds: dict[str, Speed | None] = {key: self._known[key] for key in keys if key in self._known}
             if self._order is not None and self._order.answer.key in keys:
-                found.setdefault(self._order.answer.key, None)
-            return found
+                speeds.setdefault(self._order.answer.key, None)
+            return speeds
 
     def lanes(self, key: str, patience: float, cancelled: Callable[[], bool] = lambda: False) -> Speed | None:
         """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at
@@ -133,21 +128,21 @@ class Speeds:
                 if order is None or not self._due(order):
                     self._condition.wait(1.0 if order is None else LOOK_SECONDS)
                     continue
-            found: Speed | None = None
+            speed: Speed | None = None
             try:
-                found = self._measure(order)
+                speed = self._measure(order)
             except Exception as error:  # the model's, the drafter's: it only stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
             with self._condition:
-                if found is not None and not order.stopped:
-                    self._known[order.answer.key] = found
+                if speed is not None and not order.stopped:
+                    self._known[order.answer.key] = speed
                     while len(self._known) > KNOWN:
                         self._known.popitem(last=False)
                 if self._order is order:
                     self._order = None
                 self._condition.notify_all()
-            if found is not None:
-                self._store.set_speed(order.answer.key, found)
+            if speed is not None:
+                self._store.set_speed(order.answer.key, speed)
 
     def _due(self, order: _Order) -> bool:
         quiet = PUBLIC_QUIET if self.public else QUIET
@@ -159,11 +154,7 @@ class Speeds:
                 time.sleep(LOOK_SECONDS)
             ids = pair.prompt_ids(order.prompt)
             again = Repetition(
-                pair,
-                order.before,
-                ids,
-                order.asked,
-                order.answer,
+                pair, order.before, ids, order.asked, order.answer,
                 lambda: order.stopped or pair.in_flight > 1,
-            )
+            )  # fmt: skip
             return again.measure(time.monotonic)

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-import re
 import threading
 import time
-from pathlib import Path
 
-from omnidemo.adapters import version_folders
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
-from omnidemo.store.visitors import NAME_BYTES, OWN
-
-log = logging.getLogger(__name__)
-FOLDER = re.compile(
-    rf"{re.escape(OWN.strip('~'))}[0-9a-f]{{{2 * NAME_BYTES}}}-[0-9a-f]{{10}}"
-)  # of a line, as `version_folders.safe_name` writes it
+from omnidemo.store.version_store import VersionStore
 
 
 class VisitorLines:
@@ -24,7 +15,7 @@ class VisitorLines:
     thread may call."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
-        self._pool, self._store = pool, store
+        self._pool, self._versions = pool, VersionStore(pool.settings.storage, store)
         self._used: dict[str, float] = {}
         self._lock = threading.Lock()
 
@@ -33,9 +24,9 @@ class VisitorLines:
         with self._lock:
             self._used[domain] = time.time()
             many = len(self._used) - self._pool.settings.visitor_lines
-            oldest = sorted(self._used, key=lambda one: self._used[one])[: max(0, many)]
-        for one in oldest:
-            self.forget(one)
+            oldest = sorted(self._used, key=lambda name: self._used[name])[: max(0, many)]
+        for name in oldest:
+            self.forget(name)
 
     def sweep(self) -> None:
         """Delete the lines that were unused for too long, those of an earlier run among them, but none that
@@ -46,11 +37,10 @@ class VisitorLines:
         for domain in old:
             self.forget(domain)
         with self._lock:
-            kept = {version_folders.safe_name(domain) for domain in self._used}
-        for folder in _folders(self._pool.settings.storage):
-            if folder.name not in kept and _touched(folder) < before:
-                _remove(folder)
-                self._store.forget_domain(f"~{folder.name.rpartition('-')[0]}")
+            kept = set(self._used)
+        for domain, changed in self._versions.visitors().items():
+            if domain not in kept and changed < before:
+                self._versions.forget(domain)
 
     def forget(self, domain: str) -> bool:
         """Delete a line with all its versions. False where a pair still answers with it; the others have
@@ -60,26 +50,5 @@ class VisitorLines:
             return False
         with self._lock:
             self._used.pop(domain, None)
-        for folder in _folders(self._pool.settings.storage):  # of pairs that are not in memory
-            if folder.name == version_folders.safe_name(domain):
-                _remove(folder)
-        self._store.forget_domain(domain)
+        self._versions.forget(domain)  # also of pairs that are not in memory
         return True
-
-
-def _folders(storage: Path) -> list[Path]:
-    return [folder for folder in Path(storage).glob("adapters/*/*/*") if FOLDER.fullmatch(folder.name)]
-
-
-def _touched(folder: Path) -> float:
-    try:
-        return max((entry.stat().st_mtime for entry in (folder, *folder.iterdir())), default=0.0)
-    except OSError:
-        return 0.0
-
-
-def _remove(folder: Path) -> None:
-    try:
-        version_folders.remove_line(folder)
-    except OSError as error:
-        log.warning("A visitor's adapter in %s could not be removed: %s", folder, error)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.lines.router import DEFAULT
-from omnidemo.records import AdapterVersion
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.visitors import Caller, sessions_of
@@ -39,8 +39,8 @@ class VisitorStore:
 
     def adapters(self, target: str, drafter: str, domain: str = DEFAULT) -> list[AdapterVersion]:
         return [
-            replace(one, domain=DEFAULT, path=None)
-            for one in self._store.adapters(target, drafter, self._visitor.own)
+            replace(version, domain=DEFAULT, path=None)
+            for version in self._store.adapters(target, drafter, self._visitor.own)
         ]
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ class VisitorStore:
 
     def delete_requests(self, ids: Sequence[int]) -> int:
         own = {int(row["id"]) for row in self.requests(limit=None)}
-        return self._store.delete_requests([one for one in ids if one in own])
+        return self._store.delete_requests([request for request in ids if request in own])
 
     def export_csv(self, kind: Any, path: Path, /, **filters: str | None) -> int:
         mine: Mapping[str, str | None] = (

@@ -13,6 +13,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
 from omnidemo.private_folders import replacing
 from omnidemo.store.connections import beside
@@ -22,9 +23,9 @@ from omnidemo.store.visitors import KEY
 log = logging.getLogger(__name__)
 EVERY_SECONDS = 300.0
 DATABASE = "omnidemo.db"
-FOLDERS = ("adapters", "router")  # of the storage folder
+FOLDERS = (version_folders.FOLDER, "router")  # of the storage folder
 PARTS = (*FOLDERS, KEY)  # without the key, ids of visitors whose rows come back would not be valid any more
-UNFINISHED = shutil.ignore_patterns(".new-*", ".gone-*")
+UNFINISHED = shutil.ignore_patterns(*version_folders.UNFINISHED)
 
 
 class Backup:
@@ -168,9 +169,9 @@ def _names(folder: Path) -> set[Path]:
 
     if not folder.is_dir():
         return set()
-    found = os.walk(folder, onerror=fail)
+    places = os.walk(folder, onerror=fail)
     return {
         Path(place, name).relative_to(folder)
-        for place, folders, files in found
+        for place, folders, files in places
         for name in (*folders, *files)
     }

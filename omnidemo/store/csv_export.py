@@ -16,15 +16,11 @@ from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, colum
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
 UNITS = {
-    "created_at": "created_at_utc",
-    "time_to_first_token": "time_to_first_token_seconds",
-    "engine_overhead": "engine_overhead_share",
-    "block_efficiency": "block_efficiency_tokens_per_round",
-    "loss": "loss_nats",
-    "loss_direct": "loss_direct_nats",
-    "loss_ngram": "loss_ngram_nats",
+    "created_at": "created_at_utc", "time_to_first_token": "time_to_first_token_seconds",
+    "engine_overhead": "engine_overhead_share", "block_efficiency": "block_efficiency_tokens_per_round",
+    "loss": "loss_nats", "loss_direct": "loss_direct_nats", "loss_ngram": "loss_ngram_nats",
     "loss_head": "loss_head_nats",
-}
+}  # fmt: skip
 
 
 def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:

@@ -1,5 +1,4 @@
-"""One database behind the store: it is opened and upgraded here, written by one thread, and its failure never
-stops an answer."""
+"""One database behind the store: it is opened, upgraded and written here, and its failure stops nothing."""
 
 from __future__ import annotations
 
@@ -35,6 +34,7 @@ from omnidemo.store.connections import (
 from omnidemo.store.tables import METADATA
 
 T = TypeVar("T")
+Rows = list[dict[str, Any]]
 MIGRATIONS = Path(__file__).parent / "migrations"
 BATCH = 200  # most writes in one transaction
 log = logging.getLogger(__name__)
@@ -122,6 +122,9 @@ class Database:
         except (SQLAlchemyError, OSError) as error:
             self._failed(error)
             return default
+
+    def rows(self, query: Any) -> Rows:
+        return self.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 
     def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
         """Wait until everything submitted so far has been dealt with; False after `timeout` seconds, and with

@@ -5,36 +5,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Table, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, update
 
 from omnidemo.metrics import Speed
-from omnidemo.records import AdapterVersion, Agreement, NgramEntry, Probe, Replayed, TrainStep
-from omnidemo.store import version_files
-from omnidemo.store.database import Database
+from omnidemo.records import Agreement, NgramEntry, Probe, Replayed, TrainStep
+from omnidemo.store.database import Rows
 from omnidemo.store.tables import (
-    ADAPTERS,
     LINE_TABLES,
     NGRAMS,
-    PAIRS,
     PROBES,
     REQUESTS,
     STEPS,
     columns_of,
     latest,
-    number,
+    of_line,
     of_pair,
+    pair_id,
     utc,
 )
+from omnidemo.store.version_files import VersionTable
 
 CHUNK = 500  # ids in one statement; databases limit its parameters
-Rows = list[dict[str, Any]]
 
 
-class LineStore(Database):
+class LineStore(VersionTable):
     """The part of `Store` that pairs and trainers use."""
 
     def save_ngrams(
@@ -43,7 +40,7 @@ class LineStore(Database):
         """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins
         over its removal)."""
         new = {entry.target_id: entry for entry in entries}
-        gone = [int(one) for one in {*removed, *new}]
+        gone = [int(target_id) for target_id in {*removed, *new}]
         if not gone:
             return
 
@@ -64,87 +61,8 @@ class LineStore(Database):
     def load_ngrams(self, target: str, drafter: str) -> list[NgramEntry]:
         """The n-grams of a pair, least recently inserted first."""
         query = of_pair(NGRAMS, target, drafter, *columns_of(NGRAMS, "pair_id"))
-        rows = self._rows(query.order_by(NGRAMS.c.inserted_at, NGRAMS.c.target_id))
+        rows = self.rows(query.order_by(NGRAMS.c.inserted_at, NGRAMS.c.target_id))
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
-
-    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Note a published version of its line (again: it is replaced); `active` makes it the current one. A
-        database that machines share takes the files of its folder as well."""
-
-        def write(connection: Connection) -> None:
-            pair = pair_id(connection, version.target, version.drafter)
-            line = _line(ADAPTERS, pair, version.domain)
-            own = (*line, ADAPTERS.c.version == version.version)
-            trusted = bool(connection.scalar(select(ADAPTERS.c.trusted).where(*own)))
-            connection.execute(delete(ADAPTERS).where(*own))
-            if active:
-                connection.execute(update(ADAPTERS).where(*line).values(active=False))
-            row = {
-                name: value for name, value in asdict(version).items() if name not in ("target", "drafter")
-            }
-            row |= {"created_at": utc(version.created_at), "effect": _finite(version.effect)}
-            connection.execute(insert(ADAPTERS).values(pair_id=pair, active=active, trusted=trusted, **row))
-            if self.shared:
-                version_files.add(connection, pair, version.domain, version.version, version.path)
-
-        self.submit(write)
-
-    def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
-        """The versions of a line, newest first."""
-        columns = [*columns_of(ADAPTERS, "pair_id", "active", "trusted"), PAIRS.c.target, PAIRS.c.drafter]
-        query = of_pair(ADAPTERS, target, drafter, *columns).where(ADAPTERS.c.domain == domain)
-        return [AdapterVersion(**row) for row in self._rows(query.order_by(ADAPTERS.c.version.desc()))]
-
-    def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
-        """The current version of a line; 0 is the base drafter."""
-        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(
-            ADAPTERS.c.domain == domain, ADAPTERS.c.active
-        )
-        return self.read(lambda connection: connection.scalar(query) or 0, 0)
-
-    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Make a stored version the current one; 0 goes back to the base drafter."""
-        self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
-
-    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base
-        drafter."""
-        self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
-
-    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
-        """Drop the files of versions that were pruned on disk; what is noted of them stays."""
-        if self.shared and versions:
-            gone = list(versions)
-            self.submit(
-                lambda connection: version_files.drop(
-                    connection, pair_id(connection, target, drafter), domain, gone
-                )
-            )
-
-    def fetch_adapters(self, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
-        """Bring a pair's lines in the storage folder to what a database that machines share says
-        (`version_files.fetch`); the newest version of each that it knows. None, and nothing happens, where it
-        does not answer, and with SQLite, whose files lie there."""
-        if not self.shared:
-            return None
-        if self.status.ok:
-            self.flush(10.0)
-        return version_files.fetch(self.read, target, drafter, storage)
-
-    def set_effect(
-        self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]
-    ) -> None:
-        """Note what a version was measured to change."""
-        self._update_line(target, drafter, domain, ADAPTERS.c.version == version, effect=_finite(effect))
-
-    def _update_line(self, target: str, drafter: str, domain: str, *which: Any, **values: Any) -> None:
-        """Change the versions of a line, or `which` of them."""
-
-        def write(connection: Connection) -> None:
-            line = _line(ADAPTERS, pair_id(connection, target, drafter), domain)
-            connection.execute(update(ADAPTERS).where(*line, *which).values(**values))
-
-        self.submit(write)
 
     def forget_line(self, target: str, drafter: str, domain: str) -> None:
         """Reset a line: its versions, their probes and its training steps go."""
@@ -152,7 +70,7 @@ class LineStore(Database):
         def write(connection: Connection) -> None:
             pair = pair_id(connection, target, drafter)
             for table in LINE_TABLES:
-                connection.execute(delete(table).where(*_line(table, pair, domain)))
+                connection.execute(delete(table).where(*of_line(table, pair, domain)))
 
         self.submit(write)
 
@@ -176,15 +94,15 @@ class LineStore(Database):
         )
 
         def read(connection: Connection) -> list[tuple[str, str]]:
-            found, room = list[tuple[str, str]](), tokens
+            answers, room = list[tuple[str, str]](), tokens
             for row in connection.execution_options(yield_per=100).execute(
                 query.order_by(REQUESTS.c.id.desc())
             ):
                 room -= row.tokens
                 if room < 0:
                     break
-                found.append((row.prompt or "", row.answer))
-            return found
+                answers.append((row.prompt or "", row.answer))
+            return answers
 
         return self.read(read, [])
 
@@ -226,18 +144,18 @@ class LineStore(Database):
         query = of_pair(STEPS, target, drafter, *columns_of(STEPS, "id", "pair_id")).where(
             STEPS.c.domain == domain
         )
-        return self._rows(latest(query, STEPS.c.id, limit))[::-1]
+        return self.rows(latest(query, STEPS.c.id, limit))[::-1]
 
-    def set_agreement(self, key: str, found: Agreement) -> None:
+    def set_agreement(self, key: str, agreement: Agreement) -> None:
         """Note how far drafter and target agree on the answer whose generation has this key; nothing where it
         was not stored."""
-        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(found))
+        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(agreement))
         self.submit(lambda connection: connection.execute(query))
 
-    def set_speed(self, key: str, found: Speed) -> None:
+    def set_speed(self, key: str, speed: Speed) -> None:
         """Note how fast guessing was on the answer whose generation has this key; nothing where it was not
         stored."""
-        values = {"speedup": found.speedup, "speedup_low": found.low, "speedup_high": found.high}
+        values = {"speedup": speed.speedup, "speedup_low": speed.low, "speedup_high": speed.high}
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
         self.submit(lambda connection: connection.execute(query))
 
@@ -265,44 +183,19 @@ class LineStore(Database):
         self.submit(write)
 
     def probes(
-        self,
-        target: str,
-        drafter: str,
-        domain: str = "default",
-        topic: str | None = None,
-        *,
+        self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *,
         shown: bool = False,
-    ) -> Rows:
+    ) -> Rows:  # fmt: skip
         """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of
         some prompts."""
         columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))
         query = of_pair(PROBES, target, drafter, *columns).where(PROBES.c.domain.in_(("", domain)))
         query = query if topic is None else query.where(PROBES.c.topic == topic)
-        return self._rows(query.order_by(PROBES.c.version))
-
-    def _rows(self, query: Any) -> Rows:
-        return self.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
+        return self.rows(query.order_by(PROBES.c.version))
 
 
-def pair_id(connection: Connection, target: str, drafter: str) -> int:
-    found = connection.scalar(select(PAIRS.c.id).where(PAIRS.c.target == target, PAIRS.c.drafter == drafter))
-    if found is not None:
-        return found
-    key = connection.execute(insert(PAIRS).values(target=target, drafter=drafter)).inserted_primary_key
-    assert key is not None
-    return int(key[0])
-
-
-def _line(table: Table, pair: int, domain: str) -> tuple[Any, Any]:
-    return table.c.pair_id == pair, table.c.domain == domain
-
-
-def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
-    return {name: number(value) for name, value in effect.items()}
-
-
-def _measured(found: Agreement | None) -> dict[str, float]:
-    return {"agreement": found.overlap, "same_first": found.same_first} if found else {}
+def _measured(agreement: Agreement | None) -> dict[str, float]:
+    return {"agreement": agreement.overlap, "same_first": agreement.same_first} if agreement else {}
 
 
 def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:

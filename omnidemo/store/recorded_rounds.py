@@ -48,12 +48,8 @@ def _probability(value: float) -> float | None:
 
 def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
     fields: dict[str, Any] = {
-        "i": token.id,
-        "t": token.text,
-        "s": token.source,
-        "r": round_index,
-        "n": position,
-    }
+        "i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position,
+    }  # fmt: skip
     fields["p"] = _probability(token.p)
     if token.match is not None:
         fields["m"] = list(token.match)
@@ -86,7 +82,7 @@ def round_lines(record: Round) -> Iterator[str]:
 
 def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:
     """The lines of the first rounds that fit into MOST_BYTES, compressed, and how many rounds those are."""
-    parts = ["".join(round_lines(one)).encode("ascii") for one in rounds]
+    parts = ["".join(round_lines(done)).encode("ascii") for done in rounds]
     kept = len(parts)
     while len(packed := zlib.compress(b"".join(parts[:kept]))) > MOST_BYTES:
         kept = min(kept - 1, kept * MOST_BYTES // len(packed))

@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select
 
-from omnidemo.records import RequestRecord
 from omnidemo.store.recorded_rounds import pack, unpack
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.tables import PAIRS, RECORDINGS, REQUESTS
 
 MOST_ANSWERS = 50  # of a session
@@ -48,5 +48,5 @@ def read(connection: Connection, request_id: int, session: str | None) -> dict[s
     row = connection.execute(query).mappings().first()
     if row is None:
         return None
-    found = dict(row)
-    return found | {"lines": unpack(found.pop("packed"))}
+    about = dict(row)
+    return about | {"lines": unpack(about.pop("packed"))}

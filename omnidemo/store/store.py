@@ -5,67 +5,46 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select
 
-from omnidemo.records import RequestRecord
 from omnidemo.store import csv_export, recordings
-from omnidemo.store.database import StoreStatus
-from omnidemo.store.line_store import CHUNK, LineStore, Rows, pair_id
+from omnidemo.store.database import Rows, StoreStatus
+from omnidemo.store.line_store import CHUNK
+from omnidemo.store.request_rows import RequestRecord, drafted_per_round, request_row, round_row
+from omnidemo.store.session_store import SessionStore, answer_of
 from omnidemo.store.tables import (
-    KEYS,
     METADATA,
     RECORDINGS,
     REQUESTS,
     ROUNDS,
     SESSIONS,
-    drafted_per_round,
     latest,
     number,
     of_pair,
-    request_row,
+    pair_id,
     requests_query,
-    round_row,
     utc,
 )
-from omnidemo.store.visitors import OWN, TRAFFIC, owned, sessions_of
 
 __all__ = ["Store", "StoreStatus"]
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
 CURVE = [
-    "created_at",
-    "kind",
-    "method",
-    "domain",
-    "acceptance_rate",
-    "block_efficiency",
-    "tokens_per_second",
-    "speedup",
-]
-CURVE += [
-    "ngram_hits",
-    "copied",
-    "cache_entries",
-    "cache_bytes",
-    "adapter_version",
-    "topic",
-    "agreement",
-    "same_first",
-]
+    "created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second",
+    "speedup", "ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic",
+    "agreement", "same_first",
+]  # fmt: skip
 
 
-class Store(LineStore):
+class Store(SessionStore):
     """Writes return at once and are done by one thread; reads see committed data. Neither raises because of
     the database: `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
 
     def __init__(self, url: str, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
-        self._private: set[str] = set()  # opted out in this process: holds even where the database is down
         self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
         super().__init__(url, retry_seconds, queue_size)
 
@@ -75,29 +54,12 @@ class Store(LineStore):
         self._to_renew.append(weakref.WeakMethod(write_again))
 
     def _renewed(self) -> None:
-        for known in self._to_renew:
-            if (write_again := known()) is not None:
+        for method in self._to_renew:
+            if (write_again := method()) is not None:
                 try:
                     write_again()
                 except Exception as error:  # the others write all the same
                     log.warning("after the database was replaced: %s", error)
-
-    def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
-        """Note what a session agreed to; may be called again to change it. What `record_request` is given
-        later without `agreed` is not stored for a session with keep=False."""
-        (self._private.discard if keep else self._private.add)(session)
-        now = utc()
-
-        def write(connection: Connection) -> None:
-            changed = connection.execute(
-                update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn)
-            )
-            if not changed.rowcount:
-                connection.execute(
-                    insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn)
-                )
-
-        self.submit(write)
 
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
         """Store a request and its rounds, both or neither; its session is noted where it was not started. The
@@ -120,7 +82,7 @@ class Store(LineStore):
             row = request_row(record, pair_id(connection, record.target, record.drafter))
             key = connection.execute(insert(REQUESTS).values(**row)).inserted_primary_key
             assert key is not None
-            rounds = [round_row(one, key[0]) for one in record.generation.rounds]
+            rounds = [round_row(done, key[0]) for done in record.generation.rounds]
             if rounds:
                 connection.execute(insert(ROUNDS), rounds)
             if recordings.wanted(record):
@@ -138,21 +100,14 @@ class Store(LineStore):
         )
 
     def requests(
-        self,
-        *,
-        target: str | None = None,
-        drafter: str | None = None,
-        method: str | None = None,
-        session: str | None = None,
-        kind: str | None = None,
-        id: int | None = None,
-        limit: int | None = 200,
-    ) -> Rows:
+        self, *, target: str | None = None, drafter: str | None = None, method: str | None = None,
+        session: str | None = None, kind: str | None = None, id: int | None = None, limit: int | None = 200,
+    ) -> Rows:  # fmt: skip
         """The newest `limit` requests (None: all) as plain dicts, newest first."""
         query = requests_query(
             target=target, drafter=drafter, method=method, session=session, kind=kind, id=id
         )
-        return self._rows(latest(query, REQUESTS.c.id, limit))
+        return self.rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
         """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of
@@ -164,24 +119,9 @@ class Store(LineStore):
         query = select(RECORDINGS.c.request_id).where(RECORDINGS.c.request_id.in_(list(requests)))
         return self.read(lambda connection: set(connection.scalars(query)), set())
 
-    def sessions(self) -> Rows:
-        """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the
-        last one."""
-        query = select(
-            SESSIONS,
-            func.count(REQUESTS.c.id).label("requests"),
-            func.max(REQUESTS.c.created_at).label("last_request_at"),
-        )
-        query = query.outerjoin(REQUESTS, REQUESTS.c.session_id == SESSIONS.c.id).group_by(*SESSIONS.c)
-        return self._rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
-
-    def delete_session(self, session: str) -> int:
-        """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
-        return self._forget([session], SESSIONS.c.keep, SESSIONS.c.learn)
-
     def delete_requests(self, ids: Iterable[int]) -> int:
         """Delete requests with their rounds; how many there were."""
-        wanted = [int(one) for one in ids]
+        wanted = [int(request) for request in ids]
 
         def write(connection: Connection) -> int:
             chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
@@ -190,67 +130,7 @@ class Store(LineStore):
                 for chunk in chunks
             )
 
-        return _answer(self.submit(write)) or 0
-
-    def forget_visitor(self, name: str) -> int:
-        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests
-        went."""
-        own = sessions_of(name)
-        self._private.difference_update(own)
-        return self._forget(own)
-
-    def _forget(self, sessions: Sequence[str], *which: ColumnElement[bool]) -> int:
-        def write(connection: Connection) -> int:
-            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id.in_(sessions))).rowcount
-            connection.execute(delete(SESSIONS).where(SESSIONS.c.id.in_(sessions), *which))
-            return gone
-
-        return _answer(self.submit(write)) or 0
-
-    def common_key(self, own: bytes) -> bytes | None:
-        """The key by which all machines that share the database sign visitors' ids: `own` where there was
-        none yet, and with SQLite. None while the database does not answer."""
-        if not self.shared:
-            return own
-        query = select(KEYS.c.key).where(KEYS.c.id == 1)
-
-        def write(connection: Connection) -> bytes:
-            noted: bytes | None = connection.scalar(query)
-            if noted is None:
-                connection.execute(insert(KEYS).values(id=1, key=own))
-            return own if noted is None else bytes(noted)
-
-        if not self.status.ok:
-            return None
-        found: bytes | None = self.read(lambda connection: connection.scalar(query), None)
-        return bytes(found) if found is not None else _answer(self.submit(write))
-
-    def prune_visitors(self, hours: float, each: int, together: int) -> int:
-        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and
-        `together` of all, and sessions older than `hours` that are empty then; how many requests went."""
-        before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
-        visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
-
-        def write(connection: Connection) -> int:
-            gone = connection.execute(
-                delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)
-            ).rowcount
-            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(
-                visitors
-            )
-            for visitor in connection.scalars(counted.group_by("visitor").having(func.count() > each)).all():
-                gone += _keep_newest(connection, REQUESTS.c.session_id.in_(sessions_of(visitor)), each)
-            gone += _keep_newest(connection, visitors, together)
-            full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
-            old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)
-            connection.execute(delete(SESSIONS).where(*old, ~full))
-            return gone
-
-        gone = _answer(self.submit(write)) or 0
-        known = {row["id"] for row in self._rows(select(SESSIONS.c.id))}
-        if self.status.ok:
-            self._private -= {name for name in self._private if owned(name) and name not in known}
-        return gone
+        return answer_of(self.submit(write)) or 0
 
     def curve(
         self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
@@ -316,17 +196,6 @@ class Store(LineStore):
         return written
 
 
-def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int) -> int:
-    last = connection.scalar(
-        select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1)
-    )
-    return (
-        0
-        if last is None
-        else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
-    )
-
-
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Draft policy and temperature of a request; a fixed length is part of the policy, and so is copying."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
@@ -335,9 +204,3 @@ def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
         "policy": f"{policy} copying" if settings.get("copying") else policy,
         "temperature": number(settings.get("temperature")),
     }
-
-
-def _answer(write: Future[T]) -> T | None:
-    """The writer's answer; None where the database is down (the write stays queued)."""
-    done = wait([write], ANSWER_SECONDS).done
-    return write.result() if done and write.exception() is None else None

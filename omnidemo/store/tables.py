@@ -1,5 +1,4 @@
-"""The tables of the store, and the rows that the dataclasses of `records.py` become. Times are UTC ISO 8601
-text, durations seconds.
+"""The tables of the store. Times are UTC ISO 8601 text, durations seconds.
 
 A column may be NULL only where it is a measurement, which may be missing, or where it says so.
 """
@@ -13,7 +12,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from omnidemo.records import STAGES, RequestRecord, Round
 from omnidemo.store.postgres import Words
 from omnidemo.store.visitors import sessions_of
 
@@ -209,15 +207,10 @@ PROBES = _table(
 )
 LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # what is known of an adapter line, by pair and `domain`
 FILTERS: Mapping[str, sa.Column[Any]] = {
-    "id": REQUESTS.c.id,
-    "target": PAIRS.c.target,
-    "drafter": PAIRS.c.drafter,
-    "method": REQUESTS.c.method,
-    "domain": REQUESTS.c.domain,
-    "topic": REQUESTS.c.topic,
-    "session": REQUESTS.c.session_id,
+    "id": REQUESTS.c.id, "target": PAIRS.c.target, "drafter": PAIRS.c.drafter, "method": REQUESTS.c.method,
+    "domain": REQUESTS.c.domain, "topic": REQUESTS.c.topic, "session": REQUESTS.c.session_id,
     "kind": REQUESTS.c.kind,
-}
+}  # fmt: skip
 
 
 def utc(moment: str | None = None) -> str:
@@ -231,48 +224,6 @@ def utc(moment: str | None = None) -> str:
 def number(value: Any) -> float | None:
     """A plain finite float, or None: databases and charts differ on NaN and on numpy's scalars."""
     return float(value) if value is not None and math.isfinite(value) else None
-
-
-def drafted_per_round(metrics: Mapping[str, Any]) -> float | None:
-    """Drafter tokens drawn per round, on average over an answer; None where it had no round."""
-    drafted, rounds = metrics.get("drafted"), metrics.get("rounds")
-    return drafted / rounds if drafted is not None and rounds else None
-
-
-def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
-    """The row of `requests` for a record; without a prompt the answer is withheld too."""
-    generation = record.generation
-    metrics = {name: number(value) for name, value in generation.metrics.items()}
-    row: dict[str, Any] = {name: value for name, value in metrics.items() if name in REQUESTS.c}
-    row |= {
-        name: getattr(record, name)
-        for name in ("kind", "method", "domain", "cache_bytes", "prompt", "topic", "remembered")
-    }
-    row |= {name: getattr(generation, name) for name in ("adapter_version", "prompt_tokens", "finish_reason")}
-    return row | {
-        "session_id": record.session,
-        "pair_id": pair_id,
-        "created_at": utc(record.created_at),
-        "seed": None if generation.seed is None else str(int(generation.seed)),
-        "tokens": len(generation.token_ids),
-        "ngram_hits": sum(one.ngram_hits for one in generation.rounds),
-        "copies_proposed": sum(one.copies.proposed for one in generation.rounds),
-        "copied": sum(one.copies.accepted for one in generation.rounds),
-        "cache_entries": record.cache_entries or generation.cache_entries,
-        "settings": dict(record.settings),
-        "metrics": metrics,
-        "answer": None if record.prompt is None else generation.text,
-        "key": generation.key or None,
-    }
-
-
-def round_row(one: Round, request_id: int) -> dict[str, Any]:
-    """The row of `rounds` for a round; its tokens are not kept."""
-    counters = ("index", "draft_length", "drafted", "proposed", "accepted", "judged", "ngram_hits")
-    row = {name: getattr(one, name) for name in counters}
-    row |= {f"{part}_seconds": one.seconds.get(part) for part in (*STAGES, "total")}
-    row |= {"copies_proposed": one.copies.proposed, "copied": one.copies.accepted}
-    return row | {"request_id": request_id, "emitted": len(one.tokens)}
 
 
 def requests_query(**filters: str | int | None) -> sa.Select[Any]:
@@ -289,10 +240,10 @@ def conditions(
 ) -> list[sa.ColumnElement[bool]]:
     """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts
     played in it."""
-    known = {name: value for name, value in filters.items() if value is not None}
+    wanted = {name: value for name, value in filters.items() if value is not None}
     return [
         columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value
-        for name, value in known.items()
+        for name, value in wanted.items()
     ]
 
 
@@ -309,3 +260,18 @@ def of_pair(table: sa.Table, target: str, drafter: str, *columns: sa.ColumnEleme
 def latest(query: sa.Select[Any], column: sa.ColumnElement[Any], limit: int | None) -> sa.Select[Any]:
     """The same query from the newest row (by `column`) on, at most `limit` rows."""
     return query.order_by(sa.desc(column)).limit(limit)
+
+
+def pair_id(connection: sa.Connection, target: str, drafter: str) -> int:
+    """The number of a pair, which gets one here where it has none."""
+    pair = sa.select(PAIRS.c.id).where(PAIRS.c.target == target, PAIRS.c.drafter == drafter)
+    if (number := connection.scalar(pair)) is not None:
+        return int(number)
+    key = connection.execute(sa.insert(PAIRS).values(target=target, drafter=drafter)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def of_line(table: sa.Table, pair: int, domain: str) -> tuple[Any, Any]:
+    """What the rows of an adapter line have to fulfil."""
+    return table.c.pair_id == pair, table.c.domain == domain

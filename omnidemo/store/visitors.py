@@ -97,9 +97,9 @@ def _read_key(file: Path) -> bytes:
             handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             os.chmod(file, 0o600)
-            found = file.read_bytes()
-            if len(found) == KEY_BYTES:
-                return found
+            key = file.read_bytes()
+            if len(key) == KEY_BYTES:
+                return key
             log.warning(
                 "The key of the visitors' ids in %s is damaged; it is replaced, and visitors begin anew.",
                 file,

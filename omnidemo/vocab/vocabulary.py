@@ -16,14 +16,7 @@ from omnidemo.vocab.alphabets import alphabet_of
 ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "begin": ("<|begin|>", "<s>", "<bos>", "<|begin_of_text|>", "[CLS]"),
     "end": (
-        "<|end|>",
-        "<|im_end|>",
-        "<|eot_id|>",
-        "<end_of_turn>",
-        "<|eot|>",
-        "</s>",
-        "<eos>",
-        "<|endoftext|>",
+        "<|end|>", "<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|eot|>", "</s>", "<eos>", "<|endoftext|>",
         "<|end_of_text|>",
     ),
     "pad": ("<|pad|>", "<pad>", "<|finetune_right_pad_id|>", "[PAD]"),
@@ -31,7 +24,7 @@ ROLE_NAMES: Mapping[str, tuple[str, ...]] = {
     "user": ("<|user|>",),
     "assistant": ("<|assistant|>",),
     "system": ("<|system|>",),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -33,15 +33,11 @@ class VocabularyMap:
         drafter_rows: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        texts = [
-            (target.by_bytes[data], drafter_id)
-            for data, drafter_id in drafter.by_bytes.items()
-            if data in target.by_bytes
-        ]
+        by_bytes = target.by_bytes
         texts = [
             (target_id, drafter_id)
-            for target_id, drafter_id in texts
-            if target_id < target_rows and drafter_id < drafter_rows
+            for data, drafter_id in drafter.by_bytes.items()
+            if (target_id := by_bytes.get(data, target_rows)) < target_rows and drafter_id < drafter_rows
         ]
         if not texts:
             raise ValueError(

@@ -18,15 +18,15 @@ from safetensors.torch import save, save_file
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.peft_zip import export_peft, import_peft
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters import adapter_state, version_folders
+from omnidemo.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState
+from omnidemo.adapters.peft_export import export_peft
+from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
 from omnidemo.distill import train_step
 from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.models.model_files import BUNDLED
-from omnidemo.records import AdapterVersion
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 
 torch.set_num_threads(1)
@@ -79,9 +79,7 @@ def merged(folder: Path, adapter: AdapterState) -> Any:
     model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     parameters = dict(model.named_parameters())
     with torch.no_grad():
-        for name, tensor in version_folders.merged_weights(
-            version_folders.BaseWeights(folder), adapter
-        ).items():
+        for name, tensor in adapter_state.merged_weights(adapter_state.BaseWeights(folder), adapter).items():
             parameters[name].copy_(tensor)
     return model
 
@@ -140,27 +138,25 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(
     learn(distiller)
     status = distiller.status()
     assert status.state == "failed" and "No space left" in (status.error or "") and status.version == 1
-    assert version_folders.versions(distiller.line_folder) == [1] and [
-        version for version, _ in owner.published
-    ] == [1]
+    assert distiller.versions.line.numbers() == [1] and [version for version, _ in owner.published] == [1]
     monkeypatch.setattr(version_folders, "_write", whole)
-    (distiller.line_folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
-    (distiller.line_folder / ".new-active").write_text("2")
+    (distiller.versions.line.folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
+    (distiller.versions.line.folder / ".new-active").write_text("2")
     again, _ = make(folder, tmp_path)
-    assert again.restore() == 1 and not list(distiller.line_folder.glob(".new-*"))
+    assert again.restore() == 1 and not list(distiller.versions.line.folder.glob(".new-*"))
     learn(distiller)
     assert distiller.status().version == 2 and distiller.status().error is None
 
 
 @pytest.mark.parametrize(
     "name",
-    [version_folders.WEIGHTS, version_folders.CONFIG, version_folders.OPTIMISER, version_folders.MANIFEST],
+    [adapter_state.WEIGHTS, adapter_state.CONFIG, version_folders.OPTIMISER, version_folders.MANIFEST],
 )
 def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: Path, name: str) -> None:
     first, _ = make(folder, tmp_path)
     for _ in range(2):
         learn(first)
-    file = version_folders.version_folder(first.line_folder, 2) / name
+    file = version_folders.version_folder(first.versions.line.folder, 2) / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
@@ -190,17 +186,17 @@ def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, 
 
 
 def test_a_full_fine_tuning_is_its_weights_and_must_fit(folder: Path) -> None:
-    base = version_folders.BaseWeights(folder)
+    base = adapter_state.BaseWeights(folder)
     weights = {"model.norm.weight": torch.randn(16), f"{LAYER}.weight": torch.randn(16, 16)}
     whole = AdapterState(weights, {"peft_type": "FULL"})
-    assert version_folders.changed_names(whole) == list(weights)
-    result = version_folders.merged_weights(base, whole)
+    assert adapter_state.changed_names(whole) == list(weights)
+    result = adapter_state.merged_weights(base, whole)
     assert all(torch.equal(result[name], tensor) for name, tensor in weights.items())
     assert torch.equal(
-        version_folders.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float()
+        adapter_state.base_matrices(base, whole)["model.norm.weight"], base["model.norm.weight"].float()
     )
     with pytest.raises(ValueError, match="belongs to another drafter"):
-        version_folders.merged_weights(
+        adapter_state.merged_weights(
             base, AdapterState({"model.norm.weight": torch.randn(17)}, {"peft_type": "FULL"})
         )
 
@@ -213,7 +209,7 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(
     folder: Path, trained: AdapterState, tmp_path: Path
 ) -> None:
     stored = version_folders.write_version(tmp_path / "line", INFO, trained, OptimiserState(5, {}))
-    file = export_peft(Path(str(stored.path)), tmp_path / "out" / "adapter.zip")
+    file = export_peft(version_folders.load_version(Path(str(stored.path))), tmp_path / "out" / "adapter.zip")
     with zipfile.ZipFile(file) as packed:
         assert sorted(packed.namelist()) == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
         card = packed.read("README.md").decode()
@@ -234,7 +230,7 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(
         tmp_path / "line", replace(INFO, version=2), whole, OptimiserState(0, {})
     )
     with pytest.raises(ValueError, match="full fine-tuning"):
-        export_peft(Path(str(full.path)), tmp_path / "no.zip")
+        export_peft(version_folders.load_version(Path(str(full.path))), tmp_path / "no.zip")
     assert not (tmp_path / "no.zip").exists()
 
 
@@ -256,8 +252,8 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     assert distiller.adopt(adapter) == 2 and owner.published[-1][0] == 2
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
-    assert version_folders.read_note(distiller.line_folder, "active") == 2
-    assert [version_folders.info_of(distiller.line_folder, version).requests_seen for version in (1, 2)] == [
+    assert distiller.versions.line.active == 2
+    assert [distiller.versions.line.info(version).requests_seen for version in (1, 2)] == [
         2,
         2,
     ]  # type: ignore[union-attr]
@@ -268,9 +264,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
         (2, "which has not trained it"),
         (3, "OmniDemo trained it on the target's own answers"),
     ):
-        file = export_peft(
-            version_folders.version_folder(distiller.line_folder, version), tmp_path / "out.zip"
-        )
+        file = export_peft(distiller.versions.line.load(version), tmp_path / "out.zip")
         assert said in zipfile.ZipFile(file).read("README.md").decode()
     again, _ = make(folder, tmp_path / "storage")
     assert again.restore() == 3
@@ -356,16 +350,16 @@ REFUSED: list[tuple[str, Change]] = [
         "only LoRA on linear layers",
         lambda config, weights: weights.update({"base_model.model.lm_head.weight": torch.randn(4, 4)}),
     ),
-    ("lacks one half", lambda config, weights: weights.pop(f"{version_folders.PREFIX}{LAYER}.lora_B.weight")),
+    ("lacks one half", lambda config, weights: weights.pop(f"{adapter_state.PREFIX}{LAYER}.lora_B.weight")),
     ("lacks one half", lambda config, weights: weights.clear()),
     (
         "not finite",
-        lambda config, weights: weights[f"{version_folders.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan")),
+        lambda config, weights: weights[f"{adapter_state.PREFIX}{LAYER}.lora_A.weight"].fill_(float("nan")),
     ),
     (
         "another drafter",
         lambda config, weights: weights.update(
-            {f"{version_folders.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)}
+            {f"{adapter_state.PREFIX}{LAYER}.lora_B.weight": torch.randn(17, 4)}
         ),
     ),
     (
@@ -382,8 +376,8 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
     adapter = noise(1)
     config, weights = dict(adapter.config), dict(adapter.weights)
     change(config, weights)
-    (tmp_path / version_folders.CONFIG).write_text(json.dumps(config))
-    (tmp_path / version_folders.WEIGHTS).write_bytes(save(weights))
+    (tmp_path / adapter_state.CONFIG).write_text(json.dumps(config))
+    (tmp_path / adapter_state.WEIGHTS).write_bytes(save(weights))
     with pytest.raises(ValueError, match=reason) as told:
         import_peft(tmp_path, folder)
     assert str(told.value).count(". ") == 0 and "\n" not in str(told.value)
@@ -392,8 +386,8 @@ def test_what_is_no_plain_lora_for_this_drafter_is_refused_in_one_sentence(
 def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> None:
     adapter = noise(1)
     whole = {
-        version_folders.CONFIG: json.dumps(adapter.config).encode(),
-        version_folders.WEIGHTS: save(dict(adapter.weights)),
+        adapter_state.CONFIG: json.dumps(adapter.config).encode(),
+        adapter_state.WEIGHTS: save(dict(adapter.weights)),
     }
 
     def packed(contents: dict[str, bytes], name: str = "a.zip") -> Path:
@@ -409,14 +403,14 @@ def test_files_of_strangers_are_not_trusted(folder: Path, tmp_path: Path) -> Non
         ({**whole, "../evil.txt": b"x"}, "leaves its folder"),
         ({**whole, "/etc/evil": b"x"}, "leaves its folder"),
         ({**whole, "..\\evil.txt": b"x"}, "leaves its folder"),
-        ({**whole, f"two/{version_folders.WEIGHTS}": b"x"}, "more than one"),
-        ({version_folders.CONFIG: whole[version_folders.CONFIG], "adapter_model.bin": b"pickle"}, "pickle"),
-        ({version_folders.CONFIG: whole[version_folders.CONFIG]}, f"has no {version_folders.WEIGHTS}"),
-        ({version_folders.WEIGHTS: whole[version_folders.WEIGHTS]}, f"has no {version_folders.CONFIG}"),
-        ({**whole, version_folders.CONFIG: b"[1, 2]"}, "not a JSON object"),
-        ({**whole, version_folders.CONFIG: b"{" * 100_000}, "not a JSON object"),
-        ({**whole, version_folders.CONFIG: b" " * 2_000_000}, "more than the"),
-        ({**whole, version_folders.WEIGHTS: b"not safetensors at all"}, "not a safetensors file"),
+        ({**whole, f"two/{adapter_state.WEIGHTS}": b"x"}, "more than one"),
+        ({adapter_state.CONFIG: whole[adapter_state.CONFIG], "adapter_model.bin": b"pickle"}, "pickle"),
+        ({adapter_state.CONFIG: whole[adapter_state.CONFIG]}, f"has no {adapter_state.WEIGHTS}"),
+        ({adapter_state.WEIGHTS: whole[adapter_state.WEIGHTS]}, f"has no {adapter_state.CONFIG}"),
+        ({**whole, adapter_state.CONFIG: b"[1, 2]"}, "not a JSON object"),
+        ({**whole, adapter_state.CONFIG: b"{" * 100_000}, "not a JSON object"),
+        ({**whole, adapter_state.CONFIG: b" " * 2_000_000}, "more than the"),
+        ({**whole, adapter_state.WEIGHTS: b"not safetensors at all"}, "not a safetensors file"),
     ]
     for contents, reason in refused:
         with pytest.raises(ValueError, match=reason):
@@ -442,8 +436,8 @@ def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Pa
 
     def packed(size: int) -> Path:
         with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-            file.writestr(version_folders.CONFIG, config)
-            with file.open(version_folders.WEIGHTS, "w", force_zip64=True) as weights:
+            file.writestr(adapter_state.CONFIG, config)
+            with file.open(adapter_state.WEIGHTS, "w", force_zip64=True) as weights:
                 weights.write(sound)
                 for _ in range(size):
                     weights.write(bytes(1 << 20))
@@ -464,6 +458,6 @@ def test_a_small_zip_of_huge_weights_is_refused_before_it_is_unpacked(folder: Pa
         finally:
             tracemalloc.stop()
     with pytest.raises(ValueError, match="no usable rank"):
-        (tmp_path / version_folders.CONFIG).write_text(json.dumps(dict(adapter.config) | {"r": 10**9}))
-        (tmp_path / version_folders.WEIGHTS).write_bytes(sound)
+        (tmp_path / adapter_state.CONFIG).write_text(json.dumps(dict(adapter.config) | {"r": 10**9}))
+        (tmp_path / adapter_state.WEIGHTS).write_bytes(sound)
         import_peft(tmp_path, folder)

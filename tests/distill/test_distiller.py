@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState
+from omnidemo.adapters import adapter_state, version_folders
+from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.config import Settings, changed
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
@@ -66,7 +66,7 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
             busy=owner.busy,
             worker=worker,
         )
-        owner.line = one.line_folder
+        owner.line = one.versions.line.folder
         made.append(one)
         return one, owner
 
@@ -116,7 +116,7 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     )
     assert (status.mode, status.domain, status.rolled_back) == ("inline", "default", 0)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
-    assert set(version_folders.versions(distiller.line_folder)) - {distiller.versions.trusted.version} <= {
+    assert set(distiller.versions.line.numbers()) - {distiller.versions.trusted.version} <= {
         5,
         4,
         3,
@@ -125,7 +125,9 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     added = [call[0] for call in store.named("add_adapter")]
     assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
     manifest = json.loads(
-        (version_folders.version_folder(distiller.line_folder, 5) / version_folders.MANIFEST).read_text()
+        (
+            version_folders.version_folder(distiller.versions.line.folder, 5) / version_folders.MANIFEST
+        ).read_text()
     )
     assert (
         manifest["base"] == "bundled/drafter"
@@ -173,7 +175,7 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
         distiller.activate(77)
     assert distiller.status().version == 4
     distiller.reset()
-    base = version_folders.BaseWeights(folder)
+    base = adapter_state.BaseWeights(folder)
     version, weights = owner.published[-1]
     assert (
         version == 0
@@ -182,7 +184,7 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
     )
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
-    assert version_folders.versions(distiller.line_folder) == []
+    assert distiller.versions.line.numbers() == []
     assert store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
 
 
@@ -191,7 +193,7 @@ def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folde
     feed(distiller)
     distiller.run_pending()
     assert distiller.status().error is None and distiller.status().version == 1
-    base = version_folders.BaseWeights(folder)
+    base = adapter_state.BaseWeights(folder)
     assert "model.norm.weight" in owner.published[0][1] and owner.heads[0]
     assert any(not torch.equal(tensor, base[name].float()) for name, tensor in owner.published[0][1].items())
     again, its_owner = make(lora_rank=0)
@@ -225,7 +227,7 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
     monkeypatch.setattr(in_process_worker, "train", resets_meanwhile)
     distiller.run_pending()
     assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
-    assert version_folders.versions(distiller.line_folder) == []
+    assert distiller.versions.line.numbers() == []
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "train"])
@@ -360,7 +362,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     learner = train_step.learner_for(
         {}, distiller.folder, distiller.versions.current.adapter, plan(distiller)
     )
-    broken = version_folders.load_version(version_folders.version_folder(distiller.line_folder, bad)).adapter
+    broken = distiller.versions.line.load(bad).adapter
     now, worse = train_step.evaluate(
         learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)]
     )
@@ -391,7 +393,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         and distiller.versions.trusted.version == 1
         and difference(distiller.evaluation.evidence)[0] < 0
     )
-    assert version_folders.versions(distiller.line_folder) == [8, 7, 6, 1]
+    assert distiller.versions.line.numbers() == [8, 7, 6, 1]
 
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
@@ -401,11 +403,15 @@ def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: 
         feed(distiller, 4, seed=number)
         rests_at(distiller, number + 1)
     assert distiller.versions.trusted.version == 1
-    (version_folders.version_folder(distiller.line_folder, 1) / version_folders.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.versions.line.folder, 1) / adapter_state.WEIGHTS).write_bytes(
+        b""
+    )
     child.gain = -0.4
     feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
     rests_at(distiller, 3)
-    (version_folders.version_folder(distiller.line_folder, 2) / version_folders.WEIGHTS).write_bytes(b"")
+    (version_folders.version_folder(distiller.versions.line.folder, 2) / adapter_state.WEIGHTS).write_bytes(
+        b""
+    )
     feed(distiller, 4, seed=3)
     until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
     status = distiller.status()

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 import torch
 
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.config import Settings
 from omnidemo.distill import losses, trace_agreement, train_step
 from omnidemo.lines import learning_curve, measurer, sample_prompts
-from omnidemo.records import AdapterVersion, Generation, Probe, RequestRecord, Trace
+from omnidemo.records import Generation, Probe, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+from omnidemo.store.request_rows import RequestRecord
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
 

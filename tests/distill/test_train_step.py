@@ -21,7 +21,7 @@ import torch
 from transformers import CohereConfig, CohereForCausalLM, LlamaForCausalLM
 
 from omnidemo.adapters import acceptance_head as heads
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill import train_step
 from omnidemo.distill.head_training import HeadTrainer
 from omnidemo.distill.in_process_worker import InProcessWorker

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from omnidemo import load_pair
-from omnidemo.adapters import version_folders
+from omnidemo.adapters import adapter_state
+from omnidemo.adapters.adapter_state import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
 from omnidemo.adapters.peft_zip import import_peft
-from omnidemo.adapters.version_folders import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
 from omnidemo.methods import METHODS
 from omnidemo.models.load import ModelError, load_model
 from omnidemo.pair.pair import Pair
@@ -46,12 +46,12 @@ def test_an_adapter_whose_product_is_not_finite_is_refused(
         import_peft(tmp_path, Path(folders[1]))
     # so is publishing and restoring it, which merge the same way
     with pytest.raises(ValueError, match="not finite or too large"):
-        version_folders.merged_weights(
+        adapter_state.merged_weights(
             BaseWeights(Path(folders[1])), AdapterState(adapter(folders[1], value), config)
         )
     whole = AdapterState({f"{MODULE}.weight": torch.full((32, 48), float("nan"))}, {"peft_type": "FULL"})
     with pytest.raises(ValueError, match="not finite or too large"):
-        version_folders.merged_weights(BaseWeights(Path(folders[1])), whole)
+        adapter_state.merged_weights(BaseWeights(Path(folders[1])), whole)
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
-from omnidemo.serving import chat_service
-from omnidemo.serving import services as services_module
+from omnidemo.serving import chat_service, pair_pool
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
@@ -107,7 +106,7 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
         )
         assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
     kinds = iter(["torch", "compiled"])
-    monkeypatch.setattr(services_module, "kind_of", lambda runner: next(kinds))
+    monkeypatch.setattr(pair_pool, "kind_of", lambda runner: next(kinds))
     made = client.chat.completions.create(
         model="omnidemo", messages=SUM, temperature=0, max_tokens=4, extra_body=QUIET
     )

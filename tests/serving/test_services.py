@@ -197,6 +197,7 @@ def test_a_chat_that_says_nothing_is_written_recorded_and_learned_from_in_the_ta
     )
     assert own.token_ids == given.token_ids and services.manner(*models) == MANNER and services.store.flush()
     rows = [row["settings"] for row in reversed(services.store.requests())]
+    assert {row["conditions"] for row in rows} == {own.conditions} == {services.conditions(*models)}
     assert [{name: row[name] for name in SAMPLING} for row in rows] == [
         MANNER.options, MANNER.options, MANNER.options | {"temperature": 0.0, "top_k": 0}, MANNER.options
     ]  # fmt: skip

@@ -15,10 +15,11 @@ import pytest
 
 from omnidemo.adapters import version_folders
 from omnidemo.config import Settings
-from omnidemo.records import Generation, RequestRecord, Round
+from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import HOUR, Quotas, Refused
 from omnidemo.serving.services import Cluster, Services
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
@@ -429,6 +430,16 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
     app.who = Caller("a", operator=True)
     front.configure(training="off")
     assert front.settings.public == "false" and app.services.settings.training == "off"
+
+
+def test_a_visitor_calls_only_what_has_a_method_of_its_own(app: App) -> None:
+    """A new service stays closed until `PublicServices` says what a visitor may do with it."""
+    app.services.new_service = lambda: "anything"  # type: ignore[attr-defined]
+    for who in (Caller("a"), Caller("a", operator=True), None):
+        app.who = who
+        with pytest.raises(AttributeError):
+            app.front.new_service()  # type: ignore[attr-defined]
+        assert not hasattr(app.front, "visitor_lines") and not hasattr(app.front, "forget_exports")
 
 
 def test_on_this_computer_alone_everything_is_allowed(app: App) -> None:

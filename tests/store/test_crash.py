@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.adapters import version_folders
 from omnidemo.store.store import Store
 from tests.support.crash_child import PROMPTS, distil
 from tests.support.learning import Owner, save_drafter, until
@@ -90,10 +89,10 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
         assert version == published or version > published, (
             f"version {published} was published, {version} is back"
         )
-        assert learner.status().error is None and not list(learner.line_folder.glob(".new-*"))
-        for number in version_folders.versions(learner.line_folder):
+        assert learner.status().error is None and not list(learner.versions.line.folder.glob(".new-*"))
+        for number in learner.versions.line.numbers():
             # every checksum
-            version_folders.load_version(version_folders.version_folder(learner.line_folder, number))
+            learner.versions.line.load(number)
         entries = store.load_ngrams(pair.target.name, pair.drafter.name)  # type: ignore[attr-defined]
         assert len(entries) >= least["ngrams"] and all(len(entry.drafter_ids) > 1 for entry in entries)
         requests = store.requests(limit=None)

@@ -18,14 +18,14 @@ import torch
 
 from lab.torture.databases import PostgresServer
 from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.config import Settings
-from omnidemo.lines.stored_lines import StoredLines
 from omnidemo.records import NgramEntry
 from omnidemo.serving.services import Services
 from omnidemo.store import connections
 from omnidemo.store.postgres import with_driver
 from omnidemo.store.store import Store
+from omnidemo.store.version_store import VersionStore
 from omnidemo.store.visitors import KEY, Visitors
 from tests.store.test_store import PAIR, record, version, wait_for
 from tests.support.chats import chat, ready
@@ -201,8 +201,8 @@ def make_version(storage: Path, store: Store, number: int, *, active: bool = Tru
     return line
 
 
-def versions_of(store: Store, storage: Path) -> StoredLines:
-    return StoredLines(store, TARGET, DRAFTER, storage)
+def share(store: Store, storage: Path) -> None:
+    VersionStore(storage, store).share(TARGET, DRAFTER)
 
 
 def weights(line: Path, number: int) -> float:
@@ -218,7 +218,7 @@ def test_versions_reach_a_machine_that_shares_no_folder(url: str, store: Store, 
     store.drop_files(*PAIR, "default", [1])
     assert store.flush() and store.counts()["adapter_files"] == 8
     other = Store(url)
-    versions_of(other, tmp_path / "two").share()
+    share(other, tmp_path / "two")
     there = version_folders.line_folder(tmp_path / "two", DRAFTER, TARGET, "default")
     assert version_folders.versions(there) == [3, 2] and weights(there, 3) == 3.0
     assert version_folders.load_version(version_folders.version_folder(there, 3)).optimiser.step == 3
@@ -242,7 +242,7 @@ def test_what_another_machine_wrote_wins_and_what_only_this_one_has_is_added(
     # written while the database was away
     version_folders.write_version(line, version(2), late, OptimiserState(0, {}))
     version_folders.write_note(line, "active", 2)
-    versions_of(store, tmp_path / "one").share()
+    share(store, tmp_path / "one")
     assert store.flush()
     assert (weights(line, 1), weights(line, 2), version_folders.read_note(line, "active")) == (1.0, 5.0, 2)
     assert store.active_version(*PAIR) == 2 and store.counts()["adapter_files"] == 8

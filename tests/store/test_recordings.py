@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 from omnidemo.config import Settings
-from omnidemo.records import Generation, Replayed, RequestRecord, Round, Token
+from omnidemo.records import Generation, Replayed, Round, Token
 from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store import recorded_rounds, recordings
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller
 from omnidemo.ui import replay_data

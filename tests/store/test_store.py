@@ -19,25 +19,16 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event
 
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.config import Settings
-from omnidemo.records import (
-    AdapterVersion,
-    Agreement,
-    Generation,
-    NgramEntry,
-    Probe,
-    Replayed,
-    RequestRecord,
-    Round,
-    Token,
-    TrainStep,
-)
+from omnidemo.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
 from omnidemo.store import backup as backups
 from omnidemo.store import database
 from omnidemo.store.backup import Backup, back_up_database, restore_database
 from omnidemo.store.connections import make_engine
 from omnidemo.store.line_store import replayed
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store, StoreStatus
 from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN

@@ -7,36 +7,36 @@ from typing import Any
 
 import pytest
 
-from omnidemo.adapters import version_folders
+from omnidemo.adapters import adapter_state, version_folders
 from omnidemo.store import version_files
-from omnidemo.store.version_files import Known
+from omnidemo.store.version_files import Noted
 from omnidemo.store.visitors import OWN
 
 NAMES = ("target", "drafter")
 
 
-def fetched(storage: Path, known: list[Known], contents: dict[str, bytes]) -> dict[str, int] | None:
+def fetched(storage: Path, known: list[Noted], contents: dict[str, bytes]) -> dict[str, int] | None:
     answers: list[Any] = [known, *[contents] * len(known)]
     return version_files.fetch(lambda query, otherwise: answers.pop(0), *NAMES, storage)
 
 
 def test_a_version_is_copied_and_a_visitors_line_is_not(tmp_path: Path) -> None:
-    files = dict.fromkeys((version_folders.WEIGHTS, version_folders.CONFIG, version_folders.MANIFEST), b"{}")
-    known = [Known(domain, 1, "sum", True, False) for domain in ("poems", f"{OWN}somebody")]
+    files = dict.fromkeys((adapter_state.WEIGHTS, adapter_state.CONFIG, version_folders.MANIFEST), b"{}")
+    known = [Noted(domain, 1, "sum", True, False) for domain in ("poems", f"{OWN}somebody")]
     assert fetched(tmp_path, known, files) == {"poems": 1}
     assert {path.name for path in tmp_path.rglob("*.json")} == {
-        version_folders.CONFIG,
+        adapter_state.CONFIG,
         version_folders.MANIFEST,
     }
-    assert len(list(tmp_path.rglob(version_folders.WEIGHTS))) == 1
+    assert len(list(tmp_path.rglob(adapter_state.WEIGHTS))) == 1
 
 
 @pytest.mark.parametrize("name", ["../../outside.json", "/tmp/outside.json", "code.py"])
 def test_a_file_that_no_version_has_is_not_written(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    files = {version_folders.WEIGHTS: b"{}", name: b"evil"}
-    fetched(tmp_path / "storage", [Known("poems", 1, "sum", False, False)], files)
+    files = {adapter_state.WEIGHTS: b"{}", name: b"evil"}
+    fetched(tmp_path / "storage", [Noted("poems", 1, "sum", False, False)], files)
     assert not [
         path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() in (b"evil", b"{}")
     ]

@@ -17,7 +17,7 @@ from omnidemo.distill.distiller import Distiller
 from omnidemo.distill.train_step import Learner, learner_for
 from omnidemo.distill.worker import plan_of
 from omnidemo.pair.pair import Pair
-from omnidemo.records import RequestRecord
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 
 PROMPTS = ("the other ducks swim — naïve ✓", "the small duck", "def double(n):", "there is another theory")

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.config import GREEDY, Manner, Settings
 from omnidemo.decoding.cost_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
@@ -24,7 +25,7 @@ from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.models.names import drafter_of
-from omnidemo.records import AdapterVersion, Generation, Replayed, Round, Token
+from omnidemo.records import Generation, Replayed, Round, Token
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
@@ -481,7 +482,9 @@ class FakeServices:
             {**self.store.rows[-1], "index": self.seen, "domain": line, "adapter_version": self.live(line)}
         )
         yield replace(
-            generation(done, time.monotonic() - start, method, finish, self.live(line)), domain=line
+            generation(done, time.monotonic() - start, method, finish, self.live(line)),
+            domain=line,
+            conditions="compiled.cpu.float32",
         )
 
     def compare(
@@ -515,9 +518,6 @@ class FakeServices:
 
     def manner(self, target: str, drafter: str) -> Manner:
         return self.own_manner
-
-    def conditions(self, target: str, drafter: str) -> str:
-        return "compiled.cpu.float32"
 
     def topics(self) -> list[str]:
         return list(PROMPTS)

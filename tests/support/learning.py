@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.version_folders import AdapterState, OptimiserState
+from omnidemo.adapters import adapter_state, version_folders
+from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill.train_step import Batches, Trained
 from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Trace, TrainStep
@@ -92,7 +92,7 @@ def noise(seed: int, rank: int = 4, size: float = 1.0) -> AdapterState:
         "target_modules": [LAYER],
     }
     return AdapterState(
-        {f"{version_folders.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config
+        {f"{adapter_state.PREFIX}{LAYER}.{part}.weight": tensor for part, tensor in parts.items()}, config
     )
 
 

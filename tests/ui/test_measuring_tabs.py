@@ -17,11 +17,12 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.methods import AUTO
-from omnidemo.records import Generation, RequestRecord
+from omnidemo.records import Generation
 from omnidemo.serving.comparison import Comparison, Question
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
+from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
 from omnidemo.ui import downloads

@@ -68,6 +68,7 @@ STORE = (
     "recordings",
     "postgres",
     "version_files",
+    "session_store",
 )
 TABLES = {f"store/{name}.py" for name in STORE}
 KERNELS = files_in("backends/kernels")
@@ -76,7 +77,10 @@ ONLY_IN = {
     "omnidemo.backends.kernels": KERNELS | {"backends/compile_kernels.py"},
     "sqlalchemy": TABLES | files_in("store/migrations"),
     "alembic": {"store/database.py", "store/connections.py"} | files_in("store/migrations"),
-    "peft": {"distill/train_step.py", "distill/distiller.py", "adapters/version_folders.py"},
+    "peft": {"distill/train_step.py", "distill/distiller.py"},
+    "omnidemo.adapters.version_folders": {
+        f"store/{name}.py" for name in ("version_store", "version_files", "backup")
+    },
     "plotly": files_in("figures") | {"ui/app.py"},
     "sklearn": {"lines/router.py"},
     "gradio": files_in("ui"),

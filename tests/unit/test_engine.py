@@ -21,7 +21,7 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting, make_method
 from omnidemo.records import STAGES, Round
-from omnidemo.store.tables import round_row
+from omnidemo.store.request_rows import round_row
 from omnidemo.ui.answer_lines import figures_line
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocabulary

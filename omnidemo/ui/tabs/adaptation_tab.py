@@ -21,7 +21,7 @@ from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json
 from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
-from omnidemo.ui.tabs.trainer_panel import trainer_json
+from omnidemo.ui.tabs.trainer_panel import trainer_json, wire_buttons
 
 
 def read_view(target: str, drafter: str, asked: Any) -> View:
@@ -109,8 +109,8 @@ def build(services: PublicServices, shell: Shell) -> None:
     def back(view: View) -> None:
         services.activate(view.target, view.drafter, view.version, domain=view.line)
 
-    def press(act: Any, view: View) -> None:
-        act(view.target, view.drafter, domain=view.line)
+    def press(act: Any, *given: Any) -> Any:
+        return page_of.after(lambda view: act(view.target, view.drafter, domain=view.line), *given)
 
     def make(*given: Any) -> Path:
         return export_file(services, read_view(*given))
@@ -128,9 +128,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     page.rollback(
         partial(page_of.after, back), view, outputs, api_name="adaptation_rollback", **know, **QUIET
     )
-    for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
-        pressed = partial(page_of.after, partial(press, act))
-        getattr(trainer, name)(pressed, view, outputs, api_name=f"adaptation_{name}", **know, **QUIET)
+    wire_buttons(services, trainer, "adaptation", press, view, outputs, **know)
     downloads.download(page.export, "adapter", make, view, **know)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import gradio as gr
@@ -80,12 +81,20 @@ def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) ->
     def show(target: str, drafter: str, picked: str, session: str) -> str:
         return trainer_json(services, target, drafter, line_of(services, picked, session))
 
+    def press(act: Any, target: str, drafter: str, picked: str, session: str) -> tuple[str, str]:
+        act(target, drafter, domain=line_of(services, picked, session))
+        shown = show(target, drafter, picked, session)
+        return shown, shown
+
     _, seen = shell.keep(panel, show, names, "trainer_state")
+    wire_buttons(services, panel, "trainer", press, names, [panel, seen])
+
+
+def wire_buttons(
+    services: PublicServices, panel: gr.HTML, place: str, press: Any, inputs: Any, outputs: Any, **more: Any
+) -> None:
+    """Wire *Pause*, *Resume* and *Reset* of a trainer panel. `press(act, *values of inputs)` does one of them
+    and returns the values of `outputs`; `place` begins the names of the events."""
     for name, act in (("pause", services.pause), ("resume", services.resume), ("reset", services.reset)):
-
-        def run(target: str, drafter: str, picked: str, session: str, act: Any = act) -> tuple[str, str]:
-            act(target, drafter, domain=line_of(services, picked, session))
-            shown = show(target, drafter, picked, session)
-            return shown, shown
-
-        getattr(panel, name)(run, names, [panel, seen], api_name=f"trainer_{name}", **QUIET)
+        pressed = partial(press, act)
+        getattr(panel, name)(pressed, inputs, outputs, api_name=f"{place}_{name}", **more, **QUIET)

@@ -1,0 +1,143 @@
+"""One answer of a pair: what it begins with, its rounds, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import fields, replace
+from secrets import token_hex
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from omnidemo.config import GenerationConfig
+from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.randomness import randomness_of
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.tracing import Tracer
+from omnidemo.metrics import measure
+from omnidemo.pair.ngram_memory import remember
+from omnidemo.pair.prompt_reader import start_in_turns
+from omnidemo.records import FinishReason, Generation, Prompt, Round
+
+if TYPE_CHECKING:
+    from omnidemo.pair.pair import Pair
+
+
+class Answer:
+    """An answer that begins now; its options are those of `Pair.stream`. ValueError where the prompt or the
+    method cannot be served. It takes a conversation of the pair's, which `write` gives back."""
+
+    def __init__(
+        self, pair: Pair, prompt: Prompt, asked: GenerationConfig, cancelled: Callable[[], bool], note: bool,
+        begun: Sequence[int],
+    ) -> None:  # fmt: skip
+        self._pair, self._asked, self._cancelled, self._note = pair, asked, cancelled, note
+        self._began = perf_counter()
+        self._method = pair._method(asked.method)
+        self._sampling = SamplingParams(
+            **{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}
+        )
+        self._random = randomness_of(asked.seed, self._method.coupled, len(pair.map.drafters), len(begun))
+        self._ids = [*pair.prompt_ids(prompt), *begun]
+        self._limits = Limits(
+            asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun
+        )
+        with pair._lock:
+            self._line = pair._ready_line(asked.domain)
+            self._policy = self._line.policy(asked)
+            self._guessing = self._line.guessing(asked, self._method)
+            self._state = pair._conversations.take(self._ids, asked.reuse, asked.domain, self._line.runner)
+            self._ngrams, self._earlier = pair._memory.of(asked.domain), pair.copies.of(asked.domain)
+        traced = asked.learn and pair.learners
+        self._tracer = Tracer(pair.map, len(self._ids), pair._top_k) if traced else None
+        self._version, self._entries, self._key = self._line.version, len(self._ngrams), token_hex(12)
+        self._rounds: list[Round] = []
+        self._reason: FinishReason = "cancelled"
+
+    def write(self) -> Generator[Round, None, Generation]:
+        """Yield its rounds; the generator's value is the finished `Generation`."""
+        pair, asked, line = self._pair, self._asked, self._line
+        first: float | None = None
+        mismatch, started = False, perf_counter()
+        try:
+            going = start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
+            if self._state.target.free_positions < 1:  # `begun` fills the window
+                self._reason = "context"
+            started = perf_counter()
+            steps = self._steps()
+            while going:
+                with pair._lock:
+                    pair._swap(asked.domain, line)
+                    done = next(steps, None)
+                    if done is not None and asked.learn:
+                        remember(self._ngrams, done)
+                    if done is not None and self._note:
+                        line.note(done)
+                if done is None:
+                    break
+                first = first if first is not None else perf_counter() - self._began
+                self._rounds.append(done)
+                for listener in pair.round_listeners if self._note else ():
+                    listener(done)
+                self._reason = done.finish_reason or self._reason
+                yield done
+        finally:
+            seconds = perf_counter() - started
+            mismatch = self._leave()
+        return self._generation(seconds, first, mismatch)
+
+    def _steps(self) -> Iterator[Round]:
+        pair, state = self._pair, self._state
+        backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
+        ends = pair.map.target.roles.get("end", ())
+        copier = self._line.copier(self._asked, self._method, state, ends, self._earlier, self._note)
+        return decode(
+            state, self._method, pair.map, self._ngrams, self._sampling, self._random, self._limits,
+            self._policy, self._tracer, pair.clock, backend, copier,
+        )  # fmt: skip
+
+    def _leave(self) -> bool:
+        """Give the conversation back, and the trace to those who learn from it; whether the drafter's bytes
+        did not spell the target's."""
+        pair, asked, trace = self._pair, self._asked, None
+        try:
+            if self._tracer is not None and self._rounds:
+                # before another answer may go on from this conversation
+                trace = self._tracer.finish(self._state.drafter)
+        finally:
+            with pair._lock:
+                pair._conversations.give_back(self._state)
+                mismatch = not self._state.drafter.spells(self._state.target.ids)
+                pair.mismatches += int(mismatch)
+                self._ngrams.clock += int(asked.learn)
+                if asked.learn and asked.remember and self._reason != "cancelled":
+                    pair.copies.add(asked.domain, self._ids, self._written())
+        if trace is not None:
+            trace = replace(
+                trace, temperature=self._sampling.temperature, domain=asked.domain, version=self._version,
+                key=self._key,
+            )  # fmt: skip
+            for learner in pair.learners:
+                learner(trace)
+        pair._memory.save()
+        return mismatch
+
+    def _written(self) -> list[int]:
+        return [token.id for done in self._rounds for token in done.tokens]
+
+    def _generation(self, seconds: float, first: float | None, mismatch: bool) -> Generation:
+        pair, asked, line = self._pair, self._asked, self._line
+        drafts = [(done.drafted, done.seconds["total"]) for done in self._rounds[1:] if done.drafted]
+        with pair._lock:
+            plain = line.cost_model.plain_beside(drafts) if self._method.drafts else None
+        metrics = {
+            **measure(self._rounds, seconds, first, plain),
+            "context_mismatch": float(mismatch),
+            "plain_at": line.plain_at if plain else None,
+        }
+        return Generation(
+            token_ids=tuple(self._written()), text="".join(done.text for done in self._rounds),
+            rounds=tuple(self._rounds), metrics=metrics, finish_reason=self._reason, method=self._method.name,
+            prompt_tokens=len(self._ids), seed=asked.seed, adapter_version=self._version,
+            cache_entries=self._entries, domain=asked.domain, key=self._key,
+            context_limit=pair.target.context, guessing=self._guessing,
+        )  # fmt: skip

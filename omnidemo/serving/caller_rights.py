@@ -1,0 +1,141 @@
+"""Who calls the services of a public app, what belongs to that caller, and how much they may still ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, Self
+
+from omnidemo.config import Settings
+from omnidemo.lines.line_names import AUTO
+from omnidemo.lines.router import DEFAULT
+from omnidemo.private_folders import without_folders
+from omnidemo.records import Generation, Round
+from omnidemo.serving.pair_pool import PairState
+from omnidemo.serving.quotas import NO_ID, UPLOADS, Quotas, Refused
+from omnidemo.serving.services import Services
+from omnidemo.store.visitors import Caller, Visitors, is_operator, is_public
+
+
+class CallerRights:
+    """What `PublicServices` asks before it acts. `who()` is the caller; None: the program itself.
+
+    In an app that only this computer can reach, everybody may do everything. In a public app the operator
+    may; everybody else is a visitor.
+    """
+
+    def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
+        self._services, self._who = services, who
+        self._proxied = False
+        settings = services.settings
+        self.visitors = Visitors(settings.storage, lambda own: services.store.common_key(own))
+        each = (settings.visitor_requests, settings.visitor_tokens)
+        self.quotas = Quotas(each, (settings.public_requests, settings.public_tokens))
+        most = settings.upload_mb * 1000
+        self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
+
+    def calling_as(self, caller: Caller) -> Self:
+        """The same services for one given caller, for the endpoint, which identifies callers by keys and not
+        by the page's headers."""
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__, _who=lambda: caller)
+        return view
+
+    @property
+    def caller_name(self) -> str:
+        """The name of the visitor who calls; "" for a call without one."""
+        caller = self._who()
+        return caller.name if caller is not None else ""
+
+    @property
+    def own(self) -> str:
+        """The line and session of the visitor who calls; "" for whoever may do everything."""
+        return "" if (visitor := self._visitor()) is None else visitor.own
+
+    @property
+    def public(self) -> bool:
+        """Whether the app can be reached from elsewhere."""
+        settings = self._services.settings
+        return is_public(settings) or (self._proxied and settings.public == "auto")
+
+    def seen_through_proxy(self) -> None:
+        """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
+        self._proxied = True
+        self._services.speeds.public = self.public
+
+    @property
+    def settings(self) -> Settings:
+        """The settings for the caller: `public` is "true" or "false"."""
+        stated = "true" if self.public and not self._operator() else "false"
+        return self._services.settings.model_copy(update={"public": stated})
+
+    def fits(self, key: str | None) -> bool:
+        """Whether a key is the operator's."""
+        return is_operator(self._services.settings, key)
+
+    def refusal(self) -> str:
+        """The sentence of a refusal where a call concerns all visitors."""
+        keyed = self._services.settings.operator_key
+        how = "enter the operator's key first" if keyed else "it is off, for the app has no operator's key"
+        return f"This concerns everybody who uses this app: {how}."
+
+    def _operator(self) -> bool:
+        return (caller := self._who()) is not None and caller.operator
+
+    def _visitor(self) -> Caller | None:
+        """The visitor who calls; None for the operator, on this computer alone, and for the program
+        itself. `Refused` for a visitor without an id."""
+        caller = self._who()
+        if caller is None or caller.operator or not self.public:
+            return None
+        if not caller.name:
+            raise Refused(NO_ID)
+        return caller
+
+    def _refuse_visitors(self) -> None:
+        if self._visitor() is not None:
+            raise Refused(self.refusal())
+
+    def _own(self, domain: str) -> str:
+        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they
+        named another one."""
+        own = self.own
+        if own and domain not in ("", DEFAULT, AUTO, own):
+            raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
+        return own or domain
+
+    def _own_changed(self, domain: str) -> str:
+        """As `_own`, of a line that is changed, which counts as used now."""
+        line = self._own(domain)
+        if self.own:
+            self._services.visitor_lines.use(line)
+        return line
+
+    def _sees_all_models(self) -> bool:
+        return not self.public or self._operator()
+
+    def _offered(self, name: str) -> bool:
+        """Whether visitors may use a model: the bundled ones and the configured pair."""
+        pair = (self._services.settings.target, self._services.settings.drafter)
+        return name.startswith("bundled/") or self._services.known(name) in pair
+
+    def _told(self, state: PairState) -> PairState:
+        """What a visitor is told of a pair names no folder of the server."""
+        if self._visitor() is None:
+            return state
+        return replace(state, error=state.error and without_folders(state.error))
+
+    def _begin(self, visitor: Caller) -> None:
+        """Count an answer of the visitor's, whose line counts as used now. `Refused` where the quota is used
+        up."""
+        self.quotas.ask(visitor.name)
+        self._services.visitor_lines.use(visitor.own)
+
+    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Round | Generation]:
+        """The answer, whose tokens count as they are written, and whose line is called the default one."""
+        with closing(answer):  # type: ignore[type-var]
+            for item in answer:
+                if isinstance(item, Round):
+                    self.quotas.spend(visitor.name, len(item.tokens))
+                yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
