@@ -29,7 +29,8 @@ from omnidemo.backends.call_layout import (
 )
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
-from omnidemo.decoding.draft_policy import NEVER, StopRule
+from omnidemo.decoding.calibration import StopRule
+from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats

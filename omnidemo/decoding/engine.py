@@ -12,12 +12,12 @@ from functools import partial
 
 from omnidemo.copying.copier import CopiedDraft, Copier
 from omnidemo.decoding.backend import Backend, Clock, RoundPlan, Slot
-from omnidemo.decoding.cost_model import ReplayedAcceptance
-from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
+from omnidemo.decoding.draft_policy import LOOK, DraftPolicy
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.round_times import Look, ReplayedAcceptance
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import ENOUGH
+from omnidemo.decoding.round_times import ReplayedAcceptance
 
 # ids of a prompt that are read at once: between two pieces others have their turn, and who has left is
 # noticed

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from omnidemo.config import GREEDY, Manner, Settings
-from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo

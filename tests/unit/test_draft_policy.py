@@ -7,16 +7,24 @@ import pytest
 
 from omnidemo.decoding.calibration import Calibration
 from omnidemo.decoding.cost_model import (
+    BLIND_EVERY,
+    EARLY,
+    ENOUGH_DRAFTS,
     FIRST_WAIT,
     LONGEST_WAIT,
-    MAX_SLOPE,
-    MIN_SLOPE,
-    STRETCH,
-    TRY,
+    PLAIN_EVERY,
     CostModel,
 )
-from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
-from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
+from omnidemo.decoding.draft_policy import (
+    ENOUGH,
+    ConfidencePolicy,
+    CostPolicy,
+    DraftPolicy,
+    FixedPolicy,
+    HeadPolicy,
+    describe,
+)
+from omnidemo.decoding.round_times import MAX_SLOPE, MIN_SLOPE, STRETCH, TRY
 from tests.support.cost_models import known, simulate, unseen
 
 LONGEST = 3
