@@ -12,7 +12,8 @@ from omnidemo.backends import packed_forms as forms
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
-from omnidemo.gguf.header import Header, TensorInfo
+from omnidemo.gguf.header import Header
+from omnidemo.gguf.header_walk import TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
 FORMS = {

@@ -18,7 +18,8 @@ from transformers.initialization import no_init_weights
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import ROPE_FREQS, Plan, plan_of
-from omnidemo.gguf.header import Header, TensorInfo
+from omnidemo.gguf.header import Header
+from omnidemo.gguf.header_walk import TensorInfo
 
 # numbers that are made at a time, so that what lies between their steps stays in a core's cache
 PIECE = 2**18

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -96,13 +98,11 @@ def load_model(
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's weights have to stay trainable). cache_dir: the Hub cache to use instead of the usual one. hub:
-    whether downloads are allowed. fast: whether passes may be compiled or recorded; otherwise torch makes all
-    of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without weights.
-    `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed,
-    "tokenizers" and "weights". Its window is its own, however much memory there is; it is refused where its
-    weights and a conversation of 2,048 tokens (or a smaller window) do not fit. ModelError, one sentence,
-    when it cannot be loaded.
+    drafter's weights have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether
+    downloads are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here
+    (`ParkedModel`). absent: as `park`, and without weights. `progress(stage, fraction)` is called in the
+    stages "files", "downloading" where needed, "tokenizers" and "weights". ModelError, one sentence, when the
+    model cannot be loaded, also where its weights and 2,048 tokens (or a smaller window) do not fit.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
@@ -123,56 +123,63 @@ def load_model(
     if not absent:
         model_files.check_memory(name, need.total, free, place, str(need))
         warn_of_long_chats(name, whole_need(*needs), free)
-
     report("tokenizers", 0.0)
-    tokenizer, vocabulary = source.tokenizer()
-    if tokenizer.chat_template:
-        try:
-            check_template(tokenizer)
-        except ValueError as error:
-            raise ModelError(f"{name} cannot be used: {error}; choose another model") from None
-
+    tokenizer, vocabulary = _checked_tokenizer(source)
     report("weights", 0.0)
-    try:
+    with _weights_explained(name, f"it needs {need} and {place} had {free / 1e9:.1f} GB"):
         if absent:
             runner: Runner = absent_model(source.config, number)
         else:
             model = source.weights(place, device_map, number, quantization)
             if device_map is None and not quantization:
                 model = model.to(place, torch.float32) if wide else model.to(place)
-            runner = _make_runner(
-                name,
-                model.eval().requires_grad_(False),
-                fast,
-                park,
-                device_map is not None or bool(quantization),
-            )
-    except (MemoryError, RuntimeError) as error:
-        if (
-            isinstance(error, RuntimeError)
-            and "allocate" not in str(error)
-            and "out of memory" not in str(error)
-        ):
-            raise ModelError(
-                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
-                " again"
-            ) from error
-        sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
-        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+            spread = device_map is not None or bool(quantization)
+            runner = _make_runner(name, model.eval().requires_grad_(False), fast, park, spread)
     if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
         runner.packing = source
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
+    return _described(source, tokenizer, vocabulary, runner)
+
+
+def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
+    tokenizer, vocabulary = source.tokenizer()
+    if tokenizer.chat_template:
+        try:
+            check_template(tokenizer)
+        except ValueError as error:
+            raise ModelError(f"{source.name} cannot be used: {error}; choose another model") from None
+    return tokenizer, vocabulary
+
+
+@contextmanager
+def _weights_explained(name: str, sizes: str) -> Iterator[None]:
+    """ModelError, one sentence, for what goes wrong while weights are read. `sizes`: the memory that they
+    need and that there was."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        text = str(error)
+        if isinstance(error, RuntimeError) and "allocate" not in text and "out of memory" not in text:
+            raise ModelError(
+                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
+                " again"
+            ) from error
+        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+
+
+def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runner: Runner) -> LanguageModel:
+    # tied weights count once
+    sizes = {weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}
     return LanguageModel(
-        name=name,
+        name=source.name,
         tokenizer=tokenizer,
         vocabulary=vocabulary.within(runner.rows),
         runner=runner,
         context=runner.max_positions,
         parameters=runner.parameters,
-        # tied ones once
-        memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),
+        memory_bytes=sum(sizes.values()),
         device=runner.device,
         dtype=runner.dtype,
         folder=source.files,
@@ -210,9 +217,8 @@ def pick_device(device: str) -> tuple[str, str | None]:
     if device == "auto":
         if torch.cuda.device_count() > 1:
             return "auto", "auto"
-        return (
-            "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-        ), None
+        other = "mps" if torch.backends.mps.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() else other, None
     if device in ("balanced", "balanced_low_0", "sequential"):
         return device, device
     if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", device):

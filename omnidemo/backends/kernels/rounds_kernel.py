@@ -26,7 +26,6 @@ from omnidemo.backends.call_layout import (
     UNFINISHED,
     USED,
     WRITTEN,
-    Array,
     Choice,
     Course,
     Draft,
@@ -35,22 +34,21 @@ from omnidemo.backends.call_layout import (
     Scores,
     Side,
     Stop,
-    Text,
     Whole,
     Words,
     Workers,
 )
+from omnidemo.backends.kernels.acceptance_kernel import judge, judge_own, likelihood
 from omnidemo.backends.kernels.draft import follow, make_draft, read_on
-from omnidemo.backends.kernels.filters_kernel import filtered, mark, mark_all, plain
+from omnidemo.backends.kernels.filters_kernel import mark, mark_all, plain
 from omnidemo.backends.kernels.forward import run_pass
-from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
+from omnidemo.backends.kernels.noise_kernel import is_shared
 from omnidemo.backends.kernels.residual import SPARE, Reader, Walk, children_mass, is_ngram, replace, rest_of
 from omnidemo.backends.kernels.rows_kernel import (
     BLOCK,
     append,
     block_sums,
     compiled,
-    highest,
     int64,
     inverse_cdf_by,
     softmax_given,
@@ -245,85 +243,3 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
     """The target token that a slot proposes."""
     base = base_of(slots, slot)
     return targets[tokens[base]] if slots[slot, 1] == base + 1 else kin[slots[slot, 2], TARGET]
-
-
-@compiled
-def likelihood(found: Scores, place: int, token: int) -> Any:
-    """The probability of a token at a place, by its logits and their `RowStats`."""
-    return np.exp(np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])) / np.float64(
-        found.stats[place, 2]
-    )
-
-
-@compiled
-def judge_own(
-    proposal: Whole, found: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
-) -> tuple[int, Any]:
-    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the
-    target's own token, the most probable one or that of the noise. `probs` [T] is where rows are worked
-    on."""
-    for place in range(len(proposal) + 1):
-        token = own_token(place, found, choice, text, probs)
-        if place == len(proposal) or proposal[place] != token:
-            break
-        accept_probs[place] = 1.0
-        mark(text.seen, token)
-        if np.any(text.ends == token):
-            return place + 1, NONE
-    if place < len(proposal):
-        accept_probs[place] = 0.0
-    return place, token
-
-
-@compiled
-def own_token(place: int, found: Scores, choice: Choice, text: Text, probs: Array) -> Any:
-    sampling, simple = choice.sampling, plain(choice.sampling)
-    if sampling.temperature == 0.0 and simple:
-        return np.int64(found.stats[place, 0])
-    if simple:
-        softmax_given(
-            found.logits[place],
-            found.stats[place, 1],
-            1.0 / sampling.temperature,
-            found.stats[place, 3],
-            probs,
-        )
-    else:
-        append(probs, int64(0), found.logits[place])
-        filtered(probs, sampling, text.seen)
-    if sampling.temperature == 0.0:
-        return np.int64(highest(probs))
-    return np.int64(race(probs, row_at(choice.noise, place)[: len(probs)]))
-
-
-@compiled
-def judge(
-    proposal: Whole, bounds: Numbers, found: Scores, choice: Choice, text: Text, at: int,
-    accept_probs: Numbers, probs: Array
-) -> tuple[int, int, int]:  # fmt: skip
-    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With
-    a filter or a penalty `probs` [T] become the distribution of the last row that was looked at; those behind
-    the first rejection are never filtered."""
-    sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
-    for place in range(len(proposal) + 1):
-        if not simple:
-            append(probs, int64(0), found.logits[place])
-            filtered(probs, sampling, text.seen)
-        if place == len(proposal):
-            break
-        token, q = proposal[place], bounds[place]
-        if simple:
-            away = np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])
-            p = np.exp(away / temperature) / np.float64(found.stats[place, 3])
-        else:
-            p = np.float64(probs[token])
-        chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
-        accept_probs[place] = min(1.0, chance)
-        if chance < 1.0:
-            at += 1
-            if choice.uniforms[at - 1] >= chance:
-                return place, UNFINISHED, at
-        mark(text.seen, token)
-        if np.any(text.ends == token):
-            return place + 1, NONE, at
-    return len(proposal), UNFINISHED, at

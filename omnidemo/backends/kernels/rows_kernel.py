@@ -167,3 +167,13 @@ def softmax_(probs: NDArray[np.float32], temperature: float) -> None:
     factor = np.float32(1.0) / whole
     for i in range(len(probs)):
         probs[i] *= factor
+
+
+@compiled
+def write_stats(row: NDArray[np.float32], stats: NDArray[np.float32]) -> None:
+    """The `RowStats` [4] of logits [V]: arg-max, max, Σexp, and Σexp times the factor that stands in the last
+    place, which it replaces."""
+    best, factor = highest(row), stats[3]
+    stats[0], stats[1] = best, row[best]
+    stats[2] = mass(row, row[best], np.float32(1.0))
+    stats[3] = stats[2] if factor == np.float32(1.0) else mass(row, row[best], factor)
