@@ -43,8 +43,8 @@ class TrainerPool:
     is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
     each, as with `--ray`, or they learn inline. Methods may be called from any thread.
 
-    A variable `line` is here the `Distiller` of an adapter line and `line.line_folder` where its versions
-    lie; what drafts for the adapter line is the pair's `DraftingLine`."""
+    A variable `line` is here the `Distiller` of an adapter line, and `line.line_folder` is where its versions
+    lie. The pair's `DraftingLine` drafts for that adapter line."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None

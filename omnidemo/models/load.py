@@ -108,8 +108,7 @@ def load_model(
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
     report("files", 0.0)
-    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of
-    # two bytes perhaps from four.
+    # the least that it may take of its files' bytes: packed weights usually come from two bytes a number
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
     source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)

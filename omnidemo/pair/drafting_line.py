@@ -97,11 +97,11 @@ class DraftingLine:
 
     def policy(self, asked: GenerationConfig) -> DraftPolicy:
         """How long the drafts of one generation get."""
-        longest, known, probes = asked.longest_draft, self.cost_model, asked.probe_every
+        longest, costs, probes = asked.longest_draft, self.cost_model, asked.probe_every
         if asked.draft_policy == "fixed":
             return FixedPolicy(asked.draft_length, probes)
         if asked.draft_policy == "confidence":
-            return ConfidencePolicy(longest, known, asked.confidence, probes)
+            return ConfidencePolicy(longest, costs, asked.confidence, probes)
         if asked.draft_policy == "head":
-            return HeadPolicy(longest, known, asked.gamma, self.head, probes)
-        return CostPolicy(longest, known)
+            return HeadPolicy(longest, costs, asked.gamma, self.head, probes)
+        return CostPolicy(longest, costs)

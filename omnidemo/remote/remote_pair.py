@@ -116,7 +116,7 @@ class RemotePair(Pair):
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
-        # Whoever told the end has not written all of it.
+        # Another process wrote the beginning, and the message is of the last one alone.
         metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
         written, text = (
             tuple(token.id for done in rounds for token in done.tokens),

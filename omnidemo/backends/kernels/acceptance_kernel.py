@@ -118,8 +118,8 @@ def judge_given(
     """(how many tokens of the `proposal` [m] are accepted, the token after them or NONE, uniform numbers
     used), by the target's `logits` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q
     = 1: where a token is rejected, p without it is drawn from; with shared noise a token is accepted where it
-    is what the target draws by it. Written are the `accept_probs` [m] of those that were judged, and
-    `target_probs` [m + 1]: of the proposal, then of the token written."""
+    is what the target draws by it. It writes the `accept_probs` [m] of those that were judged, and the
+    `target_probs` [m + 1] of the proposal and then of the token written."""
     sampling, at, vocabulary = choice.sampling, int64(0), logits.shape[1]
     scores = Scores(logits, logits[:0], stats)
     probs = np.empty(vocabulary, np.float32)

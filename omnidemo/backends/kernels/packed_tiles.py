@@ -49,18 +49,20 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
 
     def multiply(first: Any, which: int) -> None:
         """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
-        blocks = [builder.add(first, INDEX(one)) for one in range(which)]
+        blocks = [builder.add(first, INDEX(more)) for more in range(which)]
         each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
         for record in each:
             gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
         for half in range(max(1, layout.scales)):
             columns = COLUMNS // max(1, layout.scales)
-            for one in [one for into in sums[:which] for own in into for one in own] if layout.scales else ():
-                builder.store(zero, one)
+            for place in (
+                [place for into in sums[:which] for row in into for place in row] if layout.scales else ()
+            ):
+                builder.store(zero, place)
             begin, end = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
             with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
                 words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
-                places = [builder.mul(one, INDEX(4 * layout.each)) for one in words]
+                places = [builder.mul(word, INDEX(4 * layout.each)) for word in words]
                 decoded = [
                     [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
                     for record in each

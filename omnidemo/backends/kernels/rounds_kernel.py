@@ -73,9 +73,9 @@ def rounds(
     floats).
 
     The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its
-    logits. With shared noise a proposal is accepted where it is what the target draws by it. Written are, of
-    one round after another as long as there is room for a whole one, the target's scores.logits [R, T] and
-    scores.stats [R, 4], and what `call_layout` describes; and the `draft`, which is left of the last one.
+    logits. With shared noise a proposal is accepted where it is what the target draws by it. Each round adds
+    the target's rows to scores.logits [R, T] and scores.stats [R, 4], and what `call_layout` describes to
+    `ints` and `floats`; no round begins that might not fit. `draft` holds what the last round drafted.
     scores.states [1 + budget, H] is where the target works.
     """
     first, _, _, keys, info, kin = rule
@@ -83,16 +83,10 @@ def rounds(
     logits, hidden, all_stats = scores
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     targets, spelled, left = words.targets, words.spelled, course.left
-    draws, width, at, int_at, float_at, filled = (
-        len(draft_probs),
-        len(hidden),
-        int64(0),
-        int64(0),
-        int64(0),
-        0,
-    )
-    known_most = len(target.unread) + width
-    read, own = np.empty(known_most, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
+    draws, width, at, int_at, float_at = len(draft_probs), len(hidden), int64(0), int64(0), int64(0)
+    filled = 0
+    most_read = len(target.unread) + width
+    read, own = np.empty(most_read, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     accept_probs, target_probs, times = np.empty(width), np.empty(width), np.empty(3)
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
@@ -102,44 +96,31 @@ def rounds(
     tokens, out, before = notes[2], np.empty(HEADER, np.int64), drafter.text.seen.ids[0]
     times[2] = now()
     for made in range(course.rounds):
-        wanted, known, accepted, written, proposed, used = (
-            min(course.budget, left),
-            len(target.unread),
-            0,
-            UNFINISHED,
-            0,
-            at,
-        )
+        wanted, unread, used = min(course.budget, left), len(target.unread), at
+        accepted, written, proposed = 0, UNFINISHED, 0
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = make_draft(
-            drafting,
-            drafter,
-            rule,
-            wanted + course.overrun,
-            wanted,
-            Choice(sampling, uniforms[at:], noise),
-            targets,
-            stop,
-            draft,
-        )
+            drafting, drafter, rule, wanted + course.overrun, wanted, Choice(sampling, uniforms[at:], noise),
+            targets, stop, draft,
+        )  # fmt: skip
         times[1] = now()
         if count > 0:
             start = drafter.start + len(drafter.unread)
             at += 0 if own_tokens else out[DRAWN]
             append(read, int64(0), target.unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
-                read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
+                read[unread + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            found = Scores(
+            verified = Scores(
                 logits[filled : filled + proposed + 1],
                 hidden[: proposed + 1],
                 all_stats[filled : filled + proposed + 1],
             )
-            proposal, filled = read[known : known + proposed], filled + proposed + 1
+            proposal, filled = read[unread : unread + proposed], filled + proposed + 1
             divisor = temperature if temperature > 0.0 else 1.0
-            run_pass(workers, target.model, read[: known + proposed], target.start, found, divisor)
+            run_pass(workers, target.model, read[: unread + proposed], target.start, verified, divisor)
             if own_tokens:
-                accepted, written = judge_own(proposal, found, choice, target.text, accept_probs, probs)
+                accepted, written = judge_own(proposal, verified, choice, target.text, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
@@ -147,12 +128,12 @@ def rounds(
                             children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin)
                         )
                 accepted, written, at = judge(
-                    proposal, bounds, found, choice, target.text, at, accept_probs, probs
+                    proposal, bounds, verified, choice, target.text, at, accept_probs, probs
                 )
                 if written == UNFINISHED:
                     if plain(sampling):
-                        stats = found.stats[accepted]
-                        softmax_given(found.logits[accepted], stats[1], 1.0 / temperature, stats[3], probs)
+                        stats = verified.stats[accepted]
+                        softmax_given(verified.logits[accepted], stats[1], 1.0 / temperature, stats[3], probs)
                     block_sums(probs, sums)
                     if accepted == count:
                         written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
@@ -174,19 +155,15 @@ def rounds(
                         elif walked > 0:
                             out[READ] = min(out[READ], base)
             for place in range(proposed):
-                target_probs[place] = likelihood(found, place, proposal[place])
-            target_probs[proposed] = likelihood(found, accepted, written) if written >= 0 else 0.0
+                target_probs[place] = likelihood(verified, place, proposal[place])
+            target_probs[proposed] = likelihood(verified, accepted, written) if written >= 0 else 0.0
         times[2] = now()
         judged = min(proposed, accepted + (written != NONE))
-        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = (
-            count,
-            proposed if count > 0 else UNFINISHED,
-            accepted,
-            written,
-        )
+        out[SLOTS], out[PROPOSED] = count, proposed if count > 0 else UNFINISHED
+        out[ACCEPTED], out[WRITTEN] = accepted, written
         out[USED], out[SPENT] = used, at - used
         int_at = append(ints, int_at, out)
-        int_at = append(ints, int_at, read[known : known + proposed])
+        int_at = append(ints, int_at, read[unread : unread + proposed])
         int_at = append(ints, int_at, slots[:proposed, 0])
         int_at = append(ints, int_at, slots[:proposed, 1])
         int_at = append(ints, int_at, tokens[: max(out[READ], base_of(slots, proposed))])
@@ -217,7 +194,7 @@ def rounds(
         before = drafter.text.seen.ids[0]
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         drafter = Side(drafter.model, given, drafter.start + len(drafter.unread) + there, drafter.text)
-        target = Side(target.model, np.full(1, written), target.start + known + accepted, target.text)
+        target = Side(target.model, np.full(1, written), target.start + unread + accepted, target.text)
     return course.rounds, int_at, float_at
 
 
