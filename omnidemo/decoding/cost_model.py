@@ -46,13 +46,13 @@ FIRST_WAIT, LONGEST_WAIT = 24, 96
 SPEND = 0.01  # the fraction of plain decoding's time that replays and tries may take
 # every third try is made without a replay that promises a gain, because the measured times may be out of date
 BLIND_EVERY = 3
-# rounds per plain probe round while drafting wins; the second while the speedup is below CLEAR,
-PLAIN_EVERY, NEAR_EVERY = 64, 16
-CLEAR = 1.2  # because a machine that changes its pace could turn so small a gain into a loss
-# rounds before the first probes; four times as many before each next block, up to the figures above
-EARLY = 16
-ENOUGH_DRAFTS = 24  # drafts (a multiple of `FITTED_EVERY`) before it is decided whether drafting loses,
-CLEAR_LOSS = 0.65  # unless the speedup is below this: then `FITTED_EVERY` of them are enough
+# While drafting wins, one round in PLAIN_EVERY is plain, to be timed; while the speedup is below CLEAR one in
+# NEAR_EVERY, because a machine that changes its pace could turn so small a gain into a loss. The first block
+# of them comes after EARLY rounds, each further one after four times as many, up to those figures.
+PLAIN_EVERY, NEAR_EVERY, CLEAR, EARLY = 64, 16, 1.2, 16
+# Drafting is judged after ENOUGH_DRAFTS drafts (a multiple of `FITTED_EVERY`); after `FITTED_EVERY` of them
+# where the speedup is below CLEAR_LOSS.
+ENOUGH_DRAFTS, CLEAR_LOSS = 24, 0.65
 # plain rounds that a copied draft has to be expected to save, because times and chances are estimates
 WORTH = 0.1
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
@@ -63,8 +63,7 @@ class CostModel(RoundTimes):
     """The state machine, with the calibrations and times that it decides by."""
 
     def __init__(self) -> None:
-        # of a `StopRule`, by the calibrations so far, which write into it
-        self.segments = np.zeros((len(EDGES) + 1, 5))
+        self.segments = np.zeros((len(EDGES) + 1, 5))  # of a `StopRule`; the calibrations write into it
         self.segments[1:, 0] = EDGES
         self.acceptance = Calibration(lines=self.segments[:, 1:3])  # by the drafter's probability of a slot
         self.head = Calibration()  # by the head's

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
@@ -184,6 +186,25 @@ def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: f
             ) == pytest.approx(pace, rel=0.02)
     assert shown == [pytest.approx(2.0 / 1.2, rel=0.05)] * len(shown)
     assert cost_model.plain_beside([]) == cost_model.plain_seconds
+
+
+def test_the_states_follow_each_other() -> None:
+    """A try that is lost, then answers that are too short to tell, then a try that is won."""
+    cost_model, states = CostModel(), []
+    for number in range(500):
+        states.append(cost_model.state)
+        simulate(cost_model, 1, tokens=1 if number < 200 else 3)
+    assert list(dict.fromkeys(states)) == ["drafting", "resting", "looking", "trying", "waiting"]
+    after = {(before, state) for before, state in pairwise(states) if before != state}
+    assert after == {
+        ("drafting", "resting"),
+        ("resting", "looking"),
+        ("looking", "trying"),
+        ("trying", "resting"),
+        ("looking", "waiting"),
+        ("waiting", "looking"),
+        ("trying", "drafting"),
+    }
 
 
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
