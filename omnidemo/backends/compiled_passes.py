@@ -29,7 +29,8 @@ from omnidemo.backends.call_layout import (
 )
 from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
 from omnidemo.backends.weight_arena import WeightArena
-from omnidemo.decoding.draft_policy import NEVER, StopRule
+from omnidemo.decoding.calibration import StopRule
+from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import BLOCK, RowStats
@@ -57,7 +58,7 @@ STRIDE, STRIDES = 80_000_000, 8
 class CompiledPasses:
     """The forward passes of a `FusedLlama` in float32 on a CPU, over a form of its weights: `float32`, the
     matrices themselves; `bfloat16`, copies of them; `packed`, the matrices as their file has them, where it
-    has them so (see `kernels/packed_forms.py`)."""
+    has them so (see `packed_forms.py`)."""
 
     def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
         self.runner, self.form = runner, form
@@ -72,7 +73,7 @@ class CompiledPasses:
         arrays = (
             bf16_weights.bits(runner)
             if form == "bfloat16"
-            else [one.numpy() for one in bf16_weights.matrices(runner)]
+            else [matrix.numpy() for matrix in bf16_weights.matrices(runner)]
         )
         table, self._weights, self.nbytes = _table(runner, form, arrays)
         norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
@@ -157,12 +158,12 @@ class CompiledPasses:
             kernels.roll_out, 1, side, self.rule(rule), total, order.left, choice, names, stop_of(stop), draft
         )
         places, drawn, tokens = draft.notes[:, : max(count, read)].tolist()
-        found = draft.probs[:count].tolist()
+        probs = draft.probs[:count].tolist()
         rows, states, wasted = rows[: read + 1], states[: read + 1], read_in_all - read
         return Rollout(
             places[:count],
             drawn[:count],
-            found,
+            probs,
             draft.distributions[:count],
             tokens[:read],
             rows,
@@ -199,12 +200,12 @@ class CompiledPasses:
 
     def rule(self, rule: ProposalRule) -> Rule:
         """A proposal rule as a kernel's argument."""
-        known = self._rule
-        if known is None or rule is not known[0]:  # another thread may do this too
+        held = self._rule
+        if held is None or rule is not held[0]:  # another thread may do this too
             tables = (rule.first, rule.inside, rule.alone, rule.trie.keys, rule.trie.info)
             first, inside, alone, keys, info = (table.numpy() for table in tables)
-            known = self._rule = rule, Rule(first, inside, alone, keys, info, rule.trie.kin)
-        return known[1]
+            held = self._rule = rule, Rule(first, inside, alone, keys, info, rule.trie.kin)
+        return held[1]
 
 
 def _table(

@@ -123,14 +123,9 @@ def make_rounds(
 
 
 def _unpack(
-    made: int,
-    fact: list[int],
-    number: list[float],
-    wanted: RoundsRequest,
-    given: Sequence[int],
-    stats: RowStats,
-    last: Rollout,
-) -> list[MadeRound]:
+    made: int, fact: list[int], number: list[float], wanted: RoundsRequest, given: Sequence[int],
+    stats: RowStats, last: Rollout,
+) -> list[MadeRound]:  # fmt: skip
     """Unpack the rounds from the format of `call_layout.py`. `stats`: those of all their rows; `last`: what
     the last round left behind."""
     rounds: list[MadeRound] = []
@@ -141,11 +136,8 @@ def _unpack(
         follows = index + 1 < made  # a following round overwrites what is not held
         open_, verified = token == UNFINISHED, proposed != UNFINISHED
         size, at = max(0, proposed), at + HEADER
-        proposal, firsts, stops = (
-            fact[at : at + size],
-            fact[at + size : at + 2 * size],
-            fact[at + 2 * size : at + 3 * size],
-        )
+        proposal, firsts = fact[at : at + size], fact[at + size : at + 2 * size]
+        stops = fact[at + 2 * size : at + 3 * size]
         kept, at = max(read, stops[-1]) if stops else read, at + 3 * size
         drafted, at = fact[at : at + kept], at + kept
         began, then, ended = number[place : place + 3]
@@ -161,20 +153,11 @@ def _unpack(
                 places, ids, draft_probs, last.distributions[:drawn], drafted[:read], last.rows, last.states
             )
         if verified:
-            verification = RowStats(
-                stats.rows[filled : filled + size + 1],
-                stats.numbers[filled : filled + size + 1],
-                stats.temperature,
-            )
-            filled += size + 1
+            until = filled + size + 1
+            verification = RowStats(stats.rows[filled:until], stats.numbers[filled:until], stats.temperature)
+            filled = until
         if verification is not None and not open_:
-            slots, base = [], 0
-            for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
-                probs = draft_probs[first : first + stop - base]
-                slots.append(
-                    Slot(target_id, tuple(drafted[base:stop]), q, key.draft_len + base, draft_probs=probs)
-                )
-                base = stop
+            slots = _slots(proposal, firsts, stops, bounds, draft_probs, drafted, key.draft_len)
             written, rejected = None if token == NONE else token, token != NONE and accepted < count
             result = RoundResult(
                 slots, accepted, written, rejected, accepts, likely, drawn, verification.rows, StageSeconds()
@@ -183,8 +166,7 @@ def _unpack(
             MadeRound(  # by position: so many keyword arguments would take as long as all the rest
                 key, min(budget, left), result, (then - began, ended - then), spent,
                 (accepted, min(read, end)) if follows else (size, read), rollout,
-                proposal if verified else None, verification, given,
-                drafted, read, passes - read,
+                proposal if verified else None, verification, given, drafted, read, passes - read,
             )
         )  # fmt: skip
         if follows:
@@ -192,7 +174,20 @@ def _unpack(
             given, left = [*drafted[min(read, end) : end], *spelled], left - accepted - 1
             key = replace(
                 key, target_len=key.target_len + accepted + 1, draft_len=key.draft_len + end + len(spelled),
-                last_id=token,
-                rng_position=key.rng_position + (0 if greedy else spent),
+                last_id=token, rng_position=key.rng_position + (0 if greedy else spent),
             )  # fmt: skip
     return rounds
+
+
+def _slots(
+    proposal: list[int], firsts: list[int], stops: list[int], bounds: list[float], draft_probs: list[float],
+    drafted: list[int], start: int,
+) -> list[Slot]:  # fmt: skip
+    """The slots of a round that began at `start` drafter ids: of each the target token, its first draw, where
+    its drafter tokens end, and q."""
+    slots, base = [], 0
+    for target_id, first, stop, q in zip(proposal, firsts, stops, bounds, strict=True):
+        probs = draft_probs[first : first + stop - base]
+        slots.append(Slot(target_id, tuple(drafted[base:stop]), q, start + base, draft_probs=probs))
+        base = stop
+    return slots

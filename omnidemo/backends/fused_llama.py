@@ -56,9 +56,8 @@ class FusedLlama:
         config = model.config
         self.fast = fast
         if not self.fits(config):
-            raise ValueError(
-                f"{type(model).__name__} is not of the plain Llama shape; use the general runner"
-            )
+            name = type(model).__name__
+            raise ValueError(f"{name} is not of the plain Llama shape; use the general runner")
         self.max_positions = int(config.max_position_embeddings)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         self.device, self.dtype = model.device, model.dtype
@@ -70,10 +69,8 @@ class FusedLlama:
         self._whole: Whole | None = self._joined(model)
         self.rows, self.depth = int(self.head.weight.shape[0]), len(self.layers)
         rotary = model.model.rotary_emb
-        self.frequencies, self.rope_scale = (
-            rotary.inv_freq.float().to(self.device),
-            float(rotary.attention_scaling),
-        )
+        self.frequencies = rotary.inv_freq.float().to(self.device)
+        self.rope_scale = float(rotary.attention_scaling)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.threads = 0
@@ -82,9 +79,8 @@ class FusedLlama:
         self.packed: Mapping[str, PackedMatrix] = {}  # it, by the names of the weights
         self._form: Form | None = None  # see `use`
         self.passes = self._passes()
-        self.fixed = (
-            GraphCache(self.device, CudaGraphs(self.device)) if fast and self.device.type == "cuda" else None
-        )
+        graphs = fast and self.device.type == "cuda"
+        self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if graphs else None
         self.kv_pool = KVBufferPool()
 
     def _joined(self, model: Any) -> Whole:
@@ -147,10 +143,9 @@ class FusedLlama:
 
     def copy(self) -> FusedLlama:
         whole, file = self._whole, self.packing
-        copy = FusedLlama(
-            file.dequantized() if whole is None and file is not None else deepcopy(self._held().model),
-            self.fast,
-        )
+        again = file.dequantized() if whole is None and file is not None else None
+        model = again if again is not None else deepcopy(self._held().model)
+        copy = FusedLlama(model, self.fast)
         copy.threads = self.threads
         copy.packing, copy.packed, copy._form = self.packing, self.packed, self._form
         copy.compact(self.two_bytes, self.rounds_weights)
@@ -161,24 +156,20 @@ class FusedLlama:
         over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
         bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect
         where memory is too small for copies."""
-        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and bf16_weights.fits(self)
+        fits = bf16_weights.fits(self)
+        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and fits
         if self.rounds_weights or not wanted:
             self.packed = {}
-        elif (
-            self.packing is not None
-            and self.passes is not None
-            and not self.packed
-            and bf16_weights.fits(self)
-        ):
+        elif self.packing is not None and self.passes is not None and not self.packed and fits:
             self.packed = self.packing.pack()
         self._refresh()
 
     def forms(self) -> list[Form]:
         """The forms of the weights that compiled passes can read, the one of the fewest bytes first."""
-        found: list[Form] = ["packed"] if self.packed else []
+        forms: list[Form] = ["packed"] if self.packed else []
         if self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self):
-            found.append("bfloat16")
-        return [*found, "float32"]
+            forms.append("bfloat16")
+        return [*forms, "float32"]
 
     def passes_over(self, form: Form) -> CompiledPasses:
         """Passes over one of these forms, for a comparison of times."""
@@ -201,9 +192,7 @@ class FusedLlama:
         if not self.fast or self.device.type != "cpu" or self.dtype != torch.float32:
             return None
         forms = self.forms()
-        return CompiledPasses(
-            self, self._form if self._form is not None and self._form in forms else forms[0]
-        )
+        return CompiledPasses(self, self._form if self._form in forms else forms[0])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> FusedLlama:
         return self.copy()  # recorded passes belong to the weights that they were recorded with
@@ -241,9 +230,8 @@ class FusedLlama:
         cos, sin = angles.cos(), angles.sin()
         if self.rope_scale != 1:
             cos, sin = cos * self.rope_scale, sin * self.rope_scale
-        return torch.cat([cos, cos], -1)[:, None].to(self.dtype), torch.cat([-sin, sin], -1)[:, None].to(
-            self.dtype
-        )
+        cos, sin = torch.cat([cos, cos], -1)[:, None], torch.cat([-sin, sin], -1)[:, None]
+        return cos.to(self.dtype), sin.to(self.dtype)
 
     def buffer_size(self, capacity: int) -> tuple[int, ...]:
         """The shape of a cache's keys and values for `capacity` positions."""

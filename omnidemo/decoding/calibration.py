@@ -4,6 +4,7 @@ judged drafts."""
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,3 +55,27 @@ class Calibration:
             for predicted, accepted, weight in seen
             if weight > 0
         ]
+
+
+@dataclass(slots=True)
+class StopRule:
+    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`):
+    change both.
+
+    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of
+    s, the drafter's probability of a slot. After a slot, `cumulative` (the probability that all slots so far
+    are accepted) is multiplied by a + b·s. Another slot is drafted if s ≥ `min_prob` and `cumulative` · (c +
+    d·s) > `price`.
+    """
+
+    cumulative: float = 1.0
+    min_prob: float = 0.0
+    price: float = -1.0
+    segments: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
+
+    def keep_drafting(self, prob: float) -> bool:
+        """Take a slot that was drawn with probability `prob` into account; returns whether another one is
+        drafted."""
+        _, a, b, c, d = self.segments[int(self.segments[:, 0].searchsorted(prob, side="right")) - 1].tolist()
+        self.cumulative *= a + b * prob
+        return prob >= self.min_prob and self.cumulative * (c + d * prob) > self.price

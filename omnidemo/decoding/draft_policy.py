@@ -3,55 +3,29 @@ pays for itself.
 
 All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what
 came before. So the distribution of the emitted text does not depend on them: a draft that ends early is a
-draft with a smaller budget. The last of the four is in `cost_policy.py`.
+draft with a smaller budget.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.copying.copier import CopiedDraft
-from omnidemo.decoding.cost_model import STRETCH, CostModel, ReplayedAcceptance
+from omnidemo.decoding.calibration import StopRule
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.round_times import STRETCH, Look
 
 Policy = Literal["fixed", "confidence", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
-# acceptance of drafts replayed on the newest tokens, and the seconds that it took
-Look = Callable[[], tuple[ReplayedAcceptance, float]]
 
 LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
-
-
-@dataclass(slots=True)
-class StopRule:
-    """When a draft ends. Compiled code says the same once more (`roll_out` in `backends/kernels/draft.py`):
-    change both.
-
-    `segments` [n, 5] are rows (from which s on, a, b, c, d), the calibration as piecewise linear functions of
-    s, the drafter's probability of a slot. After a slot, `cumulative` (the probability that all slots so far
-    are accepted) is multiplied by a + b·s. Another slot is drafted if s ≥ `min_prob` and `cumulative` · (c +
-    d·s) > `price`.
-    """
-
-    cumulative: float = 1.0
-    min_prob: float = 0.0
-    price: float = -1.0
-    segments: NDArray[np.float64] = field(default_factory=lambda: np.array([[0.0, 1.0, 0.0, 1.0, 0.0]]))
-
-    def keep_drafting(self, prob: float) -> bool:
-        """Take a slot that was drawn with probability `prob` into account; returns whether another one is
-        drafted."""
-        _, a, b, c, d = self.segments[int(self.segments[:, 0].searchsorted(prob, side="right")) - 1].tolist()
-        self.cumulative *= a + b * prob
-        return prob >= self.min_prob and self.cumulative * (c + d * prob) > self.price
-
-
 # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
 NEVER = StopRule()
 # segments by which a slot is accepted with the probability s itself
@@ -217,3 +191,64 @@ class HeadPolicy(AdaptivePolicy):
             if probs:
                 self.cost_model.head.learn(math.prod(self._predicted[at : at + len(probs)]), accepted)
             at += len(probs)
+
+
+class CostPolicy(AdaptivePolicy):
+    """Draft on while the next slot is expected to save more time than it costs, and not at all where plain
+    decoding is faster: the `CostModel` decides."""
+
+    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
+        return self.cost_model.copied(copied.chances, drafts)
+
+    def budget(self, index: int, look: Look) -> int:
+        self._rule, self._plain = None, self.cost_model.probes(self._plain)
+        return self.longest if not self._plain and self.cost_model.may_draft(look) else 0
+
+    def plain_lookahead(self) -> int:
+        costs = self.cost_model
+        return super().plain_lookahead() if costs.speculating else costs.plain_rounds_ahead()
+
+    def draft_lookahead(self) -> int:
+        return self.cost_model.drafts_ahead()
+
+    def _new_rule(self) -> StopRule:
+        return self.cost_model.stop_rule()
+
+    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+        super().learn(draft_probs, accept_probs)
+        self.cost_model.judge()
+
+
+@dataclass(frozen=True, slots=True)
+class Drafting:
+    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted)
+    by classes."""
+
+    policy: Policy
+    length: float
+    speculating: bool
+    estimated_speedup: float | None
+    sentence: str
+    calibration: list[tuple[float, float, float]]
+
+
+def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
+    """How a pair drafts now, with a sentence for the page."""
+    losing = policy == "cost" and not costs.speculating
+    estimated = costs.speedup if losing else costs.gain
+    if losing:
+        sentence = (
+            "The small model's guesses cost more time than they saved lately, so it rests; it tries again"
+            " soon."
+        )
+    elif policy == "fixed" and draft_length == 0:
+        sentence = "Guessing is switched off: the draft length is 0."
+    elif policy == "head" and not has_head:
+        sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
+    elif costs.length:
+        sentence = f"The newest drafts had {costs.length:.1f} drafter tokens."
+    else:
+        sentence = "Nothing has been drafted yet."
+    table = costs.head if policy == "head" and has_head else costs.acceptance
+    length = float(draft_length) if policy == "fixed" else costs.length
+    return Drafting(policy, length, not losing, estimated, sentence, table.rows())

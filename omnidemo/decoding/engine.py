@@ -9,19 +9,20 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from omnidemo.copying.copier import CopiedDraft, Copier
-from omnidemo.decoding.backend import Backend, Clock, RoundPlan, Slot
-from omnidemo.decoding.cost_model import ReplayedAcceptance
-from omnidemo.decoding.draft_policy import LOOK, DraftPolicy, Look
+from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult, Slot
+from omnidemo.decoding.draft_policy import LOOK, DraftPolicy
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.round_times import Look, ReplayedAcceptance
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.records import STAGES, FinishReason, Round
+from omnidemo.records import STAGES, FinishReason, Round, Token
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -87,37 +88,17 @@ def decode(
     returns seconds; times of rounds are its differences. `copier`: makes drafts by copying, which the policy
     may prefer; None: there are none.
     """
-    target, drafter = state.target, state.drafter
-    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
-    # What the drafter has read may be later than where the answer began, which its own distribution may
-    # depend on.
-    prompt = len(target.ids) - len(limits.begun)
-    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
-    penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
-    context = RoundContext(
-        drafter,
-        vocabulary,
-        ngrams,
-        sampling,
-        rng,
-        end_ids,
-        penalty,
-        prompt=prompt,
-        policy=policy,
-        target=target,
-    )
-    recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
-    look = partial(_look, state, recent, sampling.greedy, clock)
-    text = "".join(state.decoder.decode(vocabulary.target.writes(token_id)) for token_id in limits.begun)
-    emitted, index = 0, 0
-    reason: FinishReason | None = "context" if target.free_positions < 1 else None
+    context = _context(state, vocabulary, ngrams, sampling, rng, limits, policy)
+    answer = _Answer(state, limits, vocabulary, context.end_ids, sampling.greedy)
+    look = partial(_look, state, answer.recent, sampling.greedy, clock)
+    index = 0
 
-    while reason is None:
+    while answer.reason is None:
         began = clock()
-        most = min(limits.max_new_tokens - emitted, target.free_positions)
-        copied = copier.draft(target.ids, most - 1) if copier is not None else None
+        most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
+        copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
         plan = _plan(policy, state, method, most, index, look, copied)
-        context.start = len(drafter.ids)
+        context.start = len(context.drafter.ids)
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
         if result is None:
@@ -126,68 +107,131 @@ def decode(
 
         if plan.draft_length:
             policy.learn([slot.draft_probs for slot in result.slots], result.accept_probs)
-        accepted, written = result.accepted, result.next_token
-        copies = len(plan.copied)
-        if copies and copier is not None and copied is not None:
+        written = answer.until_stop(result)
+        if copier is not None and copied is not None and plan.copied:
             copier.learn(copied, result.accept_probs)
-        ids = [slot.target_id for slot in result.slots[:accepted]]
-        ids += [written] if written is not None else []
-        if limits.stop and (count := limits.until_stop(ids, text, vocabulary, state.decoder)) < len(ids):
-            del ids[count:]
-            # what stands behind the stop is neither a right guess nor a wrong one
-            accepted, written = count, None
-            result = replace(result, slots=result.slots[:count], accept_probs=result.accept_probs[:count])
-        if copier is not None and copied is not None and not copies:
-            copier.learn_from(copied, ids)
-        state.commit(context.start, result, ids, accepted)
+        elif copier is not None and copied is not None:
+            copier.learn_from(copied, written.ids)
+        state.commit(context.start, written.result, written.ids, written.accepted)
         committed = clock()
 
-        plain = plan.draft_length == 0 and not copies
-        tokens = emitted_tokens(result, ids, accepted, vocabulary, state.decoder, sampling.greedy, plain)
+        tokens = answer.add(written, plan)
+        if tracer is not None:
+            copies = [token.source == "copied" for token in tokens]
+            tracer.add(result.logits[: len(written.ids)], written.ids, written.accepted, copies)
+        draft, verify, accept = result.seconds
+        stages = (planned - began + draft, verify, committed - made + accept, clock() - committed)
+        yield _record(index, plan, written, tokens, stages, answer.reason, context)
+        index += 1
+        if answer.reason is None and limits.cancelled():
+            answer.reason = "cancelled"
+
+
+def _context(
+    state: DecodingState, vocabulary: VocabularyMap, ngrams: NgramCache, sampling: SamplingParams,
+    rng: Randomness, limits: Limits, policy: DraftPolicy
+) -> RoundContext:  # fmt: skip
+    """What the method works with, from the state at the beginning of the answer."""
+    target, drafter = state.target, state.drafter
+    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
+    # What the drafter has read may be later than where the answer began, which its own distribution may
+    # depend on.
+    prompt = len(target.ids) - len(limits.begun)
+    begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
+    penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
+    return RoundContext(
+        drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, prompt=prompt, policy=policy,
+        target=target,
+    )  # fmt: skip
+
+
+class _Written(NamedTuple):
+    """What a round wrote: `ids`, of which the first `accepted` were proposed; `own` is the target's own token
+    after these, None where there is none. Where a stop string ends the answer, `result` ends there too."""
+
+    result: RoundResult
+    ids: list[int]
+    accepted: int
+    own: int | None
+
+
+class _Answer:
+    """What has been written of an answer so far, and why it ends."""
+
+    def __init__(
+        self,
+        state: DecodingState,
+        limits: Limits,
+        vocabulary: VocabularyMap,
+        end_ids: frozenset[int],
+        greedy: bool,
+    ) -> None:
+        self.state, self.limits, self.vocabulary = state, limits, vocabulary
+        self.end_ids, self.greedy = end_ids, greedy
+        writes = vocabulary.target.writes
+        self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in limits.begun)
+        self.emitted = 0
+        self.recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
+        self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
+
+    def until_stop(self, result: RoundResult) -> _Written:
+        """What a round has written, up to a stop string."""
+        accepted, own = result.accepted, result.next_token
+        ids = [slot.target_id for slot in result.slots[:accepted]]
+        ids += [own] if own is not None else []
+        count = len(ids)
+        if self.limits.stop:
+            count = self.limits.until_stop(ids, self.text, self.vocabulary, self.state.decoder)
+        if count == len(ids):
+            return _Written(result, ids, accepted, own)
+        # what stands behind the stop is neither a right guess nor a wrong one
+        slots, probs = result.slots[:count], result.accept_probs[:count]
+        return _Written(replace(result, slots=slots, accept_probs=probs), ids[:count], count, None)
+
+    def add(self, written: _Written, plan: RoundPlan) -> list[Token]:
+        """Add what a round has written, and find out whether the answer ends; its tokens."""
+        result, ids, accepted, _ = written
+        decoder, plain = self.state.decoder, plan.draft_length == 0 and not plan.copied
+        tokens = emitted_tokens(result, ids, accepted, self.vocabulary, decoder, self.greedy, plain)
         probs = [token.p for token in tokens]
         if not math.isfinite(sum(probs)):
             raise RuntimeError(
                 "the target's numbers are not finite here, so it cannot go on; load it in float32 or choose"
                 " another one"
             )
-        recent.extend(probs)
-        emitted += len(ids)
-        text += "".join([token.text for token in tokens])
-        reason = "end" if ids[-1] in end_ids else limits.finish_reason(text, emitted, target.free_positions)
+        self.recent.extend(probs)
+        self.emitted += len(ids)
+        self.text += "".join([token.text for token in tokens])
+        free = self.state.target.free_positions
+        ended = ids[-1] in self.end_ids
+        self.reason = "end" if ended else self.limits.finish_reason(self.text, self.emitted, free)
         # bytes that never became a whole character
-        if reason is not None and (rest := state.decoder.decode(b"", True)):
+        if self.reason is not None and (rest := decoder.decode(b"", True)):
             tokens[-1] = replace(tokens[-1], text=tokens[-1].text + rest)
-        if tracer is not None:
-            tracer.add(
-                result.logits[: len(ids)], ids, accepted, [token.source == "copied" for token in tokens]
-            )
-        spent = result.seconds
-        stages = (
-            planned - began + spent.draft,
-            spent.verify,
-            committed - made + spent.accept,
-            clock() - committed,
-        )
-        yield Round(
-            index=index,
-            tokens=tuple(tokens),
-            discarded=tuple(discarded_tokens(result, accepted, vocabulary, sampling.greedy)),
-            draft_length=plan.draft_length or copies,
-            drafted=result.drafted,
-            proposed=sum(slot.target_id >= 0 for slot in result.slots),
-            accepted=accepted,
-            judged=len(result.accept_probs),
-            ngram_hits=sum(
-                len(slot.draft_ids) != 1 and slot.match is None for slot in result.slots[:accepted]
-            ),
-            seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
-            inserts=new_ngrams(written, vocabulary, ngrams),
-            finish_reason=reason,
-            variation=result.variation,
-        )
-        index += 1
-        if reason is None and limits.cancelled():
-            reason = "cancelled"
+        return tokens
+
+
+def _record(
+    index: int, plan: RoundPlan, written: _Written, tokens: Sequence[Token], stages: Sequence[float],
+    reason: FinishReason | None, context: RoundContext
+) -> Round:  # fmt: skip
+    result, _, accepted, own = written
+    kept, greedy = result.slots[:accepted], context.sampling.greedy
+    return Round(
+        index=index,
+        tokens=tuple(tokens),
+        discarded=tuple(discarded_tokens(result, accepted, context.map, greedy)),
+        draft_length=plan.draft_length or len(plan.copied),
+        drafted=result.drafted,
+        proposed=sum(slot.target_id >= 0 for slot in result.slots),
+        accepted=accepted,
+        judged=len(result.accept_probs),
+        ngram_hits=sum(len(slot.draft_ids) != 1 and slot.match is None for slot in kept),
+        seconds={**dict(zip(STAGES, stages, strict=True)), "total": sum(stages)},
+        inserts=new_ngrams(own, context.map, context.ngrams),
+        finish_reason=reason,
+        variation=result.variation,
+    )
 
 
 def _plan(

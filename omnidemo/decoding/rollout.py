@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from omnidemo.decoding.draft_policy import StopRule
+from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.sampling import Logits, Probs, SamplingParams, Seen
 from omnidemo.vocab.ngram_cache import no_ngrams

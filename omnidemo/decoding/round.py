@@ -39,7 +39,7 @@ from omnidemo.decoding.sampling import (
     highest,
     on_host,
 )
-from omnidemo.decoding.state import TargetContext
+from omnidemo.decoding.state import TargetContext, target_probs
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -103,9 +103,8 @@ class RoundContext:
 
     def target_seen(self) -> Seen | None:
         """The same of the target's."""
-        return (
-            None if self.penalty is None else self.penalty.target.hold(self.target.ids, len(self.target.ids))
-        )
+        ids = self.target.ids
+        return None if self.penalty is None else self.penalty.target.hold(ids, len(ids))
 
     def masked(self, logit_mask: Tensor) -> Tensor:
         """The logits [D] plus `logit_mask` [D], which is 0 for tokens that may be drawn and −∞ for the rest.
@@ -182,12 +181,8 @@ class RoundContext:
         probs, place = self.probs(logit_mask()), None
         if self.rng.shared:
             ends = completed or {}
-            known = (
-                (np.array([*ends], np.int64), np.array([*ends.values()], np.int64))
-                if path
-                else self.map.directly
-            )
-            place = self.place(index)._replace(path=path, known=known)
+            ids = np.array([*ends], np.int64), np.array([*ends.values()], np.int64)
+            place = self.place(index)._replace(path=path, known=ids if path else self.map.directly)
         return *draw_with_prob(self.rng, probs, place), probs
 
     def readable_logit_mask(self) -> Tensor:
@@ -212,8 +207,8 @@ class RoundContext:
     def _keep_drafting(self, base: int, draft_probs: Sequence[float]) -> bool:
         states: list[State] = []
         if self.policy.reads_states:
-            found = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
-            states = [state for state in found if state is not None]
+            read = [self.drafter.state(base + depth) for depth in range(len(draft_probs))]
+            states = [state for state in read if state is not None]
         return self.policy.keep_drafting(draft_probs, states)
 
     @property
@@ -278,23 +273,19 @@ def reference_round(
     # 4 Accept from the left, correct the first rejection or add a bonus token.
     penalty = context.penalty
     context.stats = read.stats if penalty is None else None
-    scores = (
-        read.logits
-        if penalty is None
-        else context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
-    )
-    found = (
-        method.accept(context, draft, scores)
-        if draft.slots
-        else Acceptance(0, _undrafted_token(context, scores), False, [])
-    )
-    written = [*proposal[: found.accepted], *([] if found.token is None else [found.token])]
+    scores = read.logits
+    if penalty is not None:
+        scores = context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
+    if draft.slots:
+        judged = method.accept(context, draft, scores)
+    else:
+        judged = Acceptance(0, _undrafted_token(context, scores), False, [])
+    written = [*proposal[: judged.accepted], *([] if judged.token is None else [judged.token])]
     probs = target_probs(read, proposal, written)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
-        draft.slots, found.accepted, found.token, found.rejected, found.accepts, probs, draft.drafted,
-        read.logits, seconds,
-        found.variation,
+        draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, probs, draft.drafted,
+        read.logits, seconds, judged.variation,
     )  # fmt: skip
 
 
@@ -307,21 +298,3 @@ def _undrafted_token(context: RoundContext, scores: Logits) -> int:
         stats.probs(0) if stats is not None and sampling.plain else sampling.probs(scores[0]),
         context.place(0),
     )
-
-
-def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
-    """The target's probability of each proposed token, and of the last one that was written, before
-    temperature."""
-    accepted = min(len(proposal), len(written) - 1)
-    rows = [*range(len(proposal)), accepted]
-    tokens = [*proposal, written[-1]]
-    if read.stats is not None:
-        return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
-    if on_host(read.logits):
-        logits = as_array(read.logits)
-        return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
-    there = as_tensor(read.logits)  # with one synchronisation
-    wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
-    # several times as fast as logsumexp
-    found: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()
-    return found

@@ -7,11 +7,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import torch
+
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.cost_model import ReplayedAcceptance
 from omnidemo.decoding.draft_policy import ENOUGH
+from omnidemo.decoding.round_times import ReplayedAcceptance
+from omnidemo.decoding.row_ops import token_prob
+from omnidemo.decoding.sampling import as_array, as_tensor, on_host
 
 # ids of a prompt that are read at once: between two pieces others have their turn, and who has left is
 # noticed
@@ -69,12 +73,12 @@ class DecodingState:
         not make again. [] for fewer than ENOUGH tokens."""
         if len(target_probs) < ENOUGH:
             return []
-        found = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
+        scored = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
         # Numbers that are not finite count as a wrong guess.
-        products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in found]
+        products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in scored]
         each = [
             (len(q), min(1.0, product / max(p, 1e-30)))
-            for q, product, p in zip(found, products, reversed(target_probs), strict=False)
+            for q, product, p in zip(scored, products, reversed(target_probs), strict=False)
         ]
         return each[::-1]
 
@@ -130,3 +134,21 @@ class TargetContext:
     def free_positions(self) -> int:
         """Tokens that still fit into the target's window."""
         return self.cache.max_positions - len(self.ids)
+
+
+def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) -> list[float]:
+    """The target's probability of each proposed token, and of the last one that was written, before
+    temperature."""
+    accepted = min(len(proposal), len(written) - 1)
+    rows = [*range(len(proposal)), accepted]
+    tokens = [*proposal, written[-1]]
+    if read.stats is not None:
+        return [*read.stats.token_probs(proposal), *read.stats.token_probs(tokens[-1:], accepted)]
+    if on_host(read.logits):
+        logits = as_array(read.logits)
+        return [token_prob(logits[row], token) for row, token in zip(rows, tokens, strict=True)]
+    there = as_tensor(read.logits)  # with one synchronisation
+    wanted = torch.tensor([rows, tokens]).to(there.device, non_blocking=True)
+    # several times as fast as logsumexp
+    probs: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()
+    return probs

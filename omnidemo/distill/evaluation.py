@@ -57,8 +57,8 @@ def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
 
 def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
     """Whether the versions published since the trusted one guess better than it, on answers that neither has
-    learned from: better above one standard error, worse below minus ROLLBACK_ERRORS of them, for a difference
-    within the noise decides nothing.
+    learned from. They are better where the mean difference is above one standard error, and worse where it is
+    below minus ROLLBACK_ERRORS of them. A difference in between is noise, and decides nothing.
 
     The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is
     neither promoted for what the versions before it gained nor rolled back for what they lost.

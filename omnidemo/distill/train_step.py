@@ -42,7 +42,6 @@ class Learner:
         base = read_model(folder, dtype=torch.float32, local_files_only=True)
         self.device = torch.device(device)
         self.base: Any = base
-        self.parameters: dict[str, Tensor]
         if rank:
             self.parameters, self.initial = self._with_lora(rank, seed)
         else:
@@ -128,35 +127,30 @@ def train(
     plan: TrainingPlan,
     head_batches: Batches = (),
 ) -> Trained:
-    """One AdamW step per batch, starting from `adapter` (None: a fresh one): the new adapter, optimiser
-    state, and the steps.
+    """Take one AdamW step per batch, starting from `adapter` (None: a fresh one). Returns the new adapter,
+    the optimiser state and the steps. Nothing given is changed, and nothing of an earlier call counts.
 
     The adapter is the running average of the weights over all steps of its line: steps on the few answers of
     a chat are noisy, and their average drafts better than any of them. The weights themselves go on in the
-    optimiser's state. Nothing given is changed, and nothing of an earlier call counts. A batch with a loss or
-    gradient that is not finite moves no weight (but the average, towards the weights) and is reported with
-    its loss NaN; one without anything to learn is reported with loss 0.
+    optimiser's state. A batch whose loss or gradient is not finite moves no weight (but the average, towards
+    the weights); its loss is NaN. A batch without anything to learn has loss 0.
 
     The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before
-    them on `head_batches`, one after another, with the published weights in place ("interleaved"; algorithm
-    4). `head_batches` should be answers that no update has seen: the paper draws them from all earlier ones,
-    but on what a drafter has learnt it guesses better than on anything new, so such a head promises too much
-    (measured: 1.0 nats on new answers, untrained 0.57, trained on unseen answers 0.54). Whatever goes wrong
-    with the head, the drafter's update stays.
+    them on `head_batches`, with the published weights in place ("interleaved"; algorithm 4). `head_batches`
+    should be answers that no update has seen. The paper draws them from all earlier ones, but a drafter
+    guesses better on what it has learnt, so such a head promises too much (measured: 1.0 nats on new answers,
+    untrained 0.57, trained on unseen answers 0.54). The drafter's update stays if the head's steps fail.
     """
     start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
     average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
     head = HeadTrainer(start.head, state.moments, plan.head_rate, plan.clip, plan.seed)
-    loss_head = (
-        _interleaved(learner, start, head, head_batches, plan)
-        if plan.head == "interleaved" and head_batches
-        else math.nan
-    )
-    learner.load(
-        {name: state.moments.get(f"weight.{name}", start.weights[name]) for name in learner.parameters}
-    )
+    loss_head = math.nan
+    if plan.head == "interleaved" and head_batches:
+        loss_head = _interleaved(learner, start, head, head_batches, plan)
+    before, own = state.moments, start.weights
+    learner.load({name: before.get(f"weight.{name}", own[name]) for name in learner.parameters})
     adamw = torch.optim.AdamW(learner.parameters.values(), lr=plan.learning_rate)
-    resume(adamw, learner.parameters, state.moments, state.step)
+    resume(adamw, learner.parameters, before, state.step)
     steps: list[TrainStep] = []
     for number, batch in enumerate(batches, state.step + 1):
         for group in adamw.param_groups:
@@ -164,9 +158,8 @@ def train(
         steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
         # The first steps weigh more, or the average would begin as the untrained weights.
         forget = 1.0 - min(plan.memory, number / (number + 10))
-        torch._foreach_lerp_(
-            list(average.values()), [parameter.detach() for parameter in learner.parameters.values()], forget
-        )
+        current = [parameter.detach() for parameter in learner.parameters.values()]
+        torch._foreach_lerp_(list(average.values()), current, forget)
     adamw.zero_grad()
     weights = {f"weight.{name}": tensor for name, tensor in _copy(learner.parameters).items()}
     moments = moments_of(adamw, learner.parameters) | weights
@@ -186,7 +179,7 @@ def evaluate(
     state; see `trace_agreement.expected` for the probabilities. Raises ValueError for a state that does not
     fit the learner.
     """
-    found: list[np.ndarray] = []
+    judged: list[np.ndarray] = []
     for state in states:
         learner.load(learner.completed(state).weights)
         parts = [np.zeros(0, dtype=np.float32)]
@@ -194,8 +187,8 @@ def evaluate(
             with torch.no_grad():
                 _, logits, at = _forward(learner, traces[index : index + EVALUATED_AT_ONCE], window)
                 parts.append(trace_agreement.expected(logits, at).cpu().numpy())
-        found.append(np.concatenate(parts))
-    return found
+        judged.append(np.concatenate(parts))
+    return judged
 
 
 def agree(
@@ -204,7 +197,7 @@ def agree(
     """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace
     (`trace_agreement.agreement`). Raises ValueError for a state that does not fit the learner."""
     learner.load(learner.completed(state).weights)
-    found: list[Agreement] = []
+    agreements: list[Agreement] = []
     for trace in traces:
         overlap = same = 0.0
         for part in losses.parts(trace, min(window, learner.context)):
@@ -213,8 +206,9 @@ def agree(
                 shared, first = trace_agreement.agreement(logits, at)
             overlap, same = overlap + float(shared.sum()), same + float(first.sum())
         count = len(trace.p)
-        found.append(Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0))
-    return found
+        mean = Agreement(overlap / count, same / count, count) if count else Agreement(0.0, 0.0, 0)
+        agreements.append(mean)
+    return agreements
 
 
 def _forward(
@@ -242,19 +236,17 @@ def _step(
 ) -> TrainStep:
     began = time.perf_counter()
     states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
-    found = losses.distillation(
-        logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta
-    )
+    loss = losses.distillation(logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
     adamw.zero_grad()
     norm = math.nan if len(at) else 0.0
-    if found.total.isfinite() and len(at):
-        found.total.backward()
+    if loss.total.isfinite() and len(at):
+        loss.total.backward()
         norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
         if math.isfinite(norm):
             adamw.step()
     whole = math.isfinite(norm)
     total, direct, ngram = (
-        float(value.detach()) if whole else math.nan for value in (found.total, found.direct, found.ngram)
+        float(value.detach()) if whole else math.nan for value in (loss.total, loss.direct, loss.ngram)
     )
     loss_head = math.nan
     if head is not None:
@@ -263,16 +255,8 @@ def _step(
                 with torch.no_grad():
                     states, logits, at = _forward(learner, batch, plan.window)
             loss_head = head.step(states.detach(), head.slots(logits.detach(), at, number))
-    return TrainStep(
-        number,
-        total,
-        direct,
-        ngram,
-        norm,
-        adamw.param_groups[0]["lr"],
-        time.perf_counter() - began,
-        loss_head,
-    )
+    rate, seconds = adamw.param_groups[0]["lr"], time.perf_counter() - began
+    return TrainStep(number, total, direct, ngram, norm, rate, seconds, loss_head)
 
 
 def _interleaved(
@@ -280,15 +264,15 @@ def _interleaved(
 ) -> float:
     """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step
     was taken."""
-    found: list[float] = []
+    taken: list[float] = []
     with head.guarded():
         learner.load(start.weights)
         with torch.no_grad():
             ready = [_forward(learner, batch, plan.window) for batch in batches[: plan.head_steps]]
         for number in range(plan.head_steps):
             states, logits, at = ready[number % len(ready)]
-            found.append(head.step(states, head.slots(logits, at, head.taken)))
-    return float(np.mean(found)) if found else math.nan
+            taken.append(head.step(states, head.slots(logits, at, head.taken)))
+    return float(np.mean(taken)) if taken else math.nan
 
 
 def _copy(weights: Any) -> dict[str, Tensor]:
@@ -296,24 +280,21 @@ def _copy(weights: Any) -> dict[str, Tensor]:
 
 
 def _plain_config(config: Any) -> dict[str, Any]:
-    values = config.to_dict() | {"inference_mode": True}
-    return json.loads(
-        json.dumps(values, default=lambda one: sorted(one) if isinstance(one, set) else str(one))
-    )
+    def plain(value: Any) -> Any:
+        return sorted(value) if isinstance(value, set) else str(value)
+
+    return json.loads(json.dumps(config.to_dict() | {"inference_mode": True}, default=plain))
 
 
 def learner_for(
-    known: dict[tuple[str, int], Learner],
-    folder: Path | str,
-    adapter: AdapterState | None,
-    plan: TrainingPlan,
-    device: str = "cpu",
-) -> Learner:
-    """The learner of a drafter folder, built when first needed; an adapter keeps the rank that it was started
-    with (0: full)."""
+    learners: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None,
+    plan: TrainingPlan, device: str = "cpu",
+) -> Learner:  # fmt: skip
+    """The learner of a drafter folder, built when first needed and kept in `learners`. An adapter keeps the
+    rank that it was started with (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
     key = (str(folder), rank)
-    if key not in known:
-        known.clear()  # one model in memory at a time
-        known[key] = Learner(Path(folder), rank, plan.seed, device)
-    return known[key]
+    if key not in learners:
+        learners.clear()  # one model in memory at a time
+        learners[key] = Learner(Path(folder), rank, plan.seed, device)
+    return learners[key]

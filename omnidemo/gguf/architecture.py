@@ -17,6 +17,7 @@ from omnidemo.gguf.block_types import READABLE
 from omnidemo.gguf.header import Header
 
 MOST = 2**24  # of any width, count or window that a configuration names
+AGAIN = "download it again or choose another file"
 SMALLER = "take a file of type Q4_K_M, Q8_0 or F16 of the same model"
 
 _BLOCK = {
@@ -102,8 +103,8 @@ def plan_of(header: Header) -> Plan:
     foreign = _FOREIGN.get(header.text("general.type"), _FOREIGN.get(header.architecture))
     if foreign:
         raise ModelError(f"{name} holds {foreign}, no language model; choose the file of the model itself")
-    known = ARCHITECTURES.get(header.architecture)
-    if known is None:
+    architecture = ARCHITECTURES.get(header.architecture)
+    if architecture is None:
         called = header.architecture[:40] or "(none)"
         raise ModelError(
             f"{name} is of the architecture {called}, and {', '.join(ARCHITECTURES)} are read; choose another"
@@ -113,41 +114,36 @@ def plan_of(header: Header) -> Plan:
         raise ModelError(
             f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; {SMALLER}"
         )
-    _check_keys(header, known)
-    names = _names(header, known)
-    return Plan(known, _config(header, known), names)
+    _check_keys(header, architecture)
+    names = _names(header, architecture)
+    return Plan(architecture, _config(header, architecture), names)
 
 
-def _names(header: Header, known: Architecture) -> dict[str, str]:
+def _names(header: Header, architecture: Architecture) -> dict[str, str]:
     """Weight → tensor, for every tensor of the file."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for tensor in header.tensors:
         if tensor == ROPE_FREQS:
             continue
         stem, _, last = tensor.rpartition(".")
         block = re.fullmatch(r"blk\.(\d{1,4})\.(\w+)", stem)
-        inner = known.block.get(block[2]) if block else _TOP.get(stem)
+        inner = architecture.block.get(block[2]) if block else _TOP.get(stem)
         if inner is None or last not in ("weight", "bias"):
             raise ModelError(
                 f"{header.parts[0].name} has weights that no {header.architecture} model is known to have"
                 f" ({tensor[:60]!r}); choose another file"
             )
-        found[f"model.layers.{int(block[1])}.{inner}.{last}" if block else f"{inner}.{last}"] = tensor
-    return found
+        names[f"model.layers.{int(block[1])}.{inner}.{last}" if block else f"{inner}.{last}"] = tensor
+    return names
 
 
-def _check_keys(header: Header, known: Architecture) -> None:
+def _check_keys(header: Header, architecture: Architecture) -> None:
     """ModelError where the file asks for something in the computation that is not read here."""
     prefix = f"{header.architecture}."
     for key, value in header.metadata.items():
         own = key.removeprefix(prefix)
-        if (
-            own == key
-            or own in _READ
-            or own in known.more
-            or own.startswith("pooling")
-            or _says_nothing(value)
-        ):
+        read = own in _READ or own in architecture.more or own.startswith("pooling")
+        if own == key or read or _says_nothing(value):
             continue
         asked = f"{key[:80]} = {str(value)[:40]}"
         raise ModelError(
@@ -165,37 +161,45 @@ def _says_nothing(value: Any) -> bool:
     )
 
 
-def _config(header: Header, known: Architecture) -> dict[str, Any]:
-    """The options of `transformers`' configuration class."""
-    name, prefix, again = (
-        header.parts[0].name,
-        header.architecture,
-        "download it again or choose another file",
-    )
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers among a file's keys. ModelError for one that no model has."""
 
-    def whole(key: str, otherwise: int | None = None) -> int:
-        value = header.metadata.get(f"{prefix}.{key}", otherwise)
+    header: Header
+
+    def whole(self, key: str, otherwise: int | None = None) -> int:
+        value = self._value(key, otherwise)
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-            raise ModelError(f"{name} gives {prefix}.{key} as {str(value)[:40]}, which no model has; {again}")
+            raise self._refusal(key, value)
         return value
 
-    def real(key: str, otherwise: float | None = None) -> float:
-        value = header.metadata.get(f"{prefix}.{key}", otherwise)
+    def real(self, key: str, otherwise: float | None = None) -> float:
+        value = self._value(key, otherwise)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
-            raise ModelError(f"{name} gives {prefix}.{key} as {str(value)[:40]}, which no model has; {again}")
+            raise self._refusal(key, value)
         return float(value)
 
-    if (
-        header.number(f"{prefix}.expert_count", 0)
-        or header.metadata.get(f"{prefix}.attention.causal") is False
-    ):
+    def _value(self, key: str, otherwise: float | None) -> Any:
+        return self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
+
+    def _refusal(self, key: str, value: Any) -> ModelError:
+        said = f"{self.header.architecture}.{key} as {str(value)[:40]}, which no model has"
+        return ModelError(f"{self.header.parts[0].name} gives {said}; {AGAIN}")
+
+
+def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
+    """The options of `transformers`' configuration class."""
+    name, prefix, numbers = header.parts[0].name, header.architecture, _Numbers(header)
+    whole, real = numbers.whole, numbers.real
+    encoder = header.metadata.get(f"{prefix}.attention.causal") is False
+    if header.number(f"{prefix}.expert_count", 0) or encoder:
         raise ModelError(
             f"{name} is a mixture of experts or an encoder, which are not read here; choose a plain language"
             " model"
         )
     embedding = header.tensors.get("token_embd.weight")
     if embedding is None or len(embedding.shape) != 2:
-        raise ModelError(f"{name} has no embedding; download it again or choose another file")
+        raise ModelError(f"{name} has no embedding; {AGAIN}")
     layers, width, heads = whole("block_count"), whole("embedding_length"), whole("attention.head_count")
     if layers > len(header.tensors):
         raise ModelError(
@@ -205,10 +209,9 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
     if whole("attention.value_length", head) != head or whole("rope.dimension_count", head) != head:
         raise ModelError(
             f"{name} turns a part of each head alone, or has values of another width, which is not read here;"
-            f" {again}"
+            f" {AGAIN}"
         )
     window, base = whole("context_length"), real("rope.freq_base", 10_000.0)
-    first = "blk.0."
     options = {
         "vocab_size": embedding.shape[0],
         "hidden_size": width,
@@ -226,33 +229,40 @@ def _config(header: Header, known: Architecture) -> dict[str, Any]:
         "eos_token_id": None,
         "pad_token_id": None,
     }
-    if known.model_type in ("llama", "qwen3"):
-        options["attention_bias"] = f"{first}attn_q.bias" in header.tensors
-    if known.model_type == "llama":
-        options["mlp_bias"] = f"{first}ffn_gate.bias" in header.tensors
-    if known.model_type in ("gemma2", "gemma3_text"):
-        options |= {"sliding_window": whole("attention.sliding_window", 4096), "query_pre_attn_scalar": head}
-        options["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", None)
-    if known.model_type == "gemma2":
-        options["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0)
-        options["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", 30.0)
-        if layers == 46:  # the 27B, whose queries are scaled by another width
-            options["query_pre_attn_scalar"] = width // heads
-    if known.model_type == "gemma3_text":
-        local = {"rope_type": "default", "rope_theta": real("rope.freq_base_swa", 10_000.0)}
-        options["rope_parameters"] = {
-            "full_attention": options["rope_parameters"],
-            "sliding_attention": local,
-        }
-        if layers == 62:  # the 27B
-            options["query_pre_attn_scalar"] = width // heads
-        if whole("attention.sliding_window_pattern", 6) != 6:
+    return options | _own_options(header, architecture.model_type, options, numbers)
+
+
+def _own_options(
+    header: Header, model_type: str, options: Mapping[str, Any], numbers: _Numbers
+) -> dict[str, Any]:
+    """The options that this type of model alone has, or has otherwise; `options` are those of all."""
+    own: dict[str, Any] = {}
+    prefix, layers = header.architecture, options["num_hidden_layers"]
+    per_head = options["hidden_size"] // options["num_attention_heads"]
+    if model_type in ("llama", "qwen3"):
+        own["attention_bias"] = "blk.0.attn_q.bias" in header.tensors
+    if model_type == "llama":
+        own["mlp_bias"] = "blk.0.ffn_gate.bias" in header.tensors
+    if model_type in ("gemma2", "gemma3_text"):
+        own["sliding_window"] = numbers.whole("attention.sliding_window", 4096)
+        # the 27B of both, whose queries are scaled by another width
+        largest = layers == (46 if model_type == "gemma2" else 62)
+        own["query_pre_attn_scalar"] = per_head if largest else options["head_dim"]
+        softcap = 30.0 if model_type == "gemma2" else None
+        own["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", softcap)
+    if model_type == "gemma2":
+        own["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0)
+    if model_type == "gemma3_text":
+        local = {"rope_type": "default", "rope_theta": numbers.real("rope.freq_base_swa", 10_000.0)}
+        own["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
+        if numbers.whole("attention.sliding_window_pattern", 6) != 6:
             raise ModelError(
-                f"{name} has another pattern of windows than Gemma 3; choose another file of this model"
+                f"{header.parts[0].name} has another pattern of windows than Gemma 3; choose another file of"
+                " this model"
             )
-    if known.model_type == "phi3":
-        options["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
-    return options
+    if model_type == "phi3":
+        own["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
+    return own
 
 
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from omnidemo.backends import packed_forms as forms
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.block_types import BlockType
-from omnidemo.gguf.header import Header, TensorInfo
+from omnidemo.gguf.header import Header
+from omnidemo.gguf.header_walk import TensorInfo
 from omnidemo.gguf.weights import GgufWeights
 
 FORMS = {
@@ -27,7 +28,7 @@ WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no 
 def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
     """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has
     none, and stays float32."""
-    plan, weights, found = plan_of(header), GgufWeights(header), {}
+    plan, weights, packed = plan_of(header), GgufWeights(header), {}
     for weight, name in plan.names.items():
         tensor = header.tensors[name]
         if (
@@ -40,8 +41,8 @@ def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
         if part in ("q_proj", "k_proj", "v_proj") and config.head_dim % ROWS:  # a task is those of a head
             continue
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(part, 0)
-        found[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
-    return found
+        packed[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
+    return packed
 
 
 def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> PackedMatrix:

@@ -18,7 +18,8 @@ from transformers.initialization import no_init_weights
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import ROPE_FREQS, Plan, plan_of
-from omnidemo.gguf.header import Header, TensorInfo
+from omnidemo.gguf.header import Header
+from omnidemo.gguf.header_walk import TensorInfo
 
 # numbers that are made at a time, so that what lies between their steps stays in a core's cache
 PIECE = 2**18
@@ -91,12 +92,12 @@ def check_shapes(header: Header, plan: Plan, config: Any) -> None:
             raise ModelError(f"{name} lacks {weight}, one of its model's weights; download it again")
         shape = header.tensors[tensor].shape if tensor else tuple(parameter.shape)
         if shape != tuple(parameter.shape):
-            wanted, there = (" × ".join(map(str, one)) for one in (parameter.shape, shape))
+            wanted, there = (" × ".join(map(str, size)) for size in (parameter.shape, shape))
             raise ModelError(
                 f"{name} has {tensor} as {there}, where its model needs {wanted}; download it again"
             )
-    known = {weight for weight, _ in model.named_parameters()}
-    if left := sorted(set(plan.names) - known):
+    placed = {weight for weight, _ in model.named_parameters()}
+    if left := sorted(set(plan.names) - placed):
         raise ModelError(
             f"{name} has {plan.names[left[0]]}, for which its model has no place; choose another file of this"
             " model"
@@ -120,7 +121,7 @@ def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
     plan, weights = plan_of(header), GgufWeights(header)
     with no_init_weights():  # memory that is never touched is never taken
         model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    known = plan.architecture
+    architecture = plan.architecture
     for weight, parameter in list(model.named_parameters()):
         tensor = plan.names.get(weight)
         if tensor is None:
@@ -129,9 +130,9 @@ def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
             heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(
                 weight.split(".")[-2], 0
             )
-            values = weights.float32(tensor, heads if known.turned else 0)
-            if known.less and weight.endswith("norm.weight"):
-                values -= known.less
+            values = weights.float32(tensor, heads if architecture.turned else 0)
+            if architecture.less and weight.endswith("norm.weight"):
+                values -= architecture.less
         parameter.data = values.to(dtype)
     model.tie_weights()
     if ROPE_FREQS in header.tensors:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -79,29 +81,34 @@ class LanguageModel:
 
 
 def load_model(
-    name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
-    cache_dir: Path | None = None, progress: Progress | None = None, hub: bool = True, fast: bool = True,
-    park: bool = False, absent: bool = False,
-) -> LanguageModel:  # fmt: skip
+    name: str,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    quantization: Quantization | None = None,
+    cache_dir: Path | None = None,
+    progress: Progress | None = None,
+    hub: bool = True,
+    fast: bool = True,
+    park: bool = False,
+    absent: bool = False,
+) -> LanguageModel:
     """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names
     (`gguf/sources.py`).
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's weights have to stay trainable). cache_dir: the Hub cache to use instead of the usual one. hub:
-    whether downloads are allowed. fast: whether passes may be compiled or recorded; otherwise torch makes all
-    of them. park: compute nothing here (`ParkedModel`). absent: as `park`, and without weights.
-    `progress(stage, fraction)` is called in the stages "files", "downloading" where that is needed,
-    "tokenizers" and "weights". Its window is its own, however much memory there is; it is refused where its
-    weights and a conversation of 2,048 tokens (or a smaller window) do not fit. ModelError, one sentence,
-    when it cannot be loaded.
+    drafter's weights have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether
+    downloads are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here
+    (`ParkedModel`). absent: as `park`, and without weights. `progress(stage, fraction)` is called in the
+    stages "files", "downloading" where needed, "tokenizers" and "weights". ModelError, one sentence, when the
+    model cannot be loaded, also where its weights and 2,048 tokens (or a smaller window) do not fit.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
     _check_quantization(quantization, place)
     report("files", 0.0)
-    # The least share of its files that it may take: packed weights come from two bytes as a rule, those of
-    # two bytes perhaps from four.
+    # the least that it may take of its files' bytes: packed weights usually come from two bytes a number
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
     source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
@@ -116,60 +123,70 @@ def load_model(
         model_files.check_memory(name, need.total, free, place, str(need))
         warn_of_long_chats(name, whole_need(*needs), free)
     report("tokenizers", 0.0)
-    tokenizer, vocabulary = source.tokenizer()
-    _check_template(name, tokenizer)
+    tokenizer, vocabulary = _checked_tokenizer(source)
     report("weights", 0.0)
-    try:
+    with _weights_explained(name, f"it needs {need} and {place} had {free / 1e9:.1f} GB"):
         if absent:
             runner: Runner = absent_model(source.config, number)
         else:
-            runner = _read(source, place, device_map, number, quantization, wide, fast, park)
-    except (MemoryError, RuntimeError) as error:
-        sizes = f"it needs {need} and {place} had {free / 1e9:.1f} GB"
-        raise _failure(name, error, sizes) from error
+            model = source.weights(place, device_map, number, quantization)
+            if device_map is None and not quantization:
+                model = model.to(place, torch.float32) if wide else model.to(place)
+            spread = device_map is not None or bool(quantization)
+            runner = _make_runner(name, model.eval().requires_grad_(False), fast, park, spread)
+    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
+        runner.packing = source
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
-    return LanguageModel(
-        name=name, tokenizer=tokenizer, vocabulary=vocabulary.within(runner.rows), runner=runner,
-        context=runner.max_positions, parameters=runner.parameters,
-        # tied ones once
-        memory_bytes=sum({weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}.values()),
-        device=runner.device, dtype=runner.dtype, folder=source.files, chat=bool(tokenizer.chat_template),
-        learns=source.learns, config=source.config, manner=source.manner,
-    )  # fmt: skip
+    return _described(source, tokenizer, vocabulary, runner)
 
 
-def _read(
-    source: ModelSource, place: str, device_map: str | None, number: torch.dtype,
-    quantization: Quantization | None, wide: bool, fast: bool, park: bool,
-) -> Runner:  # fmt: skip
-    """The runner of a model whose weights are read now."""
-    model = source.weights(place, device_map, number, quantization)
-    spread = device_map is not None or bool(quantization)
-    if not spread:
-        model = model.to(place, torch.float32) if wide else model.to(place)
-    runner = _make_runner(source.name, model.eval().requires_grad_(False), fast, park, spread)
-    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
-        runner.packing = source
-    return runner
-
-
-def _check_template(name: str, tokenizer: Any) -> None:
-    try:
-        if tokenizer.chat_template:
+def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
+    tokenizer, vocabulary = source.tokenizer()
+    if tokenizer.chat_template:
+        try:
             check_template(tokenizer)
-    except ValueError as error:
-        raise ModelError(f"{name} cannot be used: {error}; choose another model") from None
+        except ValueError as error:
+            raise ModelError(f"{source.name} cannot be used: {error}; choose another model") from None
+    return tokenizer, vocabulary
 
 
-def _failure(name: str, error: Exception, sizes: str) -> ModelError:
-    """What is said of weights that could not be read: `sizes` where the memory was too small."""
-    memory = isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)
-    if memory:
-        return ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model")
-    said = f"the weights of {name} cannot be used ({first_line(error)})"
-    return ModelError(f"{said}; download or save the model again")
+@contextmanager
+def _weights_explained(name: str, sizes: str) -> Iterator[None]:
+    """ModelError, one sentence, for what goes wrong while weights are read. `sizes`: the memory that they
+    need and that there was."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        text = str(error)
+        if isinstance(error, RuntimeError) and "allocate" not in text and "out of memory" not in text:
+            raise ModelError(
+                f"the weights of {name} cannot be used ({first_line(error)}); download or save the model"
+                " again"
+            ) from error
+        raise ModelError(f"{name} ran out of memory: {sizes}; choose a smaller model") from error
+
+
+def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runner: Runner) -> LanguageModel:
+    # tied weights count once
+    sizes = {weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}
+    return LanguageModel(
+        name=source.name,
+        tokenizer=tokenizer,
+        vocabulary=vocabulary.within(runner.rows),
+        runner=runner,
+        context=runner.max_positions,
+        parameters=runner.parameters,
+        memory_bytes=sum(sizes.values()),
+        device=runner.device,
+        dtype=runner.dtype,
+        folder=source.files,
+        chat=bool(tokenizer.chat_template),
+        learns=source.learns,
+        config=source.config,
+        manner=source.manner,
+    )
 
 
 def open_source(
@@ -199,9 +216,8 @@ def pick_device(device: str) -> tuple[str, str | None]:
     if device == "auto":
         if torch.cuda.device_count() > 1:
             return "auto", "auto"
-        return (
-            "cuda" if torch.cuda.is_available() else "mps" if torch.backends.mps.is_available() else "cpu"
-        ), None
+        other = "mps" if torch.backends.mps.is_available() else "cpu"
+        return "cuda" if torch.cuda.is_available() else other, None
     if device in ("balanced", "balanced_low_0", "sequential"):
         return device, device
     if not re.fullmatch(r"cpu|(cuda|mps)(:\d+)?", device):

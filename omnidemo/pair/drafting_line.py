@@ -17,8 +17,14 @@ from omnidemo.config import GenerationConfig
 from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import ConfidencePolicy, DraftPolicy, FixedPolicy, Head, HeadPolicy
+from omnidemo.decoding.draft_policy import (
+    ConfidencePolicy,
+    CostPolicy,
+    DraftPolicy,
+    FixedPolicy,
+    Head,
+    HeadPolicy,
+)
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.state import DecodingState
 from omnidemo.records import Round

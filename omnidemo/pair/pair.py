@@ -16,8 +16,7 @@ from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import Drafting, describe
-from omnidemo.decoding.draft_policy import FixedPolicy, Policy
+from omnidemo.decoding.draft_policy import Drafting, FixedPolicy, Policy, describe
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams

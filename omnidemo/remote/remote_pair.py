@@ -109,7 +109,7 @@ class RemotePair(Pair):
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
-        # The process that told the end was given the answer's beginning, which another one had written.
+        # Another process wrote the beginning, and the message is of the last one alone.
         metrics |= measure(rounds, perf_counter() - began, first, metrics["plain_seconds"])
         written = tuple(token.id for done in rounds for token in done.tokens)
         return replace(made, token_ids=written, text="".join(done.text for done in rounds), metrics=metrics)

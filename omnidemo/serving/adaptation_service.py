@@ -11,7 +11,7 @@ from typing import Any
 
 from omnidemo import config, private_folders
 from omnidemo.config import Settings
-from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.distill.worker import ADAPTABLE
 from omnidemo.lines import learning_curve, sample_prompts

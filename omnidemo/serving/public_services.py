@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Manner
-from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import LineInfo

@@ -33,45 +33,13 @@ class VocabularyMap:
         drafter_rows: int,
         device: torch.device | str = "cpu",
     ) -> None:
-        by_bytes = target.by_bytes
-        texts = [
-            (target_id, drafter_id)
-            for data, drafter_id in drafter.by_bytes.items()
-            if (target_id := by_bytes.get(data, target_rows)) < target_rows and drafter_id < drafter_rows
-        ]
-        if not texts:
-            raise ValueError(
-                "the two vocabularies share no token, not even a single byte; choose another drafter for this"
-                " target"
-            )
-        to_drafter = torch.full((target_rows,), -1, dtype=torch.int64)
-        draftable = torch.zeros(drafter_rows, dtype=torch.bool)
-        target_ids, drafter_ids = torch.tensor(texts).unbind(1)
-        to_drafter[target_ids] = drafter_ids
-        draftable[drafter_ids] = True
-        taken = set(drafter_ids.tolist())
-        # The end of a turn comes first: GPT-2 begins, ends and pads with one id, and only as an end it may be
-        # proposed.
-        for role in sorted(drafter.roles, key=lambda role: role != "end"):
-            for target_id, drafter_id in zip(target.roles.get(role, ()), drafter.roles[role], strict=False):
-                if (
-                    target_id < target_rows
-                    and drafter_id < drafter_rows
-                    and to_drafter[target_id] < 0
-                    and drafter_id not in taken
-                ):
-                    to_drafter[target_id] = drafter_id
-                    draftable[drafter_id] = role == "end"
-                    taken.add(drafter_id)
+        to_drafter, draftable = _matches(target, drafter, target_rows, drafter_rows)
         self.target, self.drafter = target, drafter
         mapped = (to_drafter >= 0).nonzero().squeeze(-1)
         to_target = torch.full((len(draftable),), -1, dtype=torch.int64)
         to_target[to_drafter[mapped]] = mapped
-        self.to_drafter, self.to_target, self.draftable = (
-            to_drafter.to(device),
-            to_target.to(device),
-            draftable.to(device),
-        )
+        self.to_drafter, self.to_target = to_drafter.to(device), to_target.to(device)
+        self.draftable = draftable.to(device)
         # The same as plain ints: reading one id from a tensor is slow, and on a GPU it synchronises.
         self.drafters: list[int] = to_drafter.tolist()
         self.targets: list[int] = to_target.tolist()
@@ -150,15 +118,15 @@ class VocabularyMap:
             spelled = self.drafter.spell(data) if data else ()
         self._spellings[target_id] = spelled
         if spelled:
-            known = (len(spelled), *spelled) if len(spelled) <= LONGEST else (-1,)
-            self.spelled[target_id, : len(known)] = known
+            row = (len(spelled), *spelled) if len(spelled) <= LONGEST else (-1,)
+            self.spelled[target_id, : len(row)] = row
         return spelled
 
     def first_tokens(self, target_ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The drafter id with which the spelling of each target token begins; −1 for one that the drafter
         cannot spell. Cached."""
-        found = self._firsts[target_ids]
-        for target_id in np.unique(target_ids[found == UNKNOWN]).tolist():
+        new = target_ids[self._firsts[target_ids] == UNKNOWN]
+        for target_id in np.unique(new).tolist():
             spelled = self.spelling(target_id)
             self._firsts[target_id] = spelled[0] if spelled else -1
         return self._firsts[target_ids]
@@ -188,3 +156,45 @@ def logit_mask(allowed: Tensor) -> Tensor:
     """What a mask [V] adds to logits: 0 where it allows a token, −∞ elsewhere. Adding takes a tenth of the
     time that selecting does."""
     return 1.0 - allowed.float().reciprocal()
+
+
+def _matches(
+    target: Vocabulary, drafter: Vocabulary, target_rows: int, drafter_rows: int
+) -> tuple[Tensor, Tensor]:
+    """`to_drafter` and `draftable` of a `VocabularyMap`: tokens of the same bytes, then those of the same
+    role. ValueError where there are none."""
+    texts = [
+        (target.by_bytes[data], drafter_id)
+        for data, drafter_id in drafter.by_bytes.items()
+        if data in target.by_bytes
+    ]
+    texts = [
+        (target_id, drafter_id)
+        for target_id, drafter_id in texts
+        if target_id < target_rows and drafter_id < drafter_rows
+    ]
+    if not texts:
+        raise ValueError(
+            "the two vocabularies share no token, not even a single byte; choose another drafter for this"
+            " target"
+        )
+    to_drafter = torch.full((target_rows,), -1, dtype=torch.int64)
+    draftable = torch.zeros(drafter_rows, dtype=torch.bool)
+    target_ids, drafter_ids = torch.tensor(texts).unbind(1)
+    to_drafter[target_ids] = drafter_ids
+    draftable[drafter_ids] = True
+    taken = set(drafter_ids.tolist())
+    # The end of a turn comes first: GPT-2 begins, ends and pads with one id, and only as an end it may be
+    # proposed.
+    for role in sorted(drafter.roles, key=lambda role: role != "end"):
+        for target_id, drafter_id in zip(target.roles.get(role, ()), drafter.roles[role], strict=False):
+            if (
+                target_id < target_rows
+                and drafter_id < drafter_rows
+                and to_drafter[target_id] < 0
+                and drafter_id not in taken
+            ):
+                to_drafter[target_id] = drafter_id
+                draftable[drafter_id] = role == "end"
+                taken.add(drafter_id)
+    return to_drafter, draftable

@@ -25,11 +25,11 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import STRETCH, CostModel, PlainBlock
-from omnidemo.decoding.cost_policy import CLEAR, EARLY, CostPolicy
-from omnidemo.decoding.draft_policy import ConfidencePolicy, FixedPolicy, stretch, until_stretch
+from omnidemo.decoding.cost_model import CLEAR, EARLY, CostModel
+from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, FixedPolicy, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler, SharedNoise
+from omnidemo.decoding.round_times import STRETCH, PlainBlock
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method

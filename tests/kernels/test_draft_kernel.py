@@ -19,8 +19,7 @@ from omnidemo.backends.rollout_backend import roll_out
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import ConfidencePolicy, HeadPolicy, StopRule
+from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, HeadPolicy, StopRule
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams, as_tensor

@@ -19,8 +19,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.draft_policy import CostPolicy, FixedPolicy
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
-from omnidemo.decoding.draft_policy import ConfidencePolicy, DraftPolicy, HeadPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, DraftPolicy, HeadPolicy
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     BlockVerification,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from omnidemo.decoding.cost_model import CostModel, ReplayedAcceptance
-from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.draft_policy import CostPolicy
+from omnidemo.decoding.round_times import ReplayedAcceptance
 
 
 def known(draft: float = 0.2, first: float = 1.0, plain: float = 1.0) -> CostModel:

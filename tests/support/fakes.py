@@ -16,7 +16,7 @@ from typing import Any
 
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.config import GREEDY, Manner, Settings
-from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo

@@ -13,7 +13,7 @@ from omnidemo.copying.copier import CopiedDraft, Copier, CopyChances
 from omnidemo.copying.copy_times import CopyTimes
 from omnidemo.copying.text_index import AT_ONCE, BREAK, CANDIDATES, TextIndex
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import CostPolicy
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.records import Match
 

@@ -3,20 +3,30 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from omnidemo.decoding.calibration import Calibration
 from omnidemo.decoding.cost_model import (
+    BLIND_EVERY,
+    EARLY,
+    ENOUGH_DRAFTS,
     FIRST_WAIT,
     LONGEST_WAIT,
-    MAX_SLOPE,
-    MIN_SLOPE,
-    STRETCH,
-    TRY,
+    PLAIN_EVERY,
     CostModel,
 )
-from omnidemo.decoding.cost_policy import BLIND_EVERY, EARLY, ENOUGH_DRAFTS, PLAIN_EVERY, CostPolicy, describe
-from omnidemo.decoding.draft_policy import ENOUGH, ConfidencePolicy, DraftPolicy, FixedPolicy, HeadPolicy
+from omnidemo.decoding.draft_policy import (
+    ENOUGH,
+    ConfidencePolicy,
+    CostPolicy,
+    DraftPolicy,
+    FixedPolicy,
+    HeadPolicy,
+    describe,
+)
+from omnidemo.decoding.round_times import MAX_SLOPE, MIN_SLOPE, STRETCH, TRY
 from tests.support.cost_models import known, simulate, unseen
 
 LONGEST = 3
@@ -176,6 +186,25 @@ def test_the_gain_that_is_shown_holds_while_the_machine_changes_its_pace(pace: f
             ) == pytest.approx(pace, rel=0.02)
     assert shown == [pytest.approx(2.0 / 1.2, rel=0.05)] * len(shown)
     assert cost_model.plain_beside([]) == cost_model.plain_seconds
+
+
+def test_the_states_follow_each_other() -> None:
+    """A try that is lost, then answers that are too short to tell, then a try that is won."""
+    cost_model, states = CostModel(), []
+    for number in range(500):
+        states.append(cost_model.state)
+        simulate(cost_model, 1, tokens=1 if number < 200 else 3)
+    assert list(dict.fromkeys(states)) == ["drafting", "resting", "looking", "trying", "waiting"]
+    after = {(before, state) for before, state in pairwise(states) if before != state}
+    assert after == {
+        ("drafting", "resting"),
+        ("resting", "looking"),
+        ("looking", "trying"),
+        ("trying", "resting"),
+        ("looking", "waiting"),
+        ("waiting", "looking"),
+        ("trying", "drafting"),
+    }
 
 
 def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from omnidemo.decoding.cost_model import LONGEST_WAIT, CostModel, ReplayedAcceptance
-from omnidemo.decoding.cost_policy import BLIND_EVERY, CostPolicy
-from omnidemo.decoding.draft_policy import ENOUGH
+from omnidemo.decoding.cost_model import BLIND_EVERY, LONGEST_WAIT, CostModel
+from omnidemo.decoding.draft_policy import ENOUGH, CostPolicy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.round_times import ReplayedAcceptance
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import TokenIntersection
 from tests.support.cost_models import known, simulate

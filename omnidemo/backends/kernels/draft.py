@@ -213,10 +213,10 @@ def masked_logits(row: Array, needed: Limits, limit: int, probs: Array) -> None:
 def masked_top(row: Array, needed: Limits, limit: int) -> Any:
     """The highest of them."""
     bits, lowest, within = row.view(np.int32), np.int32(-(1 << 31)), np.int32(limit)
-    found = lowest
+    high = lowest
     for i in range(len(row)):
-        found = max(found, ordered(bits[i]) if needed[i] <= within else lowest)
-    return np.int32(ordered(found)).view(np.float32) if found > lowest else np.float32(-np.inf)
+        high = max(high, ordered(bits[i]) if needed[i] <= within else lowest)
+    return np.int32(ordered(high)).view(np.float32) if high > lowest else np.float32(-np.inf)
 
 
 @compiled

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from omnidemo.backends.call_layout import Course, Draft, Scores
+from omnidemo.backends.kernels.acceptance_kernel import judge_given
 from omnidemo.backends.kernels.draft import roll_out
 from omnidemo.backends.kernels.examples import (
     CHOICE,
@@ -22,7 +23,6 @@ from omnidemo.backends.kernels.examples import (
 )
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
-from omnidemo.backends.kernels.given_kernel import judge_given
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import (

@@ -5,19 +5,25 @@ At batch 1 a small model spends as long between its products as in them when eac
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 import numpy as np
-from numba import carray, njit, types
+from numba import carray, njit
 
 from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
-from omnidemo.backends.kernels.layers import add_normed, attend, norm_heads, rotate, silu_times, store
+from omnidemo.backends.kernels.layers import (
+    COUNT,
+    Rows,
+    add_normed,
+    attend_rotated,
+    look_up,
+    multiply_rows,
+    norm_heads,
+    silu_times,
+    store,
+)
 from omnidemo.backends.kernels.outlined import outlined
-from omnidemo.backends.kernels.products import COUNT, Rows, look_up, multiply_rows
-from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, highest, int64, mass
-from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer
+from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64, write_stats
+from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer, sched_yield
 from omnidemo.backends.thread_pool import (
     AWAKE,
     DONE,
@@ -41,9 +47,6 @@ WORTH_SHARING = 60_000  # multiplications of attention that take longer than to 
 # A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner,
 # H], down [H, inner].
 QUERY, MIX, GATE, DOWN, EACH_LAYER = 0, 3, 4, 6, 7
-sched_yield: Any = types.ExternalFunction(
-    "sched_yield" if os.name == "posix" else "SwitchToThread", types.int32()
-)
 
 
 @njit(cache=True, fastmath=FAST, error_model="numpy", nogil=True)
@@ -86,18 +89,9 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
         own = matrices[EACH_LAYER * layer : EACH_LAYER * (layer + 1)]
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
+            norms_of_heads, cache = of_heads[layer], buffer[layer]
             run_heads(
-                queue,
-                own[QUERY:MIX],
-                y,
-                bias[layer],
-                of_heads[layer],
-                wide,
-                start,
-                buffer[layer],
-                cos,
-                sin,
-                mixed,
+                queue, own[QUERY:MIX], y, bias[layer], norms_of_heads, wide, start, cache, cos, sin, mixed
             )
         else:
             run_rows(workers, PRODUCT, own[QUERY:MIX], y, wide)
@@ -126,13 +120,8 @@ def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, out: Array)
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
-    queue[PARTS], queue[MATRICES], queue[N], queue[K], queue[EACH] = (
-        matrices.ctypes.data,
-        len(matrices),
-        n,
-        x.shape[1],
-        each,
-    )
+    queue[PARTS], queue[MATRICES] = matrices.ctypes.data, len(matrices)
+    queue[N], queue[K], queue[EACH] = n, x.shape[1], each
     run_all(queue, (n + each - 1) // each)
 
 
@@ -155,32 +144,22 @@ def run_attention(
 @compiled
 def run_heads(
     queue: Queue, matrices: Whole, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array,
-    cos: Array,
-    sin: Array, out: Array,
+    cos: Array, sin: Array, out: Array,
 ) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of
     the keys, from the product to what is attended. Nothing of it crosses from core to core in between. `wide`
     [T, (H + 2 Hkv) · D] is where they work."""
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
-    queue[WIDE], queue[PROJECTIONS], queue[WIDTH], queue[BIAS] = (
-        wide.ctypes.data,
-        matrices.ctypes.data,
-        x.shape[1],
-        bias.ctypes.data,
-    )
-    queue[NORMS] = norms.ctypes.data if len(norms) else 0
+    queue[WIDE], queue[PROJECTIONS], queue[WIDTH] = wide.ctypes.data, matrices.ctypes.data, x.shape[1]
+    queue[BIAS], queue[NORMS] = bias.ctypes.data, norms.ctypes.data if len(norms) else 0
     describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
     run_all(queue, cache.shape[1])
 
 
 @compiled
 def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
-    queue[CACHE], queue[QUERIES], queue[GROUPS], queue[CAPACITY] = (
-        cache.ctypes.data,
-        heads,
-        cache.shape[1],
-        cache.shape[2],
-    )
+    queue[CACHE], queue[QUERIES] = cache.ctypes.data, heads
+    queue[GROUPS], queue[CAPACITY] = cache.shape[1], cache.shape[2]
     queue[DIM], queue[START], queue[COS], queue[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
 
 
@@ -226,10 +205,8 @@ def do_product(queue: Queue, task: int) -> None:
     matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
     begin, end, x = task * each, min(n, (task + 1) * each), Rows(queue[X], rows, k)
     if queue[KIND] == GATED:
-        out, up = (
-            carray(pointer(queue[OUT]), (rows, n), np.float32),
-            np.empty((rows, end - begin), np.float32),
-        )
+        out = carray(pointer(queue[OUT]), (rows, n), np.float32)
+        up = np.empty((rows, end - begin), np.float32)
         multiply_rows(matrices[0], begin, end, x, Rows(queue[OUT] + 4 * begin, rows, n))
         multiply_rows(matrices[1], begin, end, x, Rows(up.ctypes.data, rows, end - begin))
         for row in range(rows):
@@ -246,14 +223,9 @@ def do_product(queue: Queue, task: int) -> None:
 @compiled
 def do_row_stats(queue: Queue, task: int) -> None:
     rows, k = queue[ROWS], queue[K]
-    row, found = (
-        carray(pointer(queue[X]), (rows, k), np.float32)[task],
-        carray(pointer(queue[OUT]), (rows, 4), np.float32)[task],
-    )
-    best, factor = highest(row), found[3]
-    found[0], found[1] = best, row[best]
-    found[2] = mass(row, row[best], np.float32(1.0))
-    found[3] = found[2] if factor == np.float32(1.0) else mass(row, row[best], factor)
+    logits = carray(pointer(queue[X]), (rows, k), np.float32)
+    stats = carray(pointer(queue[OUT]), (rows, 4), np.float32)
+    write_stats(logits[task], stats[task])
 
 
 @compiled
@@ -268,10 +240,8 @@ def do_heads(queue: Queue, task: int) -> None:
         norm_heads(wide, heads + task, heads + task + 1, norms, int64(1))
     cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = (
-        carray(pointer(queue[COS]), (end, dim), np.float32),
-        carray(pointer(queue[SIN]), (end, dim), np.float32),
-    )
+    cos = carray(pointer(queue[COS]), (end, dim), np.float32)
+    sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
     store(wide, start, cache, cos, sin, task, task + 1)
     for head in range(task * each, (task + 1) * each):
         attend_rotated(wide, int64(0), rows, head, start, cache, task, cos, sin, out)
@@ -300,10 +270,8 @@ def do_attention(queue: Queue, task: int) -> None:
     cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
     wide = carray(pointer(queue[X]), (rows, (heads + 2 * groups) * dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos, sin = (
-        carray(pointer(queue[COS]), (end, dim), np.float32),
-        carray(pointer(queue[SIN]), (end, dim), np.float32),
-    )
+    cos = carray(pointer(queue[COS]), (end, dim), np.float32)
+    sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
     first, head = task // heads * BLOCK, task % heads
     attend_rotated(
         wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out
@@ -311,36 +279,11 @@ def do_attention(queue: Queue, task: int) -> None:
 
 
 @compiled
-def attend_rotated(
-    wide: Array,
-    first: int,
-    count: int,
-    head: int,
-    start: int,
-    cache: Array,
-    shared: int,
-    cos: Array,
-    sin: Array,
-    out: Array,
-) -> None:
-    """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the
-    head `shared`."""
-    dim = cache.shape[3]
-    at, begin, end = head * dim, start + first, start + first + count
-    queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
-    for row in range(count):
-        rotate(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
-    attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
-    for row in range(count):
-        append(out[first + row], at, mixed[row])
-
-
-@compiled
 def run_tasks(address: int, alone: int) -> int:
     """Do tasks of the queue at an address as long as there are any; whether there were. `alone`: do so many
     that no other thread sees."""
     # not the array itself, whose owners all threads would count all the time
-    queue, found = carray(pointer(address), LENGTH, np.int64), 0
+    queue, any_done = carray(pointer(address), LENGTH, np.int64), 0
     for task in range(alone):
         do_task(queue, task)
     while not alone:
@@ -349,8 +292,8 @@ def run_tasks(address: int, alone: int) -> int:
             break
         do_task(queue, task)
         add(queue, DONE, 1)
-        found = 1
-    return found
+        any_done = 1
+    return any_done
 
 
 take_tasks = outlined(run_tasks, 0, 0)

@@ -10,25 +10,21 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
 
 from omnidemo.backends.call_layout import Array
-from omnidemo.backends.kernels import examples, gemm
-from omnidemo.backends.kernels.gemm import BYTE, INDEX, LANES, REAL, REALS, WORDS, everywhere, spread
+from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.gemm import INDEX
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
+from omnidemo.backends.kernels.packed_tiles import MOST, PLAIN, tile, unpacked
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
-from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS, Layout
+from omnidemo.backends.packed_forms import COLUMNS, FLOAT32, LAYOUTS, PACKED, ROWS
 
-MOST = 8 if gemm.WIDE else 4  # rows of a strip
-PAIRED = 4 if gemm.WIDE else 0  # rows of a strip up to which two records are taken in at once
 # rows for which weights are unpacked in each strip anew; for more, once, into memory that stays in the second
 # cache
 FEW = 2 * MOST
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
-HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
-PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
 SIZES = tuple(LAYOUTS.get(form, PLAIN).size for form in range(PACKED[-1] + 1))  # of a record, by form
 # that have minima
 SCALES = tuple(
@@ -134,7 +130,7 @@ def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, 
                 with builder.goto_block(builder.append_basic_block()):
                     choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
                     builder.call(
-                        _tile(builder.module, f"omnidemo_tile_{number}_{count}", layout, count), given
+                        tile(builder.module, f"omnidemo_tile_{number}_{count}", layout, count), given
                     )
                     builder.branch(after)
         builder.position_at_end(after)
@@ -159,207 +155,12 @@ def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
         for number, layout in LAYOUTS.items():
             with builder.goto_block(builder.append_basic_block()):
                 choice.add_case(INDEX(number), builder.block)
-                builder.call(_unpacked(builder.module, f"omnidemo_unpacked_{number}", layout), given)
+                builder.call(unpacked(builder.module, f"omnidemo_unpacked_{number}", layout), given)
                 builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
 
     return types.void(form, address, blocks, out), code
-
-
-PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
-
-
-def _tile(module: Any, name: str, layout: Layout, count: int) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x."""
-    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE, BYTE, BYTE, INDEX, INDEX, INDEX)
-    if builder is None:
-        return function
-    records, blocks, *arrays = function.args
-    rows = [
-        [builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)]
-        for which in range(3)
-    ]
-    zero = ir.Constant(REALS, None)
-    # Two records at once where the rows are so few that sums, of which each waits for the one before, would
-    # take longer than all else.
-    together = 2 if layout.scales == 1 and count <= PAIRED else 1
-    totals, *sums = (
-        [[cgutils.alloca_once_value(builder, zero) for _ in PARTS] for _ in range(count)]
-        for _ in range(1 + together)
-    )
-
-    def add(into: list[list[Any]], values: list[Any], numbers: list[Any]) -> None:
-        """into[row][part] += value of the part · number of the row."""
-        for row, number in enumerate(numbers):
-            for part, value in enumerate(values):
-                builder.store(
-                    gemm._multiply_add(builder, value, number, builder.load(into[row][part])), into[row][part]
-                )
-
-    def multiply(first: Any, which: int) -> None:
-        """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
-        blocks = [builder.add(first, INDEX(one)) for one in range(which)]
-        each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
-        for record in each:
-            gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
-        for half in range(max(1, layout.scales)):
-            columns = COLUMNS // max(1, layout.scales)
-            for one in [one for into in sums[:which] for own in into for one in own] if layout.scales else ():
-                builder.store(zero, one)
-            begin, end = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
-            with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
-                words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
-                places = [builder.mul(one, INDEX(4 * layout.each)) for one in words]
-                decoded = [
-                    [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
-                    for record in each
-                ]
-                for column in range(layout.each):
-                    for into, codes, place in zip(sums, decoded, places, strict=False):
-                        at = builder.add(place, INDEX(4 * column))
-                        add(
-                            into,
-                            [of_part[column] for of_part in codes],
-                            [spread(builder, builder.gep(row, [at])) for row in rows[0]],
-                        )
-            for into, block, record in zip(sums, blocks, each, strict=False) if layout.scales else ():
-                scales = [_number(builder, layout, record, half, part) for part in PARTS]
-                for row in range(count):
-                    for part, scale in enumerate(scales):
-                        total = gemm._multiply_add(
-                            builder, builder.load(into[row][part]), scale, builder.load(totals[row][part])
-                        )
-                        builder.store(total, totals[row][part])
-                if layout.minima:
-                    minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
-                    centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
-                    minima = [
-                        gemm._multiply_add(builder, centre, *pair)
-                        for pair in zip(scales, minima, strict=True)
-                    ]
-                    at = builder.add(builder.mul(block, INDEX(4 * layout.scales)), INDEX(4 * half))
-                    add(totals, minima, [spread(builder, builder.gep(row, [at])) for row in rows[1]])
-
-    paired = builder.sub(blocks, builder.urem(blocks, INDEX(together)))
-    with cgutils.for_range_slice(builder, INDEX(0), paired, INDEX(together), intp=INDEX, inc=True) as (
-        block,
-        _,
-    ):
-        multiply(block, together)
-    if together > 1:
-        with cgutils.for_range_slice(builder, paired, blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
-            multiply(block, 1)
-    for row in range(count):
-        for part, total in zip(PARTS, (totals if layout.scales else sums[0])[row], strict=True):
-            place = builder.bitcast(builder.gep(rows[2][row], [INDEX(4 * part)]), REALS.as_pointer())
-            builder.store(builder.load(total), place, align=4)
-    builder.ret_void()
-    return function
-
-
-def _unpacked(module: Any, name: str, layout: Layout) -> Any:
-    """A function that writes sixteen rows in float32."""
-    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE)
-    if builder is None:
-        return function
-    records, blocks, out = function.args
-    with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
-        record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
-        with cgutils.for_range_slice(
-            builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True
-        ) as (word, _):
-            at = builder.mul(
-                builder.add(builder.mul(block, INDEX(layout.words)), word), INDEX(4 * ROWS * layout.each)
-            )
-            half = builder.udiv(word, INDEX(layout.words // layout.scales))
-            for part in PARTS:
-                scale = _number(builder, layout, record, half, part)
-                low = (
-                    _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part)
-                    if layout.minima
-                    else None
-                )
-                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
-                    values = builder.fmul(codes, scale)
-                    values = builder.fadd(values, low) if layout.minima else values
-                    place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
-                    builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
-    builder.ret_void()
-    return function
-
-
-def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
-    """What a record has for the codes of a word's columns, less `zero`: float32 vectors, whose lanes are the
-    rows from `part` on."""
-
-    def constant(value: int) -> Any:
-        return ir.Constant(WORDS, [value] * LANES)
-
-    def loaded(which: Any) -> Any:
-        place = builder.add(builder.mul(which, INDEX(4 * ROWS)), INDEX(4 * part))
-        return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
-
-    words, bits = loaded(word), layout.bits
-    if bits == 32:
-        return [builder.bitcast(words, REALS)]
-    if layout.upper:  # two words of bytes, which hold every other column
-        upper = loaded(
-            builder.add(
-                INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))
-            )
-        )
-        shift = builder.trunc(
-            builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32)
-        )
-        upper = builder.lshr(upper, everywhere(builder, shift, WORDS))
-        low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
-        even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
-        upper = builder.shl(upper, constant(4 - layout.upper))
-        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
-        places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
-    else:
-        places = [(words, column * bits) for column in range(layout.each)]
-
-    def decoded(words: Any, at: int) -> Any:
-        """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in
-        most places."""
-        if at + bits > 23:
-            words, at = builder.lshr(words, constant(16)), at - 16
-        words = builder.or_(builder.and_(words, constant((2**bits - 1) << at)), constant((150 - at) << 23))
-        return builder.fsub(
-            builder.bitcast(words, REALS), ir.Constant(REALS, [2.0 ** (23 - at) + zero] * LANES)
-        )
-
-    return [decoded(*place) for place in places]
-
-
-def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) -> Any:
-    """A scale or minimum of as many rows as a vector has lanes, in float32."""
-    which = INDEX(which) if isinstance(which, int) else which
-    size = 2 if layout.number is np.float16 else 4
-    place = builder.add(
-        builder.mul(which, INDEX(size * ROWS)),
-        INDEX(layout.size - layout.record["numbers"].itemsize + size * part),
-    )
-    place = builder.gep(record, [place])
-    if size == 4:
-        return gemm._load(builder, place, REAL, 4)
-    bits = gemm._load(builder, place, ir.IntType(16), 2)
-    if HALF:
-        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
-    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is
-    # no number.
-    wide = builder.zext(bits, WORDS)
-    sign = builder.and_(
-        builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES)
-    )
-    rest = builder.and_(
-        builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES)
-    )
-    rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
-    return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
 
 
 multiply_records = outlined(multiply_packed, Records(FLOAT32, 0, 0, 0), examples.WEIGHT, examples.ROWS)

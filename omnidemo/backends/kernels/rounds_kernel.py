@@ -26,7 +26,6 @@ from omnidemo.backends.call_layout import (
     UNFINISHED,
     USED,
     WRITTEN,
-    Array,
     Choice,
     Course,
     Draft,
@@ -35,22 +34,21 @@ from omnidemo.backends.call_layout import (
     Scores,
     Side,
     Stop,
-    Text,
     Whole,
     Words,
     Workers,
 )
+from omnidemo.backends.kernels.acceptance_kernel import judge, judge_own, likelihood
 from omnidemo.backends.kernels.draft import follow, make_draft, read_on
-from omnidemo.backends.kernels.filters_kernel import filtered, mark, mark_all, plain
+from omnidemo.backends.kernels.filters_kernel import mark, mark_all, plain
 from omnidemo.backends.kernels.forward import run_pass
-from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
+from omnidemo.backends.kernels.noise_kernel import is_shared
 from omnidemo.backends.kernels.residual import SPARE, Reader, Walk, children_mass, is_ngram, replace, rest_of
 from omnidemo.backends.kernels.rows_kernel import (
     BLOCK,
     append,
     block_sums,
     compiled,
-    highest,
     int64,
     inverse_cdf_by,
     softmax_given,
@@ -75,9 +73,9 @@ def rounds(
     floats).
 
     The drafter's products are split into `few` tasks; if it has nothing to read, draft.rows[0] are its
-    logits. With shared noise a proposal is accepted where it is what the target draws by it. Written are, of
-    one round after another as long as there is room for a whole one, the target's scores.logits [R, T] and
-    scores.stats [R, 4], and what `call_layout` describes; and the `draft`, which is left of the last one.
+    logits. With shared noise a proposal is accepted where it is what the target draws by it. Each round adds
+    the target's rows to scores.logits [R, T] and scores.stats [R, 4], and what `call_layout` describes to
+    `ints` and `floats`; no round begins that might not fit. `draft` holds what the last round drafted.
     scores.states [1 + budget, H] is where the target works.
     """
     first, _, _, keys, info, kin = rule
@@ -85,16 +83,10 @@ def rounds(
     logits, hidden, all_stats = scores
     rows, states, notes, draft_probs, distributions, slots, bounds = draft
     targets, spelled, left = words.targets, words.spelled, course.left
-    draws, width, at, int_at, float_at, filled = (
-        len(draft_probs),
-        len(hidden),
-        int64(0),
-        int64(0),
-        int64(0),
-        0,
-    )
-    known_most = len(target.unread) + width
-    read, own = np.empty(known_most, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
+    draws, width, at, int_at, float_at = len(draft_probs), len(hidden), int64(0), int64(0), int64(0)
+    filled = 0
+    most_read = len(target.unread) + width
+    read, own = np.empty(most_read, np.int64), np.empty(len(rows) + spelled.shape[1], np.int64)
     accept_probs, target_probs, times = np.empty(width), np.empty(width), np.empty(3)
     vocabulary = logits.shape[1]
     probs, sums = np.empty(vocabulary, np.float32), np.empty((vocabulary + BLOCK - 1) // BLOCK)
@@ -104,44 +96,31 @@ def rounds(
     tokens, out, before = notes[2], np.empty(HEADER, np.int64), drafter.text.seen.ids[0]
     times[2] = now()
     for made in range(course.rounds):
-        wanted, known, accepted, written, proposed, used = (
-            min(course.budget, left),
-            len(target.unread),
-            0,
-            UNFINISHED,
-            0,
-            at,
-        )
+        wanted, unread, used = min(course.budget, left), len(target.unread), at
+        accepted, written, proposed = 0, UNFINISHED, 0
         times[0] = times[2]
         out[DRAWN], out[READ], count, out[PASSES] = make_draft(
-            drafting,
-            drafter,
-            rule,
-            wanted + course.overrun,
-            wanted,
-            Choice(sampling, uniforms[at:], noise),
-            targets,
-            stop,
-            draft,
-        )
+            drafting, drafter, rule, wanted + course.overrun, wanted, Choice(sampling, uniforms[at:], noise),
+            targets, stop, draft,
+        )  # fmt: skip
         times[1] = now()
         if count > 0:
             start = drafter.start + len(drafter.unread)
             at += 0 if own_tokens else out[DRAWN]
             append(read, int64(0), target.unread)
             while proposed < count and slots[proposed, 1] > base_of(slots, proposed):
-                read[known + proposed] = target_of(slots, proposed, tokens, targets, kin)
+                read[unread + proposed] = target_of(slots, proposed, tokens, targets, kin)
                 proposed += 1
-            found = Scores(
+            verified = Scores(
                 logits[filled : filled + proposed + 1],
                 hidden[: proposed + 1],
                 all_stats[filled : filled + proposed + 1],
             )
-            proposal, filled = read[known : known + proposed], filled + proposed + 1
+            proposal, filled = read[unread : unread + proposed], filled + proposed + 1
             divisor = temperature if temperature > 0.0 else 1.0
-            run_pass(workers, target.model, read[: known + proposed], target.start, found, divisor)
+            run_pass(workers, target.model, read[: unread + proposed], target.start, verified, divisor)
             if own_tokens:
-                accepted, written = judge_own(proposal, found, choice, target.text, accept_probs, probs)
+                accepted, written = judge_own(proposal, verified, choice, target.text, accept_probs, probs)
             else:
                 for slot in range(proposed):
                     if slots[slot, 3] >= 0:
@@ -149,12 +128,12 @@ def rounds(
                             children_mass(distributions[slots[slot, 3]], slots[slot, 2], info, kin)
                         )
                 accepted, written, at = judge(
-                    proposal, bounds, found, choice, target.text, at, accept_probs, probs
+                    proposal, bounds, verified, choice, target.text, at, accept_probs, probs
                 )
                 if written == UNFINISHED:
                     if plain(sampling):
-                        stats = found.stats[accepted]
-                        softmax_given(found.logits[accepted], stats[1], 1.0 / temperature, stats[3], probs)
+                        stats = verified.stats[accepted]
+                        softmax_given(verified.logits[accepted], stats[1], 1.0 / temperature, stats[3], probs)
                     block_sums(probs, sums)
                     if accepted == count:
                         written, at = inverse_cdf_by(probs, sums, uniforms[at]), at + 1
@@ -176,19 +155,15 @@ def rounds(
                         elif walked > 0:
                             out[READ] = min(out[READ], base)
             for place in range(proposed):
-                target_probs[place] = likelihood(found, place, proposal[place])
-            target_probs[proposed] = likelihood(found, accepted, written) if written >= 0 else 0.0
+                target_probs[place] = likelihood(verified, place, proposal[place])
+            target_probs[proposed] = likelihood(verified, accepted, written) if written >= 0 else 0.0
         times[2] = now()
         judged = min(proposed, accepted + (written != NONE))
-        out[SLOTS], out[PROPOSED], out[ACCEPTED], out[WRITTEN] = (
-            count,
-            proposed if count > 0 else UNFINISHED,
-            accepted,
-            written,
-        )
+        out[SLOTS], out[PROPOSED] = count, proposed if count > 0 else UNFINISHED
+        out[ACCEPTED], out[WRITTEN] = accepted, written
         out[USED], out[SPENT] = used, at - used
         int_at = append(ints, int_at, out)
-        int_at = append(ints, int_at, read[known : known + proposed])
+        int_at = append(ints, int_at, read[unread : unread + proposed])
         int_at = append(ints, int_at, slots[:proposed, 0])
         int_at = append(ints, int_at, slots[:proposed, 1])
         int_at = append(ints, int_at, tokens[: max(out[READ], base_of(slots, proposed))])
@@ -219,7 +194,7 @@ def rounds(
         before = drafter.text.seen.ids[0]
         given = own[: append(own, append(own, int64(0), tokens[there:end]), spelling)]
         drafter = Side(drafter.model, given, drafter.start + len(drafter.unread) + there, drafter.text)
-        target = Side(target.model, np.full(1, written), target.start + known + accepted, target.text)
+        target = Side(target.model, np.full(1, written), target.start + unread + accepted, target.text)
     return course.rounds, int_at, float_at
 
 
@@ -245,85 +220,3 @@ def target_of(slots: Whole, slot: int, tokens: Whole, targets: Whole, kin: Whole
     """The target token that a slot proposes."""
     base = base_of(slots, slot)
     return targets[tokens[base]] if slots[slot, 1] == base + 1 else kin[slots[slot, 2], TARGET]
-
-
-@compiled
-def likelihood(found: Scores, place: int, token: int) -> Any:
-    """The probability of a token at a place, by its logits and their `RowStats`."""
-    return np.exp(np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])) / np.float64(
-        found.stats[place, 2]
-    )
-
-
-@compiled
-def judge_own(
-    proposal: Whole, found: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
-) -> tuple[int, Any]:
-    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the
-    target's own token, the most probable one or that of the noise. `probs` [T] is where rows are worked
-    on."""
-    for place in range(len(proposal) + 1):
-        token = own_token(place, found, choice, text, probs)
-        if place == len(proposal) or proposal[place] != token:
-            break
-        accept_probs[place] = 1.0
-        mark(text.seen, token)
-        if np.any(text.ends == token):
-            return place + 1, NONE
-    if place < len(proposal):
-        accept_probs[place] = 0.0
-    return place, token
-
-
-@compiled
-def own_token(place: int, found: Scores, choice: Choice, text: Text, probs: Array) -> Any:
-    sampling, simple = choice.sampling, plain(choice.sampling)
-    if sampling.temperature == 0.0 and simple:
-        return np.int64(found.stats[place, 0])
-    if simple:
-        softmax_given(
-            found.logits[place],
-            found.stats[place, 1],
-            1.0 / sampling.temperature,
-            found.stats[place, 3],
-            probs,
-        )
-    else:
-        append(probs, int64(0), found.logits[place])
-        filtered(probs, sampling, text.seen)
-    if sampling.temperature == 0.0:
-        return np.int64(highest(probs))
-    return np.int64(race(probs, row_at(choice.noise, place)[: len(probs)]))
-
-
-@compiled
-def judge(
-    proposal: Whole, bounds: Numbers, found: Scores, choice: Choice, text: Text, at: int,
-    accept_probs: Numbers, probs: Array
-) -> tuple[int, int, int]:  # fmt: skip
-    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With
-    a filter or a penalty `probs` [T] become the distribution of the last row that was looked at; those behind
-    the first rejection are never filtered."""
-    sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
-    for place in range(len(proposal) + 1):
-        if not simple:
-            append(probs, int64(0), found.logits[place])
-            filtered(probs, sampling, text.seen)
-        if place == len(proposal):
-            break
-        token, q = proposal[place], bounds[place]
-        if simple:
-            away = np.float64(found.logits[place, token]) - np.float64(found.stats[place, 1])
-            p = np.exp(away / temperature) / np.float64(found.stats[place, 3])
-        else:
-            p = np.float64(probs[token])
-        chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
-        accept_probs[place] = min(1.0, chance)
-        if chance < 1.0:
-            at += 1
-            if choice.uniforms[at - 1] >= chance:
-                return place, UNFINISHED, at
-        mark(text.seen, token)
-        if np.any(text.ends == token):
-            return place + 1, NONE, at
-    return len(proposal), UNFINISHED, at

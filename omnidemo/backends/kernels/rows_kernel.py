@@ -87,7 +87,7 @@ def block_sums(probs: NDArray[np.float32], sums: NDArray[np.float64]) -> None:
 @compiled
 def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], uniform: float) -> Any:
     last = len(sums) - 1
-    aim, found, block = uniform * sums[last], 0, 0
+    aim, drawn, block = uniform * sums[last], 0, 0
     while last > 0 and sums[last - 1] == sums[last]:
         last -= 1  # nothing is in it
     while block < last and aim >= sums[block]:
@@ -95,11 +95,11 @@ def inverse_cdf_by(probs: NDArray[np.float32], sums: NDArray[np.float64], unifor
     aim -= sums[block - 1] if block > 0 else 0.0
     for i in range(block * BLOCK, min(len(probs), (block + 1) * BLOCK)):
         if probs[i] > 0.0:
-            found = i  # the last one, where rounding lets none exceed
+            drawn = i  # the last one, where rounding lets none exceed
             aim -= probs[i]
             if aim < 0.0:
                 break
-    return found
+    return drawn
 
 
 @compiled
@@ -122,10 +122,10 @@ def highest(row: NDArray[np.float32]) -> Any:
 def top(row: NDArray[np.float32]) -> Any:
     """The highest of some numbers."""
     # whole numbers are compared in a loop over vectors
-    bits, found = row.view(np.int32), np.int32(-(1 << 31))
+    bits, high = row.view(np.int32), np.int32(-(1 << 31))
     for i in range(len(row)):
-        found = max(found, ordered(bits[i]))
-    return np.int32(ordered(found)).view(np.float32)
+        high = max(high, ordered(bits[i]))
+    return np.int32(ordered(high)).view(np.float32)
 
 
 @njit(cache=True, inline="always")
@@ -167,3 +167,13 @@ def softmax_(probs: NDArray[np.float32], temperature: float) -> None:
     factor = np.float32(1.0) / whole
     for i in range(len(probs)):
         probs[i] *= factor
+
+
+@compiled
+def write_stats(row: NDArray[np.float32], stats: NDArray[np.float32]) -> None:
+    """The `RowStats` [4] of logits [V]: arg-max, max, Σexp, and Σexp times the factor that stands in the last
+    place, which it replaces."""
+    best, factor = highest(row), stats[3]
+    stats[0], stats[1] = best, row[best]
+    stats[2] = mass(row, row[best], np.float32(1.0))
+    stats[3] = stats[2] if factor == np.float32(1.0) else mass(row, row[best], factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,10 @@ from numba.core import cgutils
 
 from omnidemo.backends.kernels.outlined import intrinsic
 from omnidemo.backends.thread_pool import DONE, TICKET
+
+sched_yield: Any = types.ExternalFunction(
+    "sched_yield" if os.name == "posix" else "SwitchToThread", types.int32()
+)
 
 
 def _atomic(emit: Callable[..., Any]) -> Any:

@@ -1,0 +1,150 @@
+"""Accepting proposals in compiled code, as `Method.accept` does: those of a rollout within a round, and those
+that the host made, such as one copied from the text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from omnidemo.backends.call_layout import NONE, UNFINISHED, Array, Choice, Numbers, Scores, Text, Whole
+from omnidemo.backends.kernels.filters_kernel import filtered, mark, plain
+from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
+from omnidemo.backends.kernels.rows_kernel import (
+    BLOCK,
+    append,
+    block_sums,
+    compiled,
+    highest,
+    int64,
+    inverse_cdf_by,
+    softmax_given,
+)
+
+
+@compiled
+def likelihood(scores: Scores, place: int, token: int) -> Any:
+    """The probability of a token at a place, by its logits and their `RowStats`."""
+    return np.exp(np.float64(scores.logits[place, token]) - np.float64(scores.stats[place, 1])) / np.float64(
+        scores.stats[place, 2]
+    )
+
+
+@compiled
+def judge_own(
+    proposal: Whole, scores: Scores, choice: Choice, text: Text, accept_probs: Numbers, probs: Array
+) -> tuple[int, Any]:
+    """(how many are accepted, the token after them), where no uniform number is used: what is accepted is the
+    target's own token, the most probable one or that of the noise. `probs` [T] is where rows are worked
+    on."""
+    for place in range(len(proposal) + 1):
+        token = own_token(place, scores, choice, text, probs)
+        if place == len(proposal) or proposal[place] != token:
+            break
+        accept_probs[place] = 1.0
+        mark(text.seen, token)
+        if np.any(text.ends == token):
+            return place + 1, NONE
+    if place < len(proposal):
+        accept_probs[place] = 0.0
+    return place, token
+
+
+@compiled
+def own_token(place: int, scores: Scores, choice: Choice, text: Text, probs: Array) -> Any:
+    sampling, simple = choice.sampling, plain(choice.sampling)
+    if sampling.temperature == 0.0 and simple:
+        return np.int64(scores.stats[place, 0])
+    if simple:
+        softmax_given(
+            scores.logits[place],
+            scores.stats[place, 1],
+            1.0 / sampling.temperature,
+            scores.stats[place, 3],
+            probs,
+        )
+    else:
+        append(probs, int64(0), scores.logits[place])
+        filtered(probs, sampling, text.seen)
+    if sampling.temperature == 0.0:
+        return np.int64(highest(probs))
+    return np.int64(race(probs, row_at(choice.noise, place)[: len(probs)]))
+
+
+@compiled
+def judge(
+    proposal: Whole, bounds: Numbers, scores: Scores, choice: Choice, text: Text, at: int,
+    accept_probs: Numbers, probs: Array
+) -> tuple[int, int, int]:  # fmt: skip
+    """(how many are accepted, UNFINISHED or NONE for the token after them, uniform numbers used so far). With
+    a filter or a penalty `probs` [T] become the distribution of the last row that was looked at; those behind
+    the first rejection are never filtered."""
+    sampling, simple, temperature = choice.sampling, plain(choice.sampling), choice.sampling.temperature
+    for place in range(len(proposal) + 1):
+        if not simple:
+            append(probs, int64(0), scores.logits[place])
+            filtered(probs, sampling, text.seen)
+        if place == len(proposal):
+            break
+        token, q = proposal[place], bounds[place]
+        if simple:
+            away = np.float64(scores.logits[place, token]) - np.float64(scores.stats[place, 1])
+            p = np.exp(away / temperature) / np.float64(scores.stats[place, 3])
+        else:
+            p = np.float64(probs[token])
+        chance = p / q if q > 0.0 else 1.0 if p > 0.0 else 0.0
+        accept_probs[place] = min(1.0, chance)
+        if chance < 1.0:
+            at += 1
+            if choice.uniforms[at - 1] >= chance:
+                return place, UNFINISHED, at
+        mark(text.seen, token)
+        if np.any(text.ends == token):
+            return place + 1, NONE, at
+    return len(proposal), UNFINISHED, at
+
+
+@njit(cache=True, error_model="numpy", nogil=True)
+def judge_given(
+    proposal: Whole,
+    logits: Array,
+    stats: Array,
+    choice: Choice,
+    text: Text,
+    accept_probs: Numbers,
+    target_probs: Numbers,
+) -> tuple[int, Any, int]:
+    """(how many tokens of the `proposal` [m] are accepted, the token after them or NONE, uniform numbers
+    used), by the target's `logits` [m + 1, T] and their `stats` [m + 1, 4]. As `Method.accept` does it with q
+    = 1: where a token is rejected, p without it is drawn from; with shared noise a token is accepted where it
+    is what the target draws by it. It writes the `accept_probs` [m] of those that were judged, and the
+    `target_probs` [m + 1] of the proposal and then of the token written."""
+    sampling, at, vocabulary = choice.sampling, int64(0), logits.shape[1]
+    scores = Scores(logits, logits[:0], stats)
+    probs = np.empty(vocabulary, np.float32)
+    if sampling.temperature == 0.0 or is_shared(choice.noise):
+        accepted, written = judge_own(proposal, scores, choice, text, accept_probs, probs)
+    else:
+        accepted, written, at = judge(
+            proposal, np.ones(len(proposal)), scores, choice, text, at, accept_probs, probs
+        )
+        if written == UNFINISHED:
+            if plain(sampling):
+                softmax_given(
+                    logits[accepted],
+                    stats[accepted, 1],
+                    1.0 / sampling.temperature,
+                    stats[accepted, 3],
+                    probs,
+                )
+            if accepted < len(proposal):
+                probs[proposal[accepted]] = 0.0
+            sums = np.empty((vocabulary + BLOCK - 1) // BLOCK)
+            block_sums(probs, sums)
+            written, at = inverse_cdf_by(probs, sums, choice.uniforms[at]), at + 1
+    for place in range(len(proposal)):
+        target_probs[place] = likelihood(scores, place, proposal[place])
+    if written >= 0:
+        target_probs[len(proposal)] = likelihood(scores, accepted, written)
+    return accepted, written, at
