@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
 from omnidemo.lines.line_names import LineInfo
+from omnidemo.probes.drift import shifts
 from omnidemo.records import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
