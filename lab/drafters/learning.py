@@ -13,7 +13,8 @@ import numpy as np
 from lab.drafters.prompt_sets import Prompt, some
 from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.config import Settings
-from omnidemo.distill.train_step import Learner, agree, evaluate, learner_for
+from omnidemo.distill.learner import Learner, learner_for
+from omnidemo.distill.train_step import agree, evaluate
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.report_tables import markdown_table
 from omnidemo.pair.pair import Pair

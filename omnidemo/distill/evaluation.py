@@ -12,8 +12,8 @@ from typing import Literal
 import numpy as np
 
 from omnidemo.adapters.adapter_state import AdapterState
-from omnidemo.distill.drift import DriftDetector
 from omnidemo.distill.payback import DRAFT_LENGTH, ChatCost, Payback, seconds_saved, speed_gain, weighted_mean
+from omnidemo.probes.drift import DriftDetector
 from omnidemo.records import Trace
 
 UNSEEN = 24  # newest answers that nothing has learned from, on which a version is evaluated

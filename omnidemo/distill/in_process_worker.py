@@ -13,7 +13,8 @@ import numpy as np
 import torch
 
 from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
-from omnidemo.distill.train_step import Batches, Learner, Trained, agree, evaluate, learner_for, train
+from omnidemo.distill.learner import Learner, learner_for
+from omnidemo.distill.train_step import Batches, Trained, agree, evaluate, train
 from omnidemo.distill.worker import TrainingPlan, Worker
 from omnidemo.records import Agreement, Replayed, Trace
 

@@ -213,10 +213,15 @@ def direct_divergence(
     )
 
 
+def first_positions(at: Positions, ngram: NgramLoss = "nll") -> int:
+    """Over how many positions `direct_loss` is taken; "kl" does not use `first_ids`."""
+    return at.direct if at.first_ids is None or ngram == "kl" else len(at)
+
+
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
     """The loss of each position's first token, from the logits [r, D]: [n] where there are `first_ids`, else
     [m], of the directly mapped positions alone. A divergence, or with "nll" −log q of what was written."""
-    count = at.direct if at.first_ids is None else len(at)
+    count = first_positions(at)
     rows = logits[at.first[:count]]
     if kind == "nll":
         return torch.nn.functional.cross_entropy(rows.float(), at.ids[at.first[:count]], reduction="none")

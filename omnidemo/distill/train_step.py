@@ -6,13 +6,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,102 +18,14 @@ from torch import Tensor
 from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill import losses, trace_agreement
 from omnidemo.distill.head_training import HeadTrainer, moments_of, resume
+from omnidemo.distill.learner import Learner, copied
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.records import Agreement, Trace, TrainStep
 
 Batches = Sequence[Sequence[Trace]]
 Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
-FULL: dict[str, Any] = {"peft_type": "FULL"}  # the configuration of a full fine-tuning
+READ_AT_ONCE = 2  # traces of a batch in a pass that trains, which keeps all that its gradients need
 EVALUATED_AT_ONCE = 8  # traces in a forward pass of `evaluate`
-
-
-class Learner:
-    """The base drafter with trainable LoRA matrices on every linear layer but the last, which gives the
-    logits, or (rank 0) all of its parameters; scratch space."""
-
-    def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
-        """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no
-        such model."""
-        from omnidemo.models.read_weights import read_model  # transformers takes a second to import
-
-        base = read_model(folder, dtype=torch.float32, local_files_only=True)
-        self.device = torch.device(device)
-        self.base: Any = base
-        if rank:
-            self.parameters, self.initial = self._with_lora(rank, seed)
-        else:
-            self.base.to(device).eval().requires_grad_(True)
-            # Tied matrices are one parameter, under the name that comes first.
-            self.parameters = dict(self.base.named_parameters())
-            self.initial = AdapterState(_copy(self.parameters), FULL)
-        self.context = int(getattr(base.config, "max_position_embeddings", None) or 1 << 30)
-        self._head_is_linear = self._check_head()
-
-    def _with_lora(self, rank: int, seed: int) -> tuple[dict[str, Tensor], AdapterState]:
-        from peft import LoraConfig, get_peft_model, get_peft_model_state_dict
-
-        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            # eval: no dropout, so that a step is deterministic
-            model = get_peft_model(self.base, config).to(self.device).eval()
-        self.base = model.get_base_model()
-        named: dict[str, Tensor] = {
-            name.replace(".default.", "."): p for name, p in model.named_parameters() if p.requires_grad
-        }
-        return named, AdapterState(_copy(get_peft_model_state_dict(model)), _plain_config(config))
-
-    def read(self, ids: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n,
-        2]."""
-        if self._head_is_linear:  # only these rows have to pass the output layer
-            states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[
-                rows[:, 0], rows[:, 1]
-            ]
-            return states, self.base.get_output_embeddings()(states)
-        seen: list[Tensor] = []
-        hook = self.base.get_output_embeddings().register_forward_pre_hook(
-            lambda module, given: seen.append(given[0])
-        )
-        try:
-            logits = self.base(input_ids=ids, use_cache=False).logits
-        finally:
-            hook.remove()
-        return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
-
-    def completed(self, adapter: AdapterState | None) -> AdapterState:
-        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from
-        elsewhere may."""
-        if adapter is None:
-            return self.initial
-        if not adapter.weights.keys() <= self.initial.weights.keys():
-            return adapter  # of another drafter: `load` says so
-        return replace(adapter, weights={**self.initial.weights, **adapter.weights})
-
-    @torch.no_grad()
-    def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Put these weights in place. Raises ValueError where they belong to another drafter or another
-        rank."""
-        for name, parameter in self.parameters.items():
-            if name not in weights or weights[name].shape != parameter.shape:
-                raise ValueError(
-                    f"The adapter does not fit this drafter at {name}: it has another rank, or belongs to"
-                    " another drafter."
-                )
-            parameter.copy_(weights[name])
-
-    @torch.no_grad()
-    def _check_head(self) -> bool:
-        """Whether hidden state → output layer is all there is: some models scale or cap their logits
-        afterwards. The head is here this layer; the acceptance head has nothing to do with it."""
-        self._head_is_linear = True
-        ids = torch.arange(4, device=self.device)[None] % self.base.config.vocab_size
-        rows = torch.tensor([[0, 1], [0, 3]], device=self.device)
-        full = self.base(input_ids=ids, use_cache=False).logits[0, [1, 3]]
-        try:
-            return torch.allclose(self.read(ids, rows)[1], full, atol=1e-4, rtol=1e-4)
-        except (AttributeError, TypeError, RuntimeError):
-            return False
 
 
 def train(
@@ -161,11 +70,11 @@ def train(
         current = [parameter.detach() for parameter in learner.parameters.values()]
         torch._foreach_lerp_(list(average.values()), current, forget)
     adamw.zero_grad()
-    weights = {f"weight.{name}": tensor for name, tensor in _copy(learner.parameters).items()}
+    weights = {f"weight.{name}": tensor for name, tensor in copied(learner.parameters).items()}
     moments = moments_of(adamw, learner.parameters) | weights
     if plan.head == "interleaved":
         steps[-1:] = [replace(step, loss_head=loss_head) for step in steps[-1:]]
-    trained = AdapterState(_copy(average), start.config, head.weights())
+    trained = AdapterState(copied(average), start.config, head.weights())
     return trained, OptimiserState(state.step + len(steps), moments | head.moments()), steps
 
 
@@ -235,21 +144,26 @@ def _step(
     head: HeadTrainer | None,
 ) -> TrainStep:
     began = time.perf_counter()
-    states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
-    loss = losses.distillation(logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
     adamw.zero_grad()
-    norm = math.nan if len(at) else 0.0
-    if loss.total.isfinite() and len(at):
-        loss.total.backward()
+    if head is None:
+        states = logits = at = None
+        total, direct, ngram, count = _gradients_in_parts(learner, batch, plan)
+    else:  # which learns from all of the batch at once
+        states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
+        loss = _loss(logits, at, plan)
+        total, direct, ngram = (float(value.detach()) for value in (loss.total, loss.direct, loss.ngram))
+        count = len(at)
+        if math.isfinite(total) and count:
+            loss.total.backward()
+    norm = 0.0 if not count else math.nan
+    if math.isfinite(total) and count:
         norm = float(torch.nn.utils.clip_grad_norm_(learner.parameters.values(), plan.clip))
         if math.isfinite(norm):
             adamw.step()
-    whole = math.isfinite(norm)
-    total, direct, ngram = (
-        float(value.detach()) if whole else math.nan for value in (loss.total, loss.direct, loss.ngram)
-    )
+    if not math.isfinite(norm):
+        total = direct = ngram = math.nan
     loss_head = math.nan
-    if head is not None:
+    if head is not None and states is not None and logits is not None and at is not None:
         with head.guarded():
             if plan.errors_only:  # the head has to see what is accepted, too
                 with torch.no_grad():
@@ -257,6 +171,38 @@ def _step(
             loss_head = head.step(states.detach(), head.slots(logits.detach(), at, number))
     rate, seconds = adamw.param_groups[0]["lr"], time.perf_counter() - began
     return TrainStep(number, total, direct, ngram, norm, rate, seconds, loss_head)
+
+
+def _loss(logits: Tensor, at: losses.Positions, plan: TrainingPlan) -> losses.Losses:
+    return losses.distillation(logits, at, plan.ngram_weight, plan.divergence, plan.ngram_loss, plan.jsd_beta)
+
+
+def _gradients_in_parts(
+    learner: Learner, batch: Sequence[Trace], plan: TrainingPlan
+) -> tuple[float, float, float, int]:
+    """Adds the gradients of a batch's loss, of a few traces at a time, so that the memory of a pass does not
+    grow with the batch: the loss in all, its two terms, and the number of positions. A part's terms count by
+    its share of what they are means over, so the sum is the loss of the batch read at once."""
+    traces = [losses.newest(trace, min(plan.window, learner.context)) for trace in batch]
+    if any(trace.first_ids is None for trace in traces):
+        traces = [replace(trace, first_ids=None, first_p=None) for trace in traces]
+    parts = [traces[start : start + READ_AT_ONCE] for start in range(0, len(traces), READ_AT_ONCE)]
+    counts = [losses.positions(part, plan.errors_only) for part in parts]
+    firsts = sum(losses.first_positions(at, plan.ngram_loss) for at in counts)
+    ngrams = sum(len(at) - at.direct for at in counts)
+    total = direct = ngram = 0.0
+    for part, known in zip(parts, counts, strict=True):
+        if not len(known):
+            continue
+        _, logits, at = _forward(learner, part, plan.window, plan.errors_only)
+        loss = _loss(logits, at, plan)
+        of_direct = losses.first_positions(at, plan.ngram_loss) / max(1, firsts)
+        of_ngrams = (len(at) - at.direct) / max(1, ngrams)
+        share = of_direct * loss.direct + of_ngrams * (loss.total - loss.direct)
+        share.backward()
+        total, direct = total + float(share.detach()), direct + of_direct * float(loss.direct.detach())
+        ngram += of_ngrams * float(loss.ngram.detach())
+    return total, direct, ngram, sum(len(at) for at in counts)
 
 
 def _interleaved(
@@ -273,28 +219,3 @@ def _interleaved(
             states, logits, at = ready[number % len(ready)]
             taken.append(head.step(states, head.slots(logits, at, head.taken)))
     return float(np.mean(taken)) if taken else math.nan
-
-
-def _copy(weights: Any) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
-
-
-def _plain_config(config: Any) -> dict[str, Any]:
-    def plain(value: Any) -> Any:
-        return sorted(value) if isinstance(value, set) else str(value)
-
-    return json.loads(json.dumps(config.to_dict() | {"inference_mode": True}, default=plain))
-
-
-def learner_for(
-    learners: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None,
-    plan: TrainingPlan, device: str = "cpu",
-) -> Learner:  # fmt: skip
-    """The learner of a drafter folder, built when first needed and kept in `learners`. An adapter keeps the
-    rank that it was started with (0: full)."""
-    rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
-    key = (str(folder), rank)
-    if key not in learners:
-        learners.clear()  # one model in memory at a time
-        learners[key] = Learner(Path(folder), rank, plan.seed, device)
-    return learners[key]

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from omnidemo.adapters.adapter_state import AdapterState, BaseWeights, OptimiserState, merged_weights
 from omnidemo.config import Settings
+from omnidemo.distill.learner import Learner, learner_for
 from omnidemo.distill.trace_buffer import TraceBuffer, usable
-from omnidemo.distill.train_step import Batches, Learner, learner_for, train
+from omnidemo.distill.train_step import Batches, train
 from omnidemo.distill.worker import plan_of
 from omnidemo.records import Trace
 

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
 from omnidemo.lines.line_names import LineInfo
+from omnidemo.probes.drift import shifts
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text

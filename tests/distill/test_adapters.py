@@ -25,6 +25,7 @@ from omnidemo.adapters.peft_zip import import_peft
 from omnidemo.config import Settings
 from omnidemo.distill import train_step
 from omnidemo.distill.distiller import Distiller
+from omnidemo.distill.learner import Learner
 from omnidemo.distill.worker import TrainingPlan
 from omnidemo.models.model_files import BUNDLED
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
@@ -43,7 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def trained(folder: Path) -> AdapterState:
     plan = TrainingPlan(rank=4, learning_rate=1e-2, warmup=2, head="off")
-    return train_step.train(train_step.Learner(folder, 4), None, None, [[make_trace(0)]] * 5, plan)[0]
+    return train_step.train(Learner(folder, 4), None, None, [[make_trace(0)]] * 5, plan)[0]
 
 
 def make(folder: Path, storage: Path, **settings: Any) -> tuple[Distiller, Owner]:

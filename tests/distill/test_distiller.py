@@ -22,6 +22,7 @@ from omnidemo.config import Settings, changed
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.distill.evaluation import difference
+from omnidemo.distill.learner import learner_for
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
 from omnidemo.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
@@ -359,9 +360,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     again, _ = make()
     assert again.restore() == trusted  # a version that was taken back stays so
 
-    learner = train_step.learner_for(
-        {}, distiller.folder, distiller.versions.current.adapter, plan(distiller)
-    )
+    learner = learner_for({}, distiller.folder, distiller.versions.current.adapter, plan(distiller))
     broken = distiller.versions.line.load(bad).adapter
     now, worse = train_step.evaluate(
         learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)]

@@ -16,6 +16,7 @@ import torch
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.config import Settings
 from omnidemo.distill import losses, trace_agreement, train_step
+from omnidemo.distill.learner import Learner
 from omnidemo.lines import learning_curve, measurer, sample_prompts
 from omnidemo.records import Generation, Probe, Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
@@ -75,7 +76,7 @@ def test_the_first_choice_is_not_the_same_where_an_unknown_token_may_be_the_targ
 
 
 def test_positions_that_cannot_be_spelled_count_zero(tmp_path: Path) -> None:
-    learner = train_step.Learner(save_drafter(tmp_path / "drafter"), 4)
+    learner = Learner(save_drafter(tmp_path / "drafter"), 4)
     trace = make_trace(0)
     (whole,) = train_step.agree(learner, None, [trace])
     names = ("starts", "lengths", "accepted", "p", "top_ids", "top_p")

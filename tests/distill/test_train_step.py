@@ -25,6 +25,7 @@ from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.distill import train_step
 from omnidemo.distill.head_training import HeadTrainer
 from omnidemo.distill.in_process_worker import InProcessWorker
+from omnidemo.distill.learner import FULL, Learner, learner_for
 from omnidemo.distill.process_worker import ProcessWorker
 from omnidemo.distill.trainer_status import hanging
 from omnidemo.distill.worker import TrainingPlan, WorkerError
@@ -47,13 +48,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def learner(folder: Path) -> train_step.Learner:
-    return train_step.Learner(folder, PLAN.rank)
+def learner(folder: Path) -> Learner:
+    return Learner(folder, PLAN.rank)
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> train_step.Learner:
-    return train_step.Learner(folder, 0)
+def whole(folder: Path) -> Learner:
+    return Learner(folder, 0)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +88,7 @@ def same(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "acceptance", "nll"])
 @pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
-def test_every_loss_falls_on_its_own_batch(
-    learner: train_step.Learner, divergence: Any, ngram_loss: Any
-) -> None:
+def test_every_loss_falls_on_its_own_batch(learner: Learner, divergence: Any, ngram_loss: Any) -> None:
     batch = [make_trace(seed) for seed in range(4)]
     plan = replace(PLAN, divergence=divergence, ngram_loss=ngram_loss, head="off")
     _, _, steps = train_step.train(learner, None, None, [batch] * 30, plan)
@@ -101,6 +100,33 @@ def test_every_loss_falls_on_its_own_batch(
         assert steps[0].loss == pytest.approx(steps[0].loss_direct + 0.7 * steps[0].loss_ngram, rel=1e-5)
 
 
+@pytest.mark.parametrize("errors_only", [False, True])
+@pytest.mark.parametrize("firsts", ["none", "all", "some"])
+@pytest.mark.parametrize("ngram_loss", ["nll", "dynamic", "kl"])
+def test_gradients_of_parts_add_up_to_those_of_the_batch(
+    learner: Learner, ngram_loss: Any, firsts: str, errors_only: bool
+) -> None:
+    batch = [make_trace(seed) for seed in range(5)]
+    for number, trace in enumerate(batch):
+        if firsts == "all" or (firsts == "some" and number != 1):
+            batch[number] = replace(trace, first_ids=trace.top_ids, first_p=trace.top_p)
+    plan = replace(PLAN, divergence="acceptance", ngram_loss=ngram_loss, head="off", errors_only=errors_only)
+    learner.load(learner.completed(None).weights)
+    read = []
+    for at_once in (2, len(batch)):
+        for parameter in learner.parameters.values():
+            parameter.grad = None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(train_step, "READ_AT_ONCE", at_once)
+            loss = train_step._gradients_in_parts(learner, batch, plan)
+        read.append((loss, [parameter.grad.clone() for parameter in learner.parameters.values()]))
+    (parts, some), (whole, every) = read
+    assert parts == pytest.approx(whole, rel=1e-5) and parts[0] > 0 and parts[3] == whole[3] > 0
+    for one, other in zip(some, every, strict=True):
+        assert torch.allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert any(gradient.abs().max() > 1e-5 for gradient in every)
+
+
 def test_rates_by_hand() -> None:
     constant = TrainingPlan(learning_rate=1.0, warmup=4)
     assert [constant.rate(step) for step in (1, 2, 4, 1000)] == [0.25, 0.5, 1.0, 1.0]
@@ -109,7 +135,7 @@ def test_rates_by_hand() -> None:
     assert cosine.rate(25) == pytest.approx(0.55 + 0.45 * math.sqrt(0.5))
 
 
-def test_the_schedule_goes_on_over_updates(learner: train_step.Learner) -> None:
+def test_the_schedule_goes_on_over_updates(learner: Learner) -> None:
     plan = replace(PLAN, schedule="cosine", schedule_steps=4, head="off")
     adapter, optimiser, first = train_step.train(learner, None, None, [[make_trace(0)]] * 3, plan)
     _, _, second = train_step.train(learner, adapter, optimiser, [[make_trace(0)]] * 2, plan)
@@ -117,7 +143,7 @@ def test_the_schedule_goes_on_over_updates(learner: train_step.Learner) -> None:
     assert second[-1].learning_rate == pytest.approx(PLAN.learning_rate / 10)
 
 
-def test_errors_only_learns_from_nothing_else(learner: train_step.Learner) -> None:
+def test_errors_only_learns_from_nothing_else(learner: Learner) -> None:
     trace = make_trace(3)
     plan = replace(PLAN, errors_only=True, head="off")
     right = replace(trace, accepted=np.ones_like(trace.accepted))
@@ -135,9 +161,7 @@ def test_errors_only_learns_from_nothing_else(learner: train_step.Learner) -> No
     assert same(only.weights, there.weights)
 
 
-def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(
-    whole: train_step.Learner, folder: Path
-) -> None:
+def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(whole: Learner, folder: Path) -> None:
     names = {name for name, _ in LlamaForCausalLM.from_pretrained(folder).named_parameters()}
     assert whole.initial.config == {"peft_type": "FULL"} and whole.initial.weights.keys() == names
     assert "lm_head.weight" not in names  # tied to the embedding, which stands for both
@@ -162,9 +186,7 @@ def test_full_fine_tuning_moves_every_matrix_and_unties_nothing(
     assert optimiser.step == 30 and f"exp_avg.{next(iter(names))}" in optimiser.moments
 
 
-def test_a_state_of_another_rank_or_drafter_is_refused(
-    learner: train_step.Learner, whole: train_step.Learner
-) -> None:
+def test_a_state_of_another_rank_or_drafter_is_refused(learner: Learner, whole: Learner) -> None:
     for state in (
         whole.initial,
         AdapterState({name: t[:, :1] for name, t in learner.initial.weights.items()}, learner.initial.config),
@@ -173,7 +195,7 @@ def test_a_state_of_another_rank_or_drafter_is_refused(
             train_step.evaluate(learner, [state], [make_trace(0)])
 
 
-def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learner) -> None:
+def test_an_adapter_of_some_layers_learns_on_with_all(learner: Learner) -> None:
     some = {name: weight + 0.01 for name, weight in learner.initial.weights.items() if "q_proj" in name}
     partial = AdapterState(some, learner.initial.config)
     traces = [make_trace(seed) for seed in range(4)]
@@ -185,23 +207,23 @@ def test_an_adapter_of_some_layers_learns_on_with_all(learner: train_step.Learne
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
 
 
-def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: train_step.Learner) -> None:
-    known: dict[tuple[str, int], train_step.Learner] = {}
-    first = train_step.learner_for(known, folder, None, PLAN)
+def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: Learner) -> None:
+    known: dict[tuple[str, int], Learner] = {}
+    first = learner_for(known, folder, None, PLAN)
     # an adapter keeps its rank
-    assert train_step.learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first
-    full = train_step.learner_for(known, folder, whole.initial, PLAN)
-    assert full.initial.config == train_step.FULL and list(known) == [(str(folder), 0)]
+    assert learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first
+    full = learner_for(known, folder, whole.initial, PLAN)
+    assert full.initial.config == FULL and list(known) == [(str(folder), 0)]
 
 
-def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp_path: Path) -> None:
+def test_states_are_what_the_output_layer_reads(learner: Learner, tmp_path: Path) -> None:
     """Also of a model that scales its logits behind the output layer."""
     torch.manual_seed(1)
     scaled = CohereForCausalLM(
         CohereConfig(vocab_size=VOCAB, max_position_embeddings=64, logit_scale=0.3, pad_token_id=0, **SMALL)
     )
     scaled.save_pretrained(tmp_path)
-    other = train_step.Learner(tmp_path, 2)
+    other = Learner(tmp_path, 2)
     assert learner._head_is_linear and not other._head_is_linear
     ids, rows = torch.arange(12).reshape(2, 6), torch.tensor([[0, 1], [1, 5], [0, 2]])
     for one, factor in ((learner, 1.0), (other, 0.3)):
@@ -220,7 +242,7 @@ def test_states_are_what_the_output_layer_reads(learner: train_step.Learner, tmp
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
-def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Learner, mode: Any) -> None:
+def test_the_head_learns_and_never_disturbs_the_drafter(learner: Learner, mode: Any) -> None:
     batches = [[make_trace(seed), make_trace(seed + 1)] for seed in range(5)]
     fresh = [[make_trace(seed, temperature=0.7 * (seed % 2)) for seed in range(20, 24)]]
     plain, plain_state, steps = train_step.train(learner, None, None, batches, replace(PLAN, head="off"))
@@ -242,7 +264,7 @@ def test_the_head_learns_and_never_disturbs_the_drafter(learner: train_step.Lear
     )
 
 
-def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
+def test_the_head_goes_on_where_it_stopped(learner: Learner) -> None:
     seen = [[make_trace(seed)] for seed in range(4)]
     # the published weights stay as they are: only the head moves
     plan = replace(PLAN, head_steps=4, memory=1.0)
@@ -256,7 +278,7 @@ def test_the_head_goes_on_where_it_stopped(learner: train_step.Learner) -> None:
         torch.testing.assert_close(resumed.head[name], tensor)
 
 
-def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -> None:
+def test_the_head_becomes_right_about_the_drafter(learner: Learner) -> None:
     """A random drafter is hardly ever right, and says so with neither more nor less confidence: only the
     label tells."""
     seen = [[make_trace(seed) for seed in range(8)]]
@@ -278,7 +300,7 @@ def test_the_head_becomes_right_about_the_drafter(learner: train_step.Learner) -
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
 def test_trouble_with_the_head_costs_no_update(
-    learner: train_step.Learner, monkeypatch: pytest.MonkeyPatch, mode: Any
+    learner: Learner, monkeypatch: pytest.MonkeyPatch, mode: Any
 ) -> None:
     batches = [[make_trace(0)]] * 2
     plan = replace(PLAN, head=mode)
@@ -309,7 +331,7 @@ def test_trouble_with_the_head_costs_no_update(
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
+def test_judge_agrees_with_a_plain_loop(learner: Learner) -> None:
     traces = [make_trace(seed, 20 + seed) for seed in range(10)]  # more than one forward pass
     adapter, _, _ = train_step.train(learner, None, None, [traces] * 40, PLAN)
     base, better = train_step.evaluate(learner, [None, adapter], traces)
@@ -334,7 +356,7 @@ def test_judge_agrees_with_a_plain_loop(learner: train_step.Learner) -> None:
 
 
 def test_judge_above_temperature_zero_is_a_probability_that_training_raises(
-    learner: train_step.Learner,
+    learner: Learner,
 ) -> None:
     traces = [make_trace(seed, temperature=1.0) for seed in range(4)]
     adapter, _, _ = train_step.train(learner, None, None, [traces] * 60, PLAN)
@@ -349,9 +371,7 @@ def test_judge_above_temperature_zero_is_a_probability_that_training_raises(
 # -----------------------------------------------------------------------------------------------------
 
 
-def test_the_child_trains_and_judges_as_here(
-    child: ProcessWorker, folder: Path, learner: train_step.Learner
-) -> None:
+def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path, learner: Learner) -> None:
     batches, fresh = [[make_trace(0), make_trace(1)]] * 2, [[make_trace(5)]]
     here, _, _ = train_step.train(learner, None, None, batches, PLAN, fresh)
     there, _, steps = child.train(folder, None, None, batches, PLAN, fresh)
@@ -363,10 +383,7 @@ def test_the_child_trains_and_judges_as_here(
     for one, other in zip(judged, train_step.evaluate(learner, [None, here], fresh[0]), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-4)
     full = child.train(folder, None, None, batches, replace(PLAN, rank=0))[0]
-    assert (
-        full.config == train_step.FULL
-        and child.evaluate(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
-    )
+    assert full.config == FULL and child.evaluate(folder, [full], fresh[0], PLAN)[0].shape == judged[0].shape
     with pytest.raises(WorkerError, match="does not fit"):
         child.evaluate(folder, [full, there], fresh[0], PLAN)
 
@@ -610,7 +627,7 @@ def _alive(pid: int) -> bool:
         return False
 
 
-def test_training_here_is_the_same_pure_step(folder: Path, learner: train_step.Learner) -> None:
+def test_training_here_is_the_same_pure_step(folder: Path, learner: Learner) -> None:
     here = InProcessWorker()
     batches = [[make_trace(seed)] for seed in range(3)]
     mine, theirs = (

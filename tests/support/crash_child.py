@@ -14,7 +14,7 @@ import torch
 from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.distill.distiller import Distiller
-from omnidemo.distill.train_step import Learner, learner_for
+from omnidemo.distill.learner import Learner, learner_for
 from omnidemo.distill.worker import plan_of
 from omnidemo.pair.pair import Pair
 from omnidemo.store.request_rows import RequestRecord
