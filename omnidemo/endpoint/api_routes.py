@@ -16,7 +16,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from omnidemo.config import SAMPLING
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin, Fingerprint
@@ -167,13 +166,11 @@ class Endpoint:
             "messages": messages,
             "raw": raw,
             "control_tokens": asked.control_tokens,
-            "method": asked.omnidemo.method or settings.method,
+            "method": settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
-            **{name: getattr(asked, name) for name in SAMPLING},
+            **asked.options,
             "stop": tuple(asked.stop),
             "seed": asked.seed,
-            "copying": asked.omnidemo.copying,
-            "learn": asked.omnidemo.learn,
             "keep": asked.omnidemo.keep,
             "kind": "api",
         }

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
-from omnidemo.config import SAMPLING
+from omnidemo.config import shown_by
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.answer_format import REASONS, sources
 from omnidemo.endpoint.answer_slots import Item
@@ -19,15 +19,12 @@ from omnidemo.endpoint.model_ids import ALIAS
 from omnidemo.endpoint.request_body import (
     ChatMessage,
     ChatRequest,
-    MinP,
     OwnOptions,
-    RepetitionPenalty,
     Seed,
     Temperature,
     Tokens,
-    TopK,
-    TopP,
     checked,
+    with_options,
 )
 from omnidemo.methods import METHODS
 from omnidemo.metrics import Lengths
@@ -37,7 +34,6 @@ from omnidemo.serving.public_services import PublicServices
 
 Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much
 MODEL = "target@drafter:line, a target alone, or omnidemo for the pair that this server is set to."
-OWN = "Left out: the model's own."
 METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
 
 
@@ -48,25 +44,14 @@ class Arguments(BaseModel):
     model: str = Field(ALIAS, max_length=1000, description=MODEL)
 
 
+@with_options("mcp")
 class GenerateArguments(Arguments):
-    temperature: Temperature | None = Field(None, description=f"0 is greedy decoding. {OWN}")
-    top_p: TopP | None = Field(None, description=f"Keep the likeliest tokens of this mass. {OWN}")
-    top_k: TopK | None = Field(None, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
-    min_p: MinP | None = Field(
-        None, description=f"Leave out tokens below this share of the likeliest one. {OWN}"
-    )
-    repetition_penalty: RepetitionPenalty | None = Field(
-        None, description=f"Above 1: words of the text so far become less likely. {OWN}"
-    )
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(
         None, min_length=1, description="A conversation to answer, oldest message first."
     )
     seed: Seed = Field(None, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
-    copying: StrictBool | None = Field(
-        None, description="Whether drafts may also be copied from the text. Left out: as the server has it."
-    )
     token_sources: StrictBool = Field(False, description="List each token with its source.")
 
 
@@ -181,10 +166,11 @@ async def generate(
             'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].',
         )
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
+    options = {name: getattr(asked, name) for name in shown_by("mcp")}
+    own = {name: options.pop(name) for name in shown_by("own") if name in options}
     request = ChatRequest(
         messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed,
-        omnidemo=OwnOptions(method=asked.method, copying=asked.copying),
-        **{name: getattr(asked, name) for name in SAMPLING},
+        omnidemo=OwnOptions(method=asked.method, **own), **options,
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
     begin, fingerprint = endpoint.plan(front, model, request, [message.plain() for message in messages])

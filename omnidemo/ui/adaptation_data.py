@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from omnidemo.config.controls import CONTROLS
 from omnidemo.distill.drift import shifts
 from omnidemo.figures import charts, layout, marks
 from omnidemo.lines.line_names import LineInfo
@@ -120,7 +121,7 @@ def scope_in_words(row: Mapping[str, Any]) -> str:
     rule = (
         f"{length} guessed tokens"
         if name == "fixed" and length
-        else text.CHOICES["draft_policy"].get(name, name)
+        else CONTROLS["draft_policy"].choices.get(name, name)
     )
     return " · ".join(filter(None, [f"“{text.TOPICS.get(topic, topic)}”" if topic else "", rule]))
 

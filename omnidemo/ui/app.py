@@ -12,7 +12,7 @@ import gradio as gr
 
 from omnidemo import endpoint
 from omnidemo.asset_files import ASSETS
-from omnidemo.config import GenerationConfig
+from omnidemo.config import SAMPLING, GenerationConfig, option_named
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
@@ -153,8 +153,8 @@ def _head(services: PublicServices) -> str:
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
         "manner": [
-            {"name": name, "label": label, "help": hint, "step": step}
-            for name, (label, hint, step) in text.MANNER.items()
+            {"name": name, "label": option.label, "help": option.hint, "step": option.step}
+            for name, option in zip(SAMPLING, map(option_named, SAMPLING), strict=True)
         ],
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,

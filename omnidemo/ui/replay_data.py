@@ -15,10 +15,10 @@ from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines
+from omnidemo.ui.chat_request import conversation, read_line, read_seed
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, widget
-from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
 
 PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
 
