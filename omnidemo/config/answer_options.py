@@ -123,66 +123,34 @@ class GenerationConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    # fmt: off
     method: Annotated[str, Option("Decoding method", shown="command own")] = "ngram-exact"
-    max_new_tokens: Annotated[
-        Tokens,
-        Option(
-            "Longest answer, in target tokens",
-            "Longest answer",
-            "Longest answer, in target tokens.",
-            shown="command page history",
-        ),
-    ] = 128
-    temperature: Annotated[
-        Temperature | None,
-        Option(
-            "0 is greedy decoding",
-            "Temperature",
-            "0 always takes the most probable token; higher is more varied.",
-            0.05,
-            EVERYWHERE,
-        ),
-    ] = None
-    top_p: Annotated[
-        TopP | None,
-        Option(
-            "Keep the likeliest tokens of this mass",
-            "Top-p",
-            "Only the most probable tokens that together reach this share may be drawn; 1 allows all.",
-            0.05,
-            EVERYWHERE,
-        ),
-    ] = None
-    top_k: Annotated[
-        TopK | None,
-        Option(
-            "Keep so many likeliest tokens; 0 keeps all",
-            "Top-k",
-            "Only so many of the most probable tokens may be drawn; 0 allows all.",
-            1,
-            EVERYWHERE,
-        ),
-    ] = None
-    min_p: Annotated[
-        MinP | None,
-        Option(
-            "Leave out tokens below this share of the likeliest one",
-            "Min-p",
-            "Tokens below this share of the most probable one's chance are left out; 0 allows all.",
-            0.01,
-            EVERYWHERE,
-        ),
-    ] = None
-    repetition_penalty: Annotated[
-        Penalty | None,
-        Option(
-            "Above 1: words of the text so far become less likely",
-            "Repetition penalty",
-            "Above 1, tokens of the text so far get less probable; 1 is off.",
-            0.05,
-            EVERYWHERE,
-        ),
-    ] = None
+    max_new_tokens: Annotated[Tokens, Option(
+        "Longest answer, in target tokens", "Longest answer", "Longest answer, in target tokens.",
+        shown="command page history",
+    )] = 128
+    temperature: Annotated[Temperature | None, Option(
+        "0 is greedy decoding",
+        "Temperature", "0 always takes the most probable token; higher is more varied.", 0.05, EVERYWHERE,
+    )] = None
+    top_p: Annotated[TopP | None, Option(
+        "Keep the likeliest tokens of this mass", "Top-p",
+        "Only the most probable tokens that together reach this share may be drawn; 1 allows all.",
+        0.05, EVERYWHERE,
+    )] = None
+    top_k: Annotated[TopK | None, Option(
+        "Keep so many likeliest tokens; 0 keeps all",
+        "Top-k", "Only so many of the most probable tokens may be drawn; 0 allows all.", 1, EVERYWHERE,
+    )] = None
+    min_p: Annotated[MinP | None, Option(
+        "Leave out tokens below this share of the likeliest one", "Min-p",
+        "Tokens below this share of the most probable one's chance are left out; 0 allows all.",
+        0.01, EVERYWHERE,
+    )] = None
+    repetition_penalty: Annotated[Penalty | None, Option(
+        "Above 1: words of the text so far become less likely", "Repetition penalty",
+        "Above 1, tokens of the text so far get less probable; 1 is off.", 0.05, EVERYWHERE,
+    )] = None
     penalty_scope: Literal["text", "answer"] | None = None
     draft_policy: Annotated[Policy, Option(shown="history")] = "fixed"
     draft_length: Annotated[DraftLength, Option("Drafter tokens per round", shown="command history")] = 4
@@ -190,37 +158,27 @@ class GenerationConfig(BaseModel):
     confidence: Annotated[Confidence, Option(shown="history")] = 0.4
     gamma: Annotated[Gamma, Option(shown="history")] = 0.7
     domain: str = Field("default", max_length=1000)
-    seed: Annotated[
-        int | None,
-        Option(
-            "Repeats a run above temperature 0",
-            "Seed",
-            "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a"
-            " new one.",
-            shown="command page history",
-        ),
-        Field(ge=0, lt=2**63),
-    ] = None
-    stop: Annotated[
-        Texts,
-        BeforeValidator(_texts),
-        Field(max_length=64),
-        Option("End after this text; may be given several times", shown="command"),
-    ] = ()
-    learn: Annotated[
-        bool,
-        Option(
-            label="Learn from this chat",
-            hint="The drafter trains on the answers of this chat, while learning is switched on.",
-            shown="own page",
-        ),
-    ] = True
+    seed: Annotated[int | None, Field(ge=0, lt=2**63), Option(
+        "Repeats a run above temperature 0", "Seed",
+        "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a"
+        " new one.",
+        shown="command page history",
+    )] = None
+    stop: Annotated[Texts, BeforeValidator(_texts), Option(
+        "End after this text; may be given several times", shown="command",
+    )] = Field((), max_length=64)
+    learn: Annotated[bool, Option(
+        label="Learn from this chat",
+        hint="The drafter trains on the answers of this chat, while learning is switched on.",
+        shown="own page",
+    )] = True
     reuse: bool = True
     probe_every: int = Field(0, ge=0, le=1_000_000)
-    copying: Annotated[
-        bool, Option("Whether drafts may also be copied from the text", shown="command own mcp history")
-    ] = True
+    copying: Annotated[bool, Option(
+        "Whether drafts may also be copied from the text", shown="command own mcp history",
+    )] = True
     remember: bool = True
+    # fmt: on
 
     def seeded(self) -> GenerationConfig:
         """With a new seed where there is none, so that the answer can be repeated; as it is at temperature 0,

@@ -8,21 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
+from omnidemo.answer_figures import Figure, figures_of
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
-# Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each
-# pass of the target, and what was drafted, proposed and accepted.
-FIGURES: tuple[str, ...] = (
-    "acceptance_rate",
-    "guesses_right",
-    "copies_right",
-    "copied_share",
-    "block_efficiency",
-)
-FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
-COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
 
 
@@ -135,8 +125,7 @@ class AnswerFormat:
 
     def _own(self, made: Generation) -> dict[str, Any]:
         return {
-            **{name: made.metrics.get(name) for name in FIGURES},
-            **{name: int(made.metrics.get(name) or 0) for name in COUNTS},
+            **{figure.name: _number(made, figure) for figure in figures_of("endpoint")},
             **self._facts,
             "line": made.domain,
             "method": made.method,
@@ -147,6 +136,11 @@ class AnswerFormat:
             "context_limit": made.context_limit,
             "dropped_messages": made.dropped_messages,
         }
+
+
+def _number(made: Generation, figure: Figure) -> float | None:
+    value = made.metrics.get(figure.name)
+    return int(value or 0) if figure.form == "count" else value
 
 
 def usage(made: Generation) -> dict[str, int]:

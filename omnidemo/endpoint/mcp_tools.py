@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, create_model
 
+from omnidemo.answer_figures import figures_of
 from omnidemo.config import shown_by
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.answer_format import REASONS, sources
@@ -79,28 +80,22 @@ class TokenSource(BaseModel):
     )
 
 
+def with_figures(form: type[BaseModel]) -> type[BaseModel]:
+    """Give a form the figures of the table, each null where it is not defined."""
+    numbers: dict[str, Any] = {
+        figure.mcp or figure.name: (float | None, Field(description=figure.help))
+        for figure in figures_of("mcp")
+    }
+    return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **numbers)
+
+
+@with_figures
 class Figures(BaseModel):
     """Figures of one answer."""
 
     method: str
     text: str
     tokens: int = Field(description="Tokens of the target that were written.")
-    seconds: float | None
-    tokens_per_second: float | None
-    time_to_first_token: float | None = Field(description="Seconds, reading of the prompt included.")
-    time_per_output_token: float | None = Field(description="Seconds for each token after the first pass.")
-    tokens_per_round: float | None = Field(
-        description=(
-            "Tokens for each pass of the target, its own included: the mean accepted length; 1 without"
-            " guessing."
-        )
-    )
-    acceptance: float | None = Field(
-        description=(
-            "Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without"
-            " any."
-        )
-    )
     acceptance_by_position: list[float] = Field(
         description=(
             "Share of the proposals accepted at each position of a draft, of those with all before it"
@@ -108,16 +103,6 @@ class Figures(BaseModel):
         )
     )
     passes_by_tokens: list[int] = Field(description="How many passes of the target wrote 0, 1, 2 … tokens.")
-    cost_ratio: float | None = Field(
-        description="Seconds of the drafter per drafted token ÷ those of a pass of the target."
-    )
-    total_variation: float | None = Field(
-        description=(
-            "Of typical-acceptance, which is not lossless: how far the law of each token was from the"
-            " target's own, on average."
-        )
-    )
-    copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
         description=(
             "Tokens by where they came from: direct and ngram were guessed by the drafter and accepted,"
@@ -189,8 +174,8 @@ async def generate(
     if made is None:
         raise RuntimeError("The answer ended early; ask again")
     listed = [
-        TokenSource.model_validate(one)
-        for one in sources(token for done in made.rounds for token in done.tokens)
+        TokenSource.model_validate(source)
+        for source in sources(token for done in made.rounds for token in done.tokens)
     ]
     return GenerateResult(
         **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version,
@@ -260,17 +245,9 @@ def _figures(made: Generation) -> dict[str, Any]:
         "method": made.method,
         "text": made.text,
         "tokens": len(made.token_ids),
-        "seconds": made.metrics.get("seconds"),
-        "tokens_per_second": made.metrics.get("tokens_per_second"),
-        "tokens_per_round": made.metrics.get("block_efficiency"),
-        "acceptance": made.metrics.get("acceptance_rate"),
-        "time_to_first_token": made.metrics.get("time_to_first_token"),
-        "time_per_output_token": made.metrics.get("time_per_output_token"),
+        **{figure.mcp or figure.name: made.metrics.get(figure.name) for figure in figures_of("mcp")},
         "acceptance_by_position": lengths.by_position,
         "passes_by_tokens": list(lengths.rounds),
-        "cost_ratio": made.metrics.get("cost_ratio"),
-        "total_variation": made.metrics.get("total_variation"),
-        "copied_share": made.metrics.get("copied_share"),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],
     }

@@ -177,7 +177,8 @@ class AnswerRequest(BaseModel):
         """The options of the answer that the client gave."""
         values = {name: getattr(self, name) for name in shown_by("endpoint")}
         values |= {name: getattr(self.omnidemo, name) for name in shown_by("own")}
-        return {name: value for name, value in values.items() if value not in (None, "")}
+        optional = {name for name, field in GenerationConfig.model_fields.items() if field.default is None}
+        return {name: value for name, value in values.items() if value not in (None, "") or name in optional}
 
     @property
     def most_tokens(self) -> int | None:

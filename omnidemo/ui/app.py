@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo import endpoint
+from omnidemo.answer_figures import FIGURES, MAIN_FIGURES
 from omnidemo.asset_files import ASSETS
 from omnidemo.config import SAMPLING, GenerationConfig, option_named
 from omnidemo.records import Generation
@@ -140,10 +141,11 @@ def _head(services: PublicServices) -> str:
         "about": {"paper": text.PAPER, "code": _code()},
         "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
         "figures": [
-            {"key": key, "title": title, "help": hint, "as": form}
-            for key, (title, hint, form) in text.FIGURES.items()
+            {"key": figure.name, "title": figure.label, "help": figure.help, "as": figure.form}
+            for figure in FIGURES
+            if figure.label
         ],
-        "main_figures": text.MAIN_FIGURES,
+        "main_figures": MAIN_FIGURES,
         "split": text.SPLIT,
         "methods": {
             info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help}

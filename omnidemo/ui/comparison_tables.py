@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from omnidemo.answer_figures import columns, figures_of
 from omnidemo.figures import charts, layout
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
@@ -26,36 +27,7 @@ from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 
 MOST_PROMPTS = 500
-# CSV: column → key of Generation.metrics; units are in the names.
-MEASURED = {
-    "seconds": "seconds",
-    "tokens_per_second": "tokens_per_second",
-    "guesses_right_share": "guesses_right",
-    "acceptance_rate": "acceptance_rate",
-    "alpha": "alpha",
-    "block_efficiency_tokens_per_round": "block_efficiency",
-    "ngram_hits_per_round": "ngram_hits",
-    "copied_share": "copied_share",
-    "copies_right_share": "copies_right",
-    "time_to_first_token_seconds": "time_to_first_token",
-    "time_per_output_token_seconds": "time_per_output_token",
-    "cost_ratio": "cost_ratio",
-    "total_variation": "total_variation",
-    "draft_seconds": "draft_seconds",
-    "verify_seconds": "verify_seconds",
-    "settle_seconds": "settle_seconds",
-    "other_seconds": "other_seconds",
-    "engine_overhead_share": "engine_overhead",
-}
-SUMMARY: tuple[str, ...] = (
-    "tokens_per_second",
-    "speedup",
-    "guesses_right",
-    "block_efficiency",
-    "cost_ratio",
-    "time_to_first_token",
-)
-SUMMARY += ("time_per_output_token", "total_variation")
+SUMMARY = ("speedup", *(figure.name for figure in figures_of("compare")))
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
@@ -243,7 +215,7 @@ class ComparisonView:
             **{name: self.common[name] for name in ("seed", "temperature", "draft_length", "max_new_tokens")},
             "tokens": len(generation.token_ids),
             "rounds": len(generation.rounds),
-            **{column: finite(metrics.get(key), 6) for column, key in MEASURED.items()},
+            **{column: finite(metrics.get(key), 6) for column, key in columns("csv").items()},
             "rounds_by_tokens": str(Lengths.of(generation.rounds)),
             "measured_speedup": finite(comparison.speedup),
             "identical_to_autoregressive": comparison.identical,

@@ -49,59 +49,6 @@ CLASSES: dict[str, tuple[str, str]] = {
     ),
 }
 
-# Figures: key of Generation.metrics → label, help, how the browser prints it.
-FIGURES: dict[str, tuple[str, str, str]] = {
-    "block_efficiency": (
-        "tokens per step of the big model",
-        "Block efficiency: tokens written per forward pass of the target. It is 1 without guessing.",
-        "number",
-    ),
-    "guesses_right": (
-        "of the small model's guesses right",
-        (
-            "Accepted ÷ proposed tokens of the small model. What stands after a wrong guess was never judged"
-            " and counts as not right."
-        ),
-        "percent",
-    ),
-    "copied_share": (
-        "of the answer copied",
-        "Share of the answer's tokens that were copied from text that stood there before.",
-        "percent",
-    ),
-    "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
-    "acceptance_rate": (
-        "accepted a round",
-        (
-            "Accepted ÷ proposed of the small model's tokens of each round where it guessed, averaged over"
-            " those rounds."
-        ),
-        "percent",
-    ),
-    "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
-    "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
-    "tokens": ("tokens", "Target tokens in this answer.", "count"),
-    "draft_length": (
-        "guesses a round",
-        "Drafter tokens per round, rounds without a draft included; the draft policy decides.",
-        "number",
-    ),
-    "total_variation": (
-        "away from the big model",
-        (
-            "Not lossless: mean total variation between the law by which each token was written and the big"
-            " model's own."
-        ),
-        "share",
-    ),
-    "time_to_first_token": (
-        "first token",
-        "Time from the moment its turn came to the first token.",
-        "seconds",
-    ),
-}
-MAIN_FIGURES = 3
-
 SPLIT: dict[str, str] = {
     "draft_seconds": "drafting",
     "verify_seconds": "verifying",

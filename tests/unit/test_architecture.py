@@ -17,7 +17,16 @@ LAB = sorted((ROOT / "lab").rglob("*.py"))
 # room of its own.
 FLOORS: list[set[str]] = [
     {room}
-    for room in ("asset_files", "config", "records", "metrics", "processes", "private_folders", "figures")
+    for room in (
+        "asset_files",
+        "config",
+        "answer_figures",
+        "records",
+        "metrics",
+        "processes",
+        "private_folders",
+        "figures",
+    )
 ]
 FLOORS += [{"vocab"}, {"copying"}, {"decoding"}]
 FLOORS += [

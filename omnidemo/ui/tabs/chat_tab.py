@@ -137,7 +137,7 @@ def _answer(
             raise Refused(why)
         options["seed"] = read_seed(options["seed"])
         load_ready(services, **pair, again="Send again when it is ready.")
-        sampling = in_manner(services, **pair, given=given)
+        sampling: dict[str, Any] = in_manner(services, **pair, given=given)
         head = json_line("run", **about_run, **sampling)
         yield head
         about = provenance(services, session)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
+from omnidemo.answer_figures import figures_of
 from omnidemo.methods import AUTO
 from omnidemo.models.model_files import is_gone
 from omnidemo.private_folders import without_folders
@@ -36,15 +37,10 @@ SHOWN: tuple[str, ...] = (
     "tokens",
 )
 SHOWN += ("adapter_version", "finish_reason")
+# Beside the figures of an answer what is measured after it.
 FIGURES = (
-    "tokens_per_second",
-    "agreement",
-    "same_first",
-    "block_efficiency",
-    "seconds",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
+    *(figure.name for figure in figures_of("history")),
+    *("agreement", "same_first", "speedup", "speedup_low", "speedup_high"),
 )
 SEPARATOR = " ⇠ "
 
@@ -94,9 +90,10 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
     metrics = row.get("metrics") or {}
-    shown |= {"guesses_right": _guesses_right(metrics), "copied_share": finite(metrics.get("copied_share"))}
+    shown = {name: row.get(name) for name in SHOWN}
+    shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
+    shown["guesses_right"] = _guesses_right(metrics)
     shown["gone"] = is_gone(str(row.get("target")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
