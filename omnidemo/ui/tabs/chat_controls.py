@@ -78,12 +78,7 @@ def advanced_fields(services: PublicServices) -> tuple[gr.HTML, list[Any], list[
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         option = option_named("max_new_tokens")
         most = gr.Slider(
-            1,
-            longest_answer(settings),
-            settings.max_new_tokens,
-            step=1,
-            label=option.label,
-            info=option.hint,
+            1, longest_answer(settings), settings.max_new_tokens, step=1, label=option.label, info=option.hint
         )
         option = option_named("seed")
         # A gr.Number turns "empty" into 0 as soon as it is shown.
