@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -125,6 +126,33 @@ def _committed(name: str, shape: Shape) -> Tensor:
     )
 
 
+def _train_part(
+    workers: int,
+    resume: bool,
+    compiled: bool,
+    runs: Path,
+    budget: Path | None,
+    part: str,
+    shape: Shape,
+    plan: Plan,
+    flat: Tensor,
+) -> tuple[Tensor, Clock]:
+    """Train one part of a member from these weights, on rows that a process of its own makes."""
+    folder = runs / part
+    if not resume:
+        for leftover in ("checkpoint.pt", "plateau.pt"):
+            (folder / leftover).unlink(missing_ok=True)
+    data, frozen = folder / "data", FROZEN.get(part, 0)
+    job = Job(shape, plan, RATES[part], data, folder / "checkpoint.pt", part, compiled, frozen, budget=budget)
+    job.data.mkdir(parents=True, exist_ok=True)
+    producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(part, runs, plan.rows()))
+    producer.start()
+    try:
+        return train(job, flat, workers)
+    finally:
+        producer.kill()
+
+
 def train_one(
     name: str, plan: Plan, workers: int, resume: bool = True, from_assets: bool = False,
     compiled: bool = True, runs: Path = RUNS,
@@ -134,32 +162,7 @@ def train_one(
     tokenizer = tokenizer_of(name, runs)
     shape = shape_of(name, len(tokenizer))
 
-    def run(part: str, shape: Shape, plan: Plan, flat: Tensor) -> tuple[Tensor, Clock]:
-        folder = runs / part
-        if not resume:
-            for leftover in ("checkpoint.pt", "plateau.pt"):
-                (folder / leftover).unlink(missing_ok=True)
-        job = Job(
-            shape,
-            plan,
-            RATES[part],
-            folder / "data",
-            folder / "checkpoint.pt",
-            part,
-            compiled,
-            FROZEN.get(part, 0),
-            budget=budget,
-        )
-        job.data.mkdir(parents=True, exist_ok=True)
-        producer = multiprocessing.get_context("spawn").Process(
-            target=_produce, args=(part, runs, plan.rows())
-        )
-        producer.start()
-        try:
-            return train(job, flat, workers)
-        finally:
-            producer.kill()
-
+    run = partial(_train_part, workers, resume, compiled, runs, budget)
     plans, part = plans_of(name, plan, budget), name
     wanted = [[one.tokens, one.minutes] for one in plans.values()]
     committed = from_assets and (ASSETS / name / "config.json").exists()

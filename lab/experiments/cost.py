@@ -82,22 +82,9 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
                 began = time.perf_counter()
                 made = pair.generate(prompt, reuse=False, copying=False, **options)
                 seconds = time.perf_counter() - began
-                row = {
-                    "experiment": NAME,
-                    "seed": seed,
-                    "block": block,
-                    "training": mode,
-                    "request": len(rows),
-                    "seconds": seconds,
-                }
-                rows.append(
-                    row
-                    | {
-                        "tokens": len(made.token_ids),
-                        "adapter_version": made.adapter_version,
-                        "state": line.status().state,
-                    }
-                )
+                row = {"experiment": NAME, "seed": seed, "block": block, "training": mode}
+                row |= {"request": len(rows), "seconds": seconds, "tokens": len(made.token_ids)}
+                rows.append(row | {"adapter_version": made.adapter_version, "state": line.status().state})
                 append(rows[-1])
                 time.sleep(pause)
                 yield Stage("answers", len(rows), total)

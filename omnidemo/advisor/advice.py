@@ -154,7 +154,7 @@ def _judge(
     free: int,
 ) -> Candidate:
     cost, share = small.read / large.read, small.parameters / large.parameters
-    known = _reports(large.name, small.name, large.parameters)
+    reports = _reports(large.name, small.name, large.parameters)
     warnings = []
     if share > LARGEST_SHARE:
         warnings.append(
@@ -166,31 +166,20 @@ def _judge(
             "it knows only the generated text of the bundled targets, so the modelled speedups are out of its"
             " reach"
         )
-    if slow := [one for one in known if one.low < 1]:
+    if slow := [report for report in reports if report.low < 1]:
         warnings.append(
             f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without"
             " guessing"
         )
     if small.gguf:
         warnings.append("it is a GGUF file, which cannot be trained: it guesses, and never learns")
-    if shared is None:
-        hint = (
-            'it is measured once the small files of both are here (`hf download NAME --include "*.json"'
-            ' "*.model"`)'
-        )
-        warnings.append(f"another tokenizer, and how much of it fits is not known; {hint}")
-    elif shared.mapped == 0:
-        warnings.append("the tokenizers have no token in common, so it cannot draft for this target")
-    elif shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
-        rest = (
-            f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses"
-            " each (n-grams) or none"
-        )
-        warnings.append(f"another tokenizer: {rest}")
+    warnings += _overlap_warnings(shared)
     warnings += _licence_warnings(small)
     need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
     need += sum(
-        conversation_in(one.folder, widths[1], LEAST) for one in (large, small) if one.folder is not None
+        conversation_in(model.folder, widths[1], LEAST)
+        for model in (large, small)
+        if model.folder is not None
     )
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
@@ -200,12 +189,30 @@ def _judge(
         bytes=int(small.parameters * widths[1]),
         cost=cost,
         share=share,
-        modelled=tuple(modelled_speedup(one, draft_length, cost) for one in ACCEPTANCES),
-        pays_from=next((one for one in hundredths if modelled_speedup(one, draft_length, cost) > 1), None),
+        modelled=tuple(modelled_speedup(rate, draft_length, cost) for rate in ACCEPTANCES),
+        pays_from=next((rate for rate in hundredths if modelled_speedup(rate, draft_length, cost) > 1), None),
         overlap=shared,
-        reported=known,
+        reported=reports,
         warnings=tuple(warnings),
     )
+
+
+def _overlap_warnings(shared: Overlap | None) -> list[str]:
+    if shared is None:
+        hint = (
+            'it is measured once the small files of both are here (`hf download NAME --include "*.json"'
+            ' "*.model"`)'
+        )
+        return [f"another tokenizer, and how much of it fits is not known; {hint}"]
+    if shared.mapped == 0:
+        return ["the tokenizers have no token in common, so it cannot draft for this target"]
+    if shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
+        rest = (
+            f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses"
+            " each (n-grams) or none"
+        )
+        return [f"another tokenizer: {rest}"]
+    return []
 
 
 def _licence_warnings(model: ModelFacts) -> list[str]:

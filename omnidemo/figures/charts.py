@@ -46,23 +46,7 @@ def bars(
     )
     whiskers = _whiskers("error_x", spread, color=INK, thickness=1.2, width=4)
     if any(low != high for low, high in ranges):
-        ends = [
-            (value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(shown, ranges, strict=True)
-        ]
-        arrays = {
-            "array": [high - value for value, _, high in ends],
-            "arrayminus": [value - low for value, low, _ in ends],
-        }
-        whiskers = {
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                **arrays,
-                "color": INK,
-                "thickness": 1.2,
-                "width": 4,
-            }
-        }
+        whiskers = _range_whiskers(shown, ranges)
     bar: dict[str, Any] = {
         "type": "bar",
         "x": shown,
@@ -85,16 +69,8 @@ def bars(
     xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": labels}
     yaxis = {"autorange": "reversed", "showgrid": False, "fixedrange": True, **ticks}
-    across = {
-        "type": "line",
-        "x0": base,
-        "x1": base,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "opacity": 0.7,
-        "line": DASHED,
-    }
+    across: dict[str, Any] = {"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper"}
+    across |= {"opacity": 0.7, "line": DASHED}
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
     shapes = [] if base is None else [across]
     return make_figure(
@@ -102,10 +78,25 @@ def bars(
     )
 
 
+def _range_whiskers(
+    values: Sequence[float | None], ranges: Sequence[Sequence[float | None]]
+) -> dict[str, Any]:
+    """Whiskers of bars from least to most."""
+    ends = [
+        (value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(values, ranges, strict=True)
+    ]
+    arrays = {
+        "array": [high - value for value, _, high in ends],
+        "arrayminus": [value - low for value, low, _ in ends],
+    }
+    look = {"color": INK, "thickness": 1.2, "width": 4}
+    return {"error_x": {"type": "data", "symmetric": False, **arrays, **look}}
+
+
 def _whiskers(axis: str, spread: Sequence[float | None], **look: Any) -> dict[str, Any]:
     """± whiskers of a trace; none where no spread is known."""
     return (
-        {axis: {"type": "data", "array": [finite(one) or 0.0 for one in spread], **look}}
+        {axis: {"type": "data", "array": [finite(width) or 0.0 for width in spread], **look}}
         if any(spread)
         else {}
     )
@@ -165,20 +156,20 @@ def lines(
     """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are
     marks on the x axis."""
     traces = []
-    for place, one in enumerate(series):
+    for place, line in enumerate(series):
         look: dict[str, Any] = {
-            "mode": "lines+markers" if len(one.xs) <= 20 else "lines",
+            "mode": "lines+markers" if len(line.xs) <= 20 else "lines",
             "connectgaps": True,
             "line": {
-                "color": one.colour or PALETTE[place % len(PALETTE)],
+                "color": line.colour or PALETTE[place % len(PALETTE)],
                 "width": 2,
-                "dash": "dash" if one.dashed else "solid",
+                "dash": "dash" if line.dashed else "solid",
             },
-            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
-            **_whiskers("error_y", one.spread, thickness=1, width=3),
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
+            **_whiskers("error_y", line.spread, thickness=1, width=3),
         }
-        traces.append(scatter(one.xs, [finite(value) for value in one.values], one.name, **look))
-    end = max((x for one in series for x in one.xs), default=1)
+        traces.append(scatter(line.xs, [finite(value) for value in line.values], line.name, **look))
+    end = max((x for line in series for x in line.xs), default=1)
     return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, end, base))
 
 
@@ -187,13 +178,13 @@ def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: st
     traces = [
         {
             "type": "bar",
-            "x": list(one.xs)[: len(one.values)],
-            "y": [finite(value) for value in one.values],
-            "name": escape(one.name),
-            "marker": {"color": one.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
-            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
+            "x": list(line.xs)[: len(line.values)],
+            "y": [finite(value) for value in line.values],
+            "name": escape(line.name),
+            "marker": {"color": line.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
         }
-        for place, one in enumerate(series)
+        for place, line in enumerate(series)
     ]
     return _with_legend(traces, xtitle, ytitle, form, barmode="group", bargap=0.25)
 

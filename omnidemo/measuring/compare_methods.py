@@ -20,16 +20,8 @@ from omnidemo.serving.comparison import BASELINE, Asked, Comparison, compare, tu
 # CSV column: metric. The units are in the names, but for one, which had none from the beginning.
 FIGURES = {column.replace("right_share", "right"): name for column, name in columns("report").items()}
 COLUMNS = (
-    "prompt_index",
-    "turn",
-    "category",
-    "temperature",
-    "run",
-    "method",
-    "speedup",
-    "identical",
-    *FIGURES,
-)
+    "prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES,
+)  # fmt: skip
 COLUMNS += (
     "rounds_by_tokens",
     "accepted_by_position",

@@ -56,48 +56,28 @@ SPLIT: dict[str, str] = {
 }
 
 STAGES: dict[str, str] = {
-    "absent": "not loaded",
-    "queued": "waiting to load",
-    "files": "checking files",
-    "downloading": "downloading",
-    "tokenizers": "reading the tokenizers",
-    "target": "reading the target",
-    "drafter": "reading the drafter",
-    "vocabulary map": "matching the two vocabularies",
-    "cache and adapter": "bringing back n-grams and adapter",
-    "ready": "ready",
+    "absent": "not loaded", "queued": "waiting to load", "files": "checking files",
+    "downloading": "downloading", "tokenizers": "reading the tokenizers", "target": "reading the target",
+    "drafter": "reading the drafter", "vocabulary map": "matching the two vocabularies",
+    "cache and adapter": "bringing back n-grams and adapter", "ready": "ready",
     "failed": "could not be loaded",
-}
+}  # fmt: skip
 
 # Whether a model can be had, in a picker; the list of models says why not.
 AVAILABILITY: dict[str, str] = {
-    "bundled": "bundled",
-    "cached": "on this machine",
-    "downloadable": "to download",
-    "gated": "needs its licence",
-    "too big": "too big",
-    "missing": "not here",
-    "unusable": "cannot be used",
-}
+    "bundled": "bundled", "cached": "on this machine", "downloadable": "to download",
+    "gated": "needs its licence", "too big": "too big", "missing": "not here", "unusable": "cannot be used",
+}  # fmt: skip
 # Who keeps a model's files.
 SOURCES: dict[str, str] = {
-    "bundled": "bundled",
-    "package": "a Python package",
-    "hub": "Hugging Face",
-    "ollama": "Ollama",
-    "lmstudio": "LM Studio",
-    "folder": "a folder",
-}
+    "bundled": "bundled", "package": "a Python package", "hub": "Hugging Face", "ollama": "Ollama",
+    "lmstudio": "LM Studio", "folder": "a folder",
+}  # fmt: skip
 
 TRAINER: dict[str, str] = {
-    "idle": "collecting",
-    "waiting": "about to learn",
-    "training": "learning now",
-    "paused": "paused",
-    "converged": "resting",
-    "off": "off",
-    "failed": "stopped by an error",
-}
+    "idle": "collecting", "waiting": "about to learn", "training": "learning now", "paused": "paused",
+    "converged": "resting", "off": "off", "failed": "stopped by an error",
+}  # fmt: skip
 
 # Where "omni-" and the name are the id of a picker, its help is a hover title, to keep the bars low.
 HELP: dict[str, str] = {

@@ -25,17 +25,8 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
 SHOWN: tuple[str, ...] = (
-    "id",
-    "created_at",
-    "session",
-    "target",
-    "drafter",
-    "method",
-    "kind",
-    "domain",
-    "topic",
-    "tokens",
-)
+    "id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens",
+)  # fmt: skip
 SHOWN += ("adapter_version", "finish_reason")
 # Beside the figures of an answer what is measured after it.
 FIGURES = (

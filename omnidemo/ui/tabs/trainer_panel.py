@@ -50,16 +50,9 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
     )
     store = services.store.status
     names = (
-        "state",
-        "why",
-        "version",
-        "step",
-        "requests_seen",
-        "last_swap",
-        "chat_rounds",
-        "rolled_back",
+        "state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back",
         "shifts",
-    )
+    )  # fmt: skip
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": status.domain,
