@@ -19,7 +19,16 @@ from pydantic import (
     create_model,
 )
 
-from omnidemo.config import SAMPLING, GenerationConfig, answer_options, option_of, refusal, shown_by, type_of
+from omnidemo.config import (
+    SAMPLING,
+    GenerationConfig,
+    Settings,
+    answer_options,
+    option_of,
+    refusal,
+    shown_by,
+    type_of,
+)
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.model_ids import ALIAS
@@ -106,7 +115,8 @@ def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callabl
                 kind = Annotated[kind, BeforeValidator(HABITS[name]), Number]
             else:
                 kind = Annotated[kind, Number]
-            without = "the model's own" if name in SAMPLING else "as the server has it"
+            server = "as the server has it" if name in Settings.model_fields else str(field.default)
+            without = "the model's own" if name in SAMPLING else server
             said = f"{option_of(field).help}. Left out: {without}."
             fields[name] = (kind | None, Field(None, description=said))
         return create_model(
