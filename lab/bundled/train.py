@@ -164,7 +164,7 @@ def train_one(
 
     run = partial(_train_part, workers, resume, compiled, runs, budget)
     plans, part = plans_of(name, plan, budget), name
-    wanted = [[one.tokens, one.minutes] for one in plans.values()]
+    wanted = [[part_plan.tokens, part_plan.minutes] for part_plan in plans.values()]
     committed = from_assets and (ASSETS / name / "config.json").exists()
     if committed:
         flat, origin = _committed(name, shape), "the committed weights"
@@ -256,10 +256,10 @@ def train_bundled(
             typer.echo(f"== {name}: already trained")
         else:
             # committed weights go through the last part alone
-            for part, one in list(plans.items())[-1 if from_assets else 0 :]:
+            for part, part_plan in list(plans.items())[-1 if from_assets else 0 :]:
                 typer.echo(
-                    f"== {part}: at most {one.tokens:,} tokens"
-                    + (f" or {one.minutes:g} minutes" if one.minutes else "")
+                    f"== {part}: at most {part_plan.tokens:,} tokens"
+                    + (f" or {part_plan.minutes:g} minutes" if part_plan.minutes else "")
                 )
             facts = train_one(
                 name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live

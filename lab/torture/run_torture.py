@@ -77,9 +77,9 @@ def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
     target is not there.
     """
     # no OMNIDEMO_*, as the server
-    (target,), found = known_targets([order.target], Settings.model_construct())
+    (target,), settings_found = known_targets([order.target], Settings.model_construct())
     order = replace(order, target=target)
-    settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": found.model_folders}
+    settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": settings_found.model_folders}
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
         folder = (order.keep or Path(made)).resolve()
@@ -255,7 +255,7 @@ class _Torture:
         until, looks = time.monotonic() + SETTLE_SECONDS, 0
         while looks < 2 and time.monotonic() < until:
             told = compare(self.ledgers, self.database.answers())[ACKNOWLEDGED]
-            looks = 0 if any(one.startswith(LOST) for one in told.failed) else looks + 1
+            looks = 0 if any(failure.startswith(LOST) for failure in told.failed) else looks + 1
             time.sleep(1.0)
         return looks == 2
 
@@ -294,6 +294,6 @@ class _Torture:
             self.report.note(what, held, said)
 
     def _log(self, server: Server) -> None:
-        found = self.report.outcomes.setdefault("tracebacks in the server's log", Outcome())
-        found.failed += tracebacks(server.log)
-        found.tried = len(found.failed)
+        outcome = self.report.outcomes.setdefault("tracebacks in the server's log", Outcome())
+        outcome.failed += tracebacks(server.log)
+        outcome.tried = len(outcome.failed)

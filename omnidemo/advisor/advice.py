@@ -95,9 +95,9 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     small = [read_facts(name) for name in dict.fromkeys(names)]
     place, *widths = place_and_widths(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
-    judged = [_judge(large, one, overlap(large, vocabulary, one), length, widths, free) for one in small]
+    judged = [_judge(large, own, overlap(large, vocabulary, own), length, widths, free) for own in small]
     judged.sort(
-        key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)])
+        key=lambda row: (_useless(large, row.model, row.overlap), -row.modelled[ACCEPTANCES.index(RANKED_AT)])
     )
     warnings = _licence_warnings(large) + (
         [] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"]
@@ -111,21 +111,22 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
     """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as
     larger ones would be too slow for it; for another one the bundled drafter that has read real text, and
     those of others."""
-    found, large = [], read_facts(target).parameters
+    models, large = [], read_facts(target).parameters
     for name in names:
         if name != target and (_bundled(name) == _bundled(target) or name == REAL_DRAFTER):
             with suppress(ModelError):
-                found += [name] if read_facts(name).parameters < large else []
-    return found
+                models += [name] if read_facts(name).parameters < large else []
+    return models
 
 
 def _reports(target: str, drafter: str, parameters: int) -> tuple[Report, ...]:
     """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with
     a smaller one the more."""
-    known = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
-    own = [one for one in known if one.target == target]
+    reports = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
+    own = [report for report in reports if report.target == target]
     larger = sorted(
-        (one for one in known if one.parameters >= parameters and one.low < 1), key=lambda one: one.parameters
+        (report for report in reports if report.parameters >= parameters and report.low < 1),
+        key=lambda report: report.parameters,
     )
     return tuple(own or larger[:1])
 

@@ -25,23 +25,7 @@ from omnidemo.config.settings import (
 )
 
 __all__ = [
-    "COOLEST",
-    "DEFAULT",
-    "DRAFTER",
-    "DRAFTING",
-    "EMBEDDED_TARGET",
-    "GREEDY",
-    "REAL_DRAFTER",
-    "SAMPLING",
-    "GenerationConfig",
-    "Manner",
-    "Settings",
-    "changed",
-    "check_text",
-    "option_named",
-    "option_of",
-    "otherwise",
-    "refusal",
-    "shown_by",
-    "type_of",
-]
+    "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER", "SAMPLING",
+    "GenerationConfig", "Manner", "Settings", "changed", "check_text", "option_named", "option_of",
+    "otherwise", "refusal", "shown_by", "type_of",
+]  # fmt: skip

@@ -32,10 +32,10 @@ class StopFilter:
         if self._over:
             return ""
         self._held += text
-        found = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
-        if found:
+        places = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
+        if places:
             self._over = True
-            shown, self._held = self._held[: min(found)], ""
+            shown, self._held = self._held[: min(places)], ""
             return shown
         keep = max(self._begun(stop) for stop in self._stops)
         cut = len(self._held) - keep

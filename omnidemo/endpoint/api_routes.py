@@ -53,7 +53,7 @@ async def _never() -> bool:
 def routes(endpoint: Endpoint) -> list[Route]:
     """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in
     OpenAI's shape."""
-    found: list[tuple[str, Handler, list[str]]] = [
+    addresses: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
         ("models/{name:path}", endpoint.model, ["GET"]),
         ("chat/completions", endpoint.chat, ["POST"]),
@@ -61,7 +61,7 @@ def routes(endpoint: Endpoint) -> list[Route]:
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
     return [
-        Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found
+        Route(PREFIX + path, _answering(endpoint, handle), methods=verbs) for path, handle, verbs in addresses
     ]
 
 
@@ -92,8 +92,8 @@ class Endpoint:
         fitting = [
             key
             for key in keys
-            for one in given
-            if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))
+            for sent in given
+            if hmac.compare_digest(key.encode(), sent.encode("utf-8", "replace"))
         ]
         if not fitting:
             raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
@@ -105,9 +105,9 @@ class Endpoint:
 
     async def model(self, front: PublicServices, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        found = await anyio.to_thread.run_sync(model_ids.find, front, name)
-        if found.named_line and front.state(found.target, found.drafter).stage == "ready":
-            await anyio.to_thread.run_sync(model_ids.check_line, front, found)
+        model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        if model.named_line and front.state(model.target, model.drafter).stage == "ready":
+            await anyio.to_thread.run_sync(model_ids.check_line, front, model)
         return JSONResponse(self._card(name))
 
     async def chat(self, front: PublicServices, request: Request) -> ASGIApp:

@@ -202,12 +202,12 @@ async def compare(
             temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=model.line or None,
         )  # fmt: skip
 
-    async def each(one: Comparison) -> None:
+    async def each(comparison: Comparison) -> None:
         results.append(
             Compared(
-                **_figures(one.generation) | {"method": one.method},
-                speedup=one.speedup,
-                identical=one.identical,
+                **_figures(comparison.generation) | {"method": comparison.method},
+                speedup=comparison.speedup,
+                identical=comparison.identical,
             )
         )
         if tell is not None:

@@ -148,30 +148,30 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
 def _imports(path: Path) -> set[str]:
     """The packages that are imported together with a file, not later inside a function and not for types
     alone."""
-    found = set()
+    packages = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            packages |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+            packages.add(node.module.split(".")[0])
+    return packages
 
 
 def _with_dependencies(names: set[str]) -> set[str]:
-    waiting, found = list(names), set(names)
+    waiting, needed = list(names), set(names)
     while waiting:
         try:
             wanted = [Requirement(line) for line in requires(waiting.pop()) or ()]
         except PackageNotFoundError:
             continue
         new = {
-            canonicalize_name(one.name)
-            for one in wanted
-            if one.marker is None or one.marker.evaluate({"extra": ""})
-        } - found
-        found |= new
+            canonicalize_name(requirement.name)
+            for requirement in wanted
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        } - needed
+        needed |= new
         waiting += new
-    return found
+    return needed
 
 
 # the app, its storage and its variables

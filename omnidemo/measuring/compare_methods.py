@@ -114,10 +114,10 @@ def run(
 
 def summarise(results: Iterable[Comparison]) -> list[Summary]:
     """The methods in the order of their first result."""
-    found = []
+    summaries = []
     for method, group in group_by(results, lambda done: done.method).items():
         figures = {"speedup": Spread.of(done.speedup for done in group)}
         figures |= {name: Spread.of(done.generation.metrics[name] for done in group) for name in AVERAGED}
         judged = [done.identical for done in group if done.identical is not None]
-        found.append(Summary(method, len(group), figures, sum(judged) if judged else None))
-    return found
+        summaries.append(Summary(method, len(group), figures, sum(judged) if judged else None))
+    return summaries

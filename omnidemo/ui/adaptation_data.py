@@ -151,23 +151,23 @@ def version_rows(
     nor be exported."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
     return [
-        {name: getattr(one, name) for name in names}
+        {name: getattr(version, name) for name in names}
         | {
-            "loss": finite(one.loss),
-            "effect": dict(one.effect),
-            "live": one.version == live,
-            "stored": one.version in on_disk,
+            "loss": finite(version.loss),
+            "effect": dict(version.effect),
+            "live": version.version == live,
+            "stored": version.version in on_disk,
         }
-        for one in versions[:MOST_VERSIONS]
+        for version in versions[:MOST_VERSIONS]
     ]
 
 
 def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
-    found = {one.domain: one for one in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
-    names = dict.fromkeys(["default", *sorted(found), view.line])
+    infos = {line.domain: line for line in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
+    names = dict.fromkeys(["default", *sorted(infos), view.line])
     return [
-        asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
+        asdict(infos.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
     ]
 
 

@@ -13,7 +13,7 @@ import gradio as gr
 from omnidemo import endpoint
 from omnidemo.answer_figures import FIGURES, MAIN_FIGURES
 from omnidemo.asset_files import ASSETS
-from omnidemo.config import SAMPLING, GenerationConfig, option_named
+from omnidemo.config import GenerationConfig
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
@@ -91,10 +91,10 @@ def _generate(services: PublicServices) -> Any:
     ) -> dict[str, Any]:
         settings = services.settings
         names = (target or settings.target, drafter or settings.drafter)
-        known = {card.name for card in services.models()} | {settings.target, settings.drafter}
-        if not all(isinstance(name, str) and name in known for name in names):
+        offered = {card.name for card in services.models()} | {settings.target, settings.drafter}
+        if not all(isinstance(name, str) and name in offered for name in names):
             # No visitor makes the server read folders or fetch models that it does not offer.
-            raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
+            raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(offered))}.")
         options: dict[str, Any] = {
             "method": method or settings.method,
             "temperature": temperature,
@@ -155,8 +155,8 @@ def _head(services: PublicServices) -> str:
         "help": {f"omni-{name}": hint for name, hint in text.HELP.items()},
         "controls": settings_panel.groups(),
         "manner": [
-            {"name": name, "label": option.label, "help": option.hint, "step": option.step}
-            for name, option in zip(SAMPLING, map(option_named, SAMPLING), strict=True)
+            {"name": name, "label": label, "help": hint, "step": step}
+            for name, (label, hint, step) in text.MANNER.items()
         ],
         "lossless": text.LOSSLESS,
         "topics": text.TOPICS,

@@ -79,8 +79,8 @@ def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> lis
 
 def _range(values: Sequence[float | None]) -> list[float | None]:
     """[median, least, most] of the values that are known."""
-    known = [value for value in map(finite, values) if value is not None]
-    return [finite(median(known)), min(known), max(known)] if known else [None, None, None]
+    defined = [value for value in map(finite, values) if value is not None]
+    return [finite(median(defined)), min(defined), max(defined)] if defined else [None, None, None]
 
 
 def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -113,24 +113,24 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
 def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> list[dict[str, Any]]:
     """Of the methods that proposed something: how often a guess at each position was right, and how many
     tokens the steps brought."""
-    known = {method: own for method, own in lengths.items() if own.proposed}
-    if not known:
+    drafting = {method: own for method, own in lengths.items() if own.proposed}
+    if not drafting:
         return []
     longest, most = (
         max(map(len, values))
-        for values in zip(*((own.judged, own.rounds) for own in known.values()), strict=True)
+        for values in zip(*((own.judged, own.rounds) for own in drafting.values()), strict=True)
     )
     positions, counts = (
         range(1, min(longest, MOST_POSITIONS) + 1),
         range(1, min(most - 1, MOST_POSITIONS + 1) + 1),
     )
     right, shares = [], []
-    for method, own in known.items():
+    for method, own in drafting.items():
         name, colour = titles.get(method, method), layout.method_colour(method)
         right.append(charts.Series(name, positions, own.by_position[: len(positions)], colour=colour))
         parts = [part / sum(own.rounds) for part in own.rounds[1 : counts[-1] + 1]]
         shares.append(charts.Series(name, counts, parts, colour=colour))
-    found = (
+    charts_wanted = (
         (
             "by_position",
             "Guesses right by position",
@@ -149,7 +149,7 @@ def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> 
         ),
     )
     out = []
-    for key, title, draw, series, across, up in found:
+    for key, title, draw, series, across, up in charts_wanted:
         figure = draw(series, xtitle=across, ytitle=up, form=".0%")
         figure["layout"]["xaxis"]["dtick"] = 1  # whole numbers
         figure["layout"]["yaxis"]["rangemode"] = "tozero"
@@ -200,7 +200,7 @@ class ComparisonView:
         )
         self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
         if self.single:
-            result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
+            result["lines"] = "".join(line for round in generation.rounds for line in round_lines(round))
         self.results.append(result)
         row = {  # in the order of the columns
             "run": self.head["run"],
@@ -247,14 +247,14 @@ class ComparisonView:
             "temperature": self.common["temperature"],
         }
         drawn = [*bar_charts(table, titles), *length_charts(lengths, titles)]
-        found = {
+        shown = {
             "methods": methods,
             "lanes": lanes,
             "table": table,
             "charts": drawn,
             "base": BASELINE in self.methods,
         }
-        return for_browser(self.head | now | found)
+        return for_browser(self.head | now | shown)
 
     def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The run of a method nearest to its median, with the range of all its runs and whether all wrote the

@@ -162,7 +162,7 @@ def choose(services: PublicServices, role: str, name: str, before: str = "") -> 
     """A picker that shows what can be had now, and has chosen a model. `before`: a name that it may still be
     asked about."""
     choices = pair_choices(services, role, name)
-    if before and before not in {known for _, known in choices}:
+    if before and before not in {chosen for _, chosen in choices}:
         choices.append((before, before))
     return gr.Dropdown(choices, value=name)
 

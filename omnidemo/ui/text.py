@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
-from omnidemo.config import Manner, Settings
+from omnidemo.config import SAMPLING, Manner, Settings, option_named
 
 TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
@@ -91,6 +92,10 @@ HELP: dict[str, str] = {
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }
+
+
+# The numbers of a model's manner: name → label, plain-language help, step of the field.
+MANNER = {name: astuple(option_named(name))[1:4] for name in SAMPLING}
 
 
 def manner(own: Manner) -> str:

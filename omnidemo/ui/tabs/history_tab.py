@@ -62,7 +62,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
     )
     recorded = store.recorded(row["id"] for row in rows)
-    sessions = [one for one in store.sessions() if one["requests"]]
+    sessions = [entry for entry in store.sessions() if entry["requests"]]
     return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
@@ -71,7 +71,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         # a row names what that became
         "methods": [info.name for info in services.methods() if info.name != AUTO],
         "sessions": [
-            {"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions
+            {"id": own["id"], "requests": own["requests"], "at": own["created_at"]} for own in sessions
         ],
         "mine": session,
         "everyone": not is_public(settings),
@@ -108,11 +108,11 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     store = services.store
     if what.get("mine") or what.get("session"):
         wanted = str(what.get("session") or session)
-        gone = sum(store.delete_session(one) for one in sessions_of(wanted)) if wanted else 0
+        gone = sum(store.delete_session(name) for name in sessions_of(wanted)) if wanted else 0
     else:
         asked = what.get("ids")
         ids = (
-            {one for one in asked if isinstance(one, int) and 0 < one < 2**63}
+            {number for number in asked if isinstance(number, int) and 0 < number < 2**63}
             if isinstance(asked, list)
             else set()
         )
