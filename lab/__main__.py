@@ -7,7 +7,14 @@ from typing import Any
 
 import typer
 
-from lab.cli import experiment_commands, model_commands, source_commands, speed_commands, trial_commands
+from lab.cli import (
+    experiment_commands,
+    model_commands,
+    overhead_commands,
+    source_commands,
+    speed_commands,
+    trial_commands,
+)
 from omnidemo.cli.common import Commands, run
 
 # Commands whose functions lie beside what they call, imported when they are asked for.
@@ -45,9 +52,9 @@ for command in (
     speed_commands.bench,
     speed_commands.bench_growth,
     speed_commands.bench_shapes,
-    speed_commands.bench_endpoint,
-    speed_commands.bench_replicas,
-    speed_commands.bench_memory,
+    overhead_commands.bench_endpoint,
+    overhead_commands.bench_replicas,
+    overhead_commands.bench_memory,
     experiment_commands.compare_peer,
     experiment_commands.experiment,
     trial_commands.equality,

@@ -9,14 +9,14 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from omnidemo.cli import check_commands, measure_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling
 from omnidemo.cli.moved_commands import Product
-from omnidemo.cli.options import Copying, Drafter, DraftLength, KeptIn, MaxNewTokens, Method, Storage, Target
+from omnidemo.cli.options import Drafter, KeptIn, Storage, Target, answer_options, given
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -34,57 +34,29 @@ app = typer.Typer(
 
 
 @app.command()
+@answer_options
 def generate(
     prompt: Annotated[str, typer.Argument(help="What to answer; - reads it from standard input.")],
     target: Target = None,
     drafter: Drafter = None,
-    method: Method = None,
-    temperature: Annotated[float | None, typer.Option(help=f"0 is greedy; {OWN}.")] = None,
-    top_p: Annotated[
-        float | None, typer.Option(help=f"Keep the likeliest tokens of this mass; {OWN}.")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help=f"Keep so many likeliest tokens, 0 keeps all; {OWN}.")
-    ] = None,
-    min_p: Annotated[
-        float | None, typer.Option(help=f"Leave out tokens below this share of the likeliest one; {OWN}.")
-    ] = None,
-    repetition_penalty: Annotated[
-        float | None, typer.Option(help=f"Above 1: words of the text so far become less likely; {OWN}.")
-    ] = None,
-    stop: Annotated[
-        list[str] | None, typer.Option(help="End after this text; may be given several times.")
-    ] = None,
-    max_new_tokens: MaxNewTokens = None,
-    draft_length: DraftLength = None,
-    copying: Copying = None,
-    seed: Annotated[int | None, typer.Option(help="Repeats a run above temperature 0.")] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")
     ] = False,
     storage: KeptIn = None,
+    **options: Any,
 ) -> None:
     """Answer a prompt: the text on stdout as it is written, its figures on stderr.
 
     With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains
     nothing.
     """
-    settings = read_settings(
-        target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,
-        draft_length=draft_length, copying=copying,
-        training="off",
-    )  # fmt: skip
+    ours = {name: value for name, value in options.items() if name in Settings.model_fields}
+    settings = read_settings(target=target, drafter=drafter, training="off", **ours)
     from omnidemo.api import load_pair
     from omnidemo.methods import check_method
 
     check_method(settings.method)  # what is wrong is told before a model loads
-    asked = GenerationConfig.of(
-        method=settings.method, max_new_tokens=settings.max_new_tokens, temperature=temperature, top_p=top_p,
-        top_k=top_k, min_p=min_p,
-        repetition_penalty=repetition_penalty, draft_length=settings.draft_length, copying=settings.copying,
-        seed=seed,
-        stop=stop or (),
-    )  # fmt: skip
+    asked = GenerationConfig.of(**given(options) | {name: getattr(settings, name) for name in ours})
     if storage is not None:
         check_folder(storage)
     with loading() as progress:
@@ -119,7 +91,7 @@ def vocabularies(
         reports = vocabularies.compare(target_tokenizer, drafter_tokenizer, texts, settings.trust_hub, tell)
     show(
         vocabularies.HEADINGS,
-        [found.cells() for found in reports],
+        [report.cells() for report in reports],
         "n-grams: parts of the tokens without a direct map.",
     )
 
@@ -256,11 +228,11 @@ def _stop(*_: object) -> None:
 
 def figures(generation: Generation) -> str:
     metrics = generation.metrics
-    known = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
+    shown = {name: "–" if value is None else f"{value:.2f}" for name, value in metrics.items()}
     return (
-        f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({known['block_efficiency']}"
-        f" a round) · acceptance {known['acceptance_rate']} · copied {known['copied_share']} ·"
-        f" {known['tokens_per_second']} tokens/s · first after {known['time_to_first_token']} s ·"
+        f"{len(generation.token_ids)} tokens in {len(generation.rounds)} rounds ({shown['block_efficiency']}"
+        f" a round) · acceptance {shown['acceptance_rate']} · copied {shown['copied_share']} ·"
+        f" {shown['tokens_per_second']} tokens/s · first after {shown['time_to_first_token']} s ·"
         f" {generation.method} · adapter {generation.adapter_version} · ended by {generation.finish_reason}"
     )
 

@@ -40,6 +40,22 @@ pipeline_tag: text-generation
 """
 
 
+def _further_origin(name: str) -> str:
+    """What the card of a model says of its beginning beside what its training noted."""
+    if name in ("b", "c"):
+        return (
+            ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any"
+            " other with the mean of the rows that `a` spells it with. `train-bundled` does the same:"
+            " drafter, a, b, c, in this order"
+        )
+    if name == "drafter":
+        return (
+            ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as"
+            " `b` does"
+        )
+    return ""
+
+
 def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str) -> str:
     """The card as Markdown."""
     characters: dict[str, int] = facts["data"]["characters"]
@@ -49,18 +65,10 @@ def text(name: str, facts: dict[str, Any], rows: Sequence[Score], tokenizer: str
         f"| {domain} | {facts['tokens'] * count / everything / 1e6:.2f} M | {count / everything:.1%} |"
         for domain, count in sorted(characters.items(), key=lambda item: -item[1])
     )
-    origin, (short, long, part) = facts["origin"], facts.get("rows", (512, 1024, 0.15))
-    if name in ("b", "c"):
-        origin += (
-            ", under new embeddings: a token with the bytes of one of `a`'s tokens began with its row, any"
-            " other with the mean of the rows that `a` spells it with. `train-bundled` does the same:"
-            " drafter, a, b, c, in this order"
-        )
-    if name == "drafter":
-        origin += (
-            ". A third of its rows is spelled by its own tokenizer, a third as `a` splits text, a third as"
-            " `b` does"
-        )
+    origin, (short, long, part) = (
+        facts["origin"] + _further_origin(name),
+        facts.get("rows", (512, 1024, 0.15)),
+    )
     kept = f"{1 - EARLIER:.0%} of its weights and {EARLIER:.0%} of those before"
     last = f"The last part, of the two highest layers alone, on chats above all; {kept} are in the model: "
     last = last if name == "large" else ""

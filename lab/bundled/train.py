@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -125,6 +126,33 @@ def _committed(name: str, shape: Shape) -> Tensor:
     )
 
 
+def _train_part(
+    workers: int,
+    resume: bool,
+    compiled: bool,
+    runs: Path,
+    budget: Path | None,
+    part: str,
+    shape: Shape,
+    plan: Plan,
+    flat: Tensor,
+) -> tuple[Tensor, Clock]:
+    """Train one part of a member from these weights, on rows that a process of its own makes."""
+    folder = runs / part
+    if not resume:
+        for leftover in ("checkpoint.pt", "plateau.pt"):
+            (folder / leftover).unlink(missing_ok=True)
+    data, frozen = folder / "data", FROZEN.get(part, 0)
+    job = Job(shape, plan, RATES[part], data, folder / "checkpoint.pt", part, compiled, frozen, budget=budget)
+    job.data.mkdir(parents=True, exist_ok=True)
+    producer = multiprocessing.get_context("spawn").Process(target=_produce, args=(part, runs, plan.rows()))
+    producer.start()
+    try:
+        return train(job, flat, workers)
+    finally:
+        producer.kill()
+
+
 def train_one(
     name: str, plan: Plan, workers: int, resume: bool = True, from_assets: bool = False,
     compiled: bool = True, runs: Path = RUNS,
@@ -134,34 +162,9 @@ def train_one(
     tokenizer = tokenizer_of(name, runs)
     shape = shape_of(name, len(tokenizer))
 
-    def run(part: str, shape: Shape, plan: Plan, flat: Tensor) -> tuple[Tensor, Clock]:
-        folder = runs / part
-        if not resume:
-            for leftover in ("checkpoint.pt", "plateau.pt"):
-                (folder / leftover).unlink(missing_ok=True)
-        job = Job(
-            shape,
-            plan,
-            RATES[part],
-            folder / "data",
-            folder / "checkpoint.pt",
-            part,
-            compiled,
-            FROZEN.get(part, 0),
-            budget=budget,
-        )
-        job.data.mkdir(parents=True, exist_ok=True)
-        producer = multiprocessing.get_context("spawn").Process(
-            target=_produce, args=(part, runs, plan.rows())
-        )
-        producer.start()
-        try:
-            return train(job, flat, workers)
-        finally:
-            producer.kill()
-
+    run = partial(_train_part, workers, resume, compiled, runs, budget)
     plans, part = plans_of(name, plan, budget), name
-    wanted = [[one.tokens, one.minutes] for one in plans.values()]
+    wanted = [[part_plan.tokens, part_plan.minutes] for part_plan in plans.values()]
     committed = from_assets and (ASSETS / name / "config.json").exists()
     if committed:
         flat, origin = _committed(name, shape), "the committed weights"
@@ -253,10 +256,10 @@ def train_bundled(
             typer.echo(f"== {name}: already trained")
         else:
             # committed weights go through the last part alone
-            for part, one in list(plans.items())[-1 if from_assets else 0 :]:
+            for part, part_plan in list(plans.items())[-1 if from_assets else 0 :]:
                 typer.echo(
-                    f"== {part}: at most {one.tokens:,} tokens"
-                    + (f" or {one.minutes:g} minutes" if one.minutes else "")
+                    f"== {part}: at most {part_plan.tokens:,} tokens"
+                    + (f" or {part_plan.minutes:g} minutes" if part_plan.minutes else "")
                 )
             facts = train_one(
                 name, plan, workers or os.cpu_count() or 1, resume, from_assets, compiled, runs, live

@@ -93,6 +93,19 @@ def _row(job: Job, length: int, index: int) -> Tensor:
             time.sleep(0.2)
 
 
+def _own_share(lean: TrainingLlama, rows: Tensor, micro: int, counted: int, tickets: Any) -> float:
+    """Train on the microbatches of a step that no other worker takes; the sum of their losses. A worker on a
+    busy core does fewer, so sums depend on timing in the last bit."""
+    parts, total = range(0, len(rows), micro), 0.0
+    while True:
+        with tickets.get_lock():
+            turn = tickets.value
+            tickets.value += 1
+        if turn >= len(parts):
+            return total
+        total += lean.step(rows[parts[turn] : parts[turn] + micro], 1.0 / counted)
+
+
 def worker(
     rank: int, workers: int, job: Job, buffers: dict[str, Tensor], clock: Clock, barrier: Any, tickets: Any
 ) -> None:
@@ -116,17 +129,7 @@ def worker(
         rows = torch.stack([_row(job, length, index) for index in indices])
         counted = max(1, int(rows[:, 1, 1:].sum()))
         micro = max(1, plan.micro // length)
-        parts = range(0, len(rows), micro)
-        total = 0.0
-        # a worker on a busy core does fewer microbatches; sums then depend on timing in the last bit
-        while True:
-            with tickets.get_lock():
-                turn = tickets.value
-                tickets.value += 1
-            if turn >= len(parts):
-                break
-            part = rows[parts[turn] : parts[turn] + micro]
-            total += lean.step(part, 1.0 / counted)
+        total = _own_share(lean, rows, micro, counted, tickets)
         scratch[rank, 0] = total
         barrier.wait(STALL_S)
         scratch[rank, 1] = share.gather()

@@ -82,22 +82,9 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
                 began = time.perf_counter()
                 made = pair.generate(prompt, reuse=False, copying=False, **options)
                 seconds = time.perf_counter() - began
-                row = {
-                    "experiment": NAME,
-                    "seed": seed,
-                    "block": block,
-                    "training": mode,
-                    "request": len(rows),
-                    "seconds": seconds,
-                }
-                rows.append(
-                    row
-                    | {
-                        "tokens": len(made.token_ids),
-                        "adapter_version": made.adapter_version,
-                        "state": line.status().state,
-                    }
-                )
+                row = {"experiment": NAME, "seed": seed, "block": block, "training": mode}
+                row |= {"request": len(rows), "seconds": seconds, "tokens": len(made.token_ids)}
+                rows.append(row | {"adapter_version": made.adapter_version, "state": line.status().state})
                 append(rows[-1])
                 time.sleep(pause)
                 yield Stage("answers", len(rows), total)
@@ -131,21 +118,21 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     return {**table.to_dict("index"), "ratio": {**ratios, "paired": float(np.exp(by_order.mean()))}}
 
 
+SHOWN = {"answers": ".0f", "median": ".3f", "p95": ".3f"}  # of the table, with the format of each
+
+
 def _report(world: World, rows: Sequence[Mapping[str, Any]], seed: int, pause: float) -> None:
-    found = summary(rows)
-    each = [(mode, found[mode]) for mode in MODES]
-    lines = [
-        [mode, f"{one['answers']:.0f}", f"{one['median']:.3f}", f"{one['p95']:.3f}"] for mode, one in each
-    ]
+    taken = summary(rows)
+    lines = [[mode, *(format(taken[mode][key], form) for key, form in SHOWN.items())] for mode in MODES]
     table = markdown_table(["training", "answers", "median s", "p95 s"], lines)
-    median, p95, paired = (found["ratio"][name] - 1 for name in ("median", "p95", "paired"))
+    median, p95, paired = (taken["ratio"][name] - 1 for name in ("median", "p95", "paired"))
     said = (
         f"With training the median is {median:+.1%}, the 95th percentile {p95:+.1%}, and the same request"
         f" (median) {paired:+.1%}. "
     )
     said += f"Requests {pause:g} s apart, seed {seed}, commit {commit()}."
     (world.out / f"{NAME}.md").write_text(f"## {NAME}\n\n{table}\n\n{said}\n", encoding="utf-8")
-    experiment_report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=found)
+    experiment_report.write_facts(world.out / f"{NAME}.json", world, [], seed=seed, pause=pause, found=taken)
     series = []
     for mode in MODES:
         seconds = sorted(row["seconds"] for row in rows if row["training"] == mode)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lab.torture import strangers
-from lab.torture.client import SEED, Away, Client
+from lab.torture.again import decode_again
+from lab.torture.client import Away, Client
 from lab.torture.databases import PostgresServer, SqliteFile
 from lab.torture.harm import damage
 from lab.torture.ledger import (
@@ -30,18 +31,15 @@ from lab.torture.ledger import (
     Report,
     acknowledged,
     compare,
-    fixed,
     tracebacks,
 )
 from lab.torture.server import REPLICA, ROOT, Server, served
-from omnidemo.config import DEFAULT, GREEDY, Settings
+from omnidemo.config import Settings
 from omnidemo.models.names import known_targets
-from omnidemo.serving.pair_loading import build_pair
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
 SETTLE_SECONDS = 45.0  # after a fault, until everything that was acknowledged has to be in the history
 LOAD_SECONDS = 60.0  # longest wait for a cycle's first answers
-REPEATED = 300  # answers that are decoded once more at the end
 # Settings of the app. Short updates, so that there is always one to be killed in.
 USUAL = {
     "TRAINING": "concurrent",
@@ -79,9 +77,9 @@ def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:
     target is not there.
     """
     # no OMNIDEMO_*, as the server
-    (target,), found = known_targets([order.target], Settings.model_construct())
+    (target,), settings_found = known_targets([order.target], Settings.model_construct())
     order = replace(order, target=target)
-    settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": found.model_folders}
+    settings = USUAL | {"TARGET": target, "MODEL_FOLDERS": settings_found.model_folders}
     report, began = Report(), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="omnidemo-torture-", ignore_cleanup_errors=True) as made:
         folder = (order.keep or Path(made)).resolve()
@@ -120,7 +118,7 @@ class _Torture:
                 self._cycle(faults[cycle % len(faults)])
                 cycle += 1
             self._end()
-            self._decode_again()
+            decode_again(self.order.target, self.folder, self.ledgers, self.draw, self.report)
             self._strangers()
         finally:
             for client in self.clients:
@@ -257,7 +255,7 @@ class _Torture:
         until, looks = time.monotonic() + SETTLE_SECONDS, 0
         while looks < 2 and time.monotonic() < until:
             told = compare(self.ledgers, self.database.answers())[ACKNOWLEDGED]
-            looks = 0 if any(one.startswith(LOST) for one in told.failed) else looks + 1
+            looks = 0 if any(failure.startswith(LOST) for failure in told.failed) else looks + 1
             time.sleep(1.0)
         return looks == 2
 
@@ -280,24 +278,6 @@ class _Torture:
         self._books("after a stop")
         self._log(self.server)
 
-    def _decode_again(self) -> None:
-        """Whether answers, with drafts, learning and whatever failed, are those of plain decoding, also above
-        temperature 0."""
-        given = sorted(fixed(self.ledgers).items())
-        # no OMNIDEMO_*, as the server
-        settings = Settings.model_construct(device="cpu", storage=self.folder / "again")
-        pair = build_pair(self.order.target, DEFAULT, settings)
-        for (prompt, tokens, temperature), told in self.draw.sample(given, min(REPEATED, len(given))):
-            options = GREEDY.options | {"temperature": temperature, "seed": SEED}
-            text = pair.generate(
-                prompt, method="autoregressive", max_new_tokens=tokens, learn=False, **options
-            ).text
-            self.report.note(
-                f"answers at temperature {temperature:g}, decoded again plainly by one process",
-                told == {text},
-                prompt,
-            )
-
     def _strangers(self) -> None:
         """A public app and two visitors, whose answers are counted as learned from; no update changes what
         they compare."""
@@ -314,6 +294,6 @@ class _Torture:
             self.report.note(what, held, said)
 
     def _log(self, server: Server) -> None:
-        found = self.report.outcomes.setdefault("tracebacks in the server's log", Outcome())
-        found.failed += tracebacks(server.log)
-        found.tried = len(found.failed)
+        outcome = self.report.outcomes.setdefault("tracebacks in the server's log", Outcome())
+        outcome.failed += tracebacks(server.log)
+        outcome.tried = len(outcome.failed)

@@ -95,9 +95,9 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     small = [read_facts(name) for name in dict.fromkeys(names)]
     place, *widths = place_and_widths(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
-    judged = [_judge(large, one, overlap(large, vocabulary, one), length, widths, free) for one in small]
+    judged = [_judge(large, own, overlap(large, vocabulary, own), length, widths, free) for own in small]
     judged.sort(
-        key=lambda one: (_useless(large, one.model, one.overlap), -one.modelled[ACCEPTANCES.index(RANKED_AT)])
+        key=lambda row: (_useless(large, row.model, row.overlap), -row.modelled[ACCEPTANCES.index(RANKED_AT)])
     )
     warnings = _licence_warnings(large) + (
         [] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"]
@@ -111,21 +111,22 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
     """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as
     larger ones would be too slow for it; for another one the bundled drafter that has read real text, and
     those of others."""
-    found, large = [], read_facts(target).parameters
+    models, large = [], read_facts(target).parameters
     for name in names:
         if name != target and (_bundled(name) == _bundled(target) or name == REAL_DRAFTER):
             with suppress(ModelError):
-                found += [name] if read_facts(name).parameters < large else []
-    return found
+                models += [name] if read_facts(name).parameters < large else []
+    return models
 
 
 def _reports(target: str, drafter: str, parameters: int) -> tuple[Report, ...]:
     """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with
     a smaller one the more."""
-    known = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
-    own = [one for one in known if one.target == target]
+    reports = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
+    own = [report for report in reports if report.target == target]
     larger = sorted(
-        (one for one in known if one.parameters >= parameters and one.low < 1), key=lambda one: one.parameters
+        (report for report in reports if report.parameters >= parameters and report.low < 1),
+        key=lambda report: report.parameters,
     )
     return tuple(own or larger[:1])
 
@@ -154,7 +155,7 @@ def _judge(
     free: int,
 ) -> Candidate:
     cost, share = small.read / large.read, small.parameters / large.parameters
-    known = _reports(large.name, small.name, large.parameters)
+    reports = _reports(large.name, small.name, large.parameters)
     warnings = []
     if share > LARGEST_SHARE:
         warnings.append(
@@ -166,31 +167,20 @@ def _judge(
             "it knows only the generated text of the bundled targets, so the modelled speedups are out of its"
             " reach"
         )
-    if slow := [one for one in known if one.low < 1]:
+    if slow := [report for report in reports if report.low < 1]:
         warnings.append(
             f"a paper reports {slow[0].low:.2f}× with this target or a larger one, slower than without"
             " guessing"
         )
     if small.gguf:
         warnings.append("it is a GGUF file, which cannot be trained: it guesses, and never learns")
-    if shared is None:
-        hint = (
-            'it is measured once the small files of both are here (`hf download NAME --include "*.json"'
-            ' "*.model"`)'
-        )
-        warnings.append(f"another tokenizer, and how much of it fits is not known; {hint}")
-    elif shared.mapped == 0:
-        warnings.append("the tokenizers have no token in common, so it cannot draft for this target")
-    elif shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
-        rest = (
-            f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses"
-            " each (n-grams) or none"
-        )
-        warnings.append(f"another tokenizer: {rest}")
+    warnings += _overlap_warnings(shared)
     warnings += _licence_warnings(small)
     need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
     need += sum(
-        conversation_in(one.folder, widths[1], LEAST) for one in (large, small) if one.folder is not None
+        conversation_in(model.folder, widths[1], LEAST)
+        for model in (large, small)
+        if model.folder is not None
     )
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
@@ -200,12 +190,30 @@ def _judge(
         bytes=int(small.parameters * widths[1]),
         cost=cost,
         share=share,
-        modelled=tuple(modelled_speedup(one, draft_length, cost) for one in ACCEPTANCES),
-        pays_from=next((one for one in hundredths if modelled_speedup(one, draft_length, cost) > 1), None),
+        modelled=tuple(modelled_speedup(rate, draft_length, cost) for rate in ACCEPTANCES),
+        pays_from=next((rate for rate in hundredths if modelled_speedup(rate, draft_length, cost) > 1), None),
         overlap=shared,
-        reported=known,
+        reported=reports,
         warnings=tuple(warnings),
     )
+
+
+def _overlap_warnings(shared: Overlap | None) -> list[str]:
+    if shared is None:
+        hint = (
+            'it is measured once the small files of both are here (`hf download NAME --include "*.json"'
+            ' "*.model"`)'
+        )
+        return [f"another tokenizer, and how much of it fits is not known; {hint}"]
+    if shared.mapped == 0:
+        return ["the tokenizers have no token in common, so it cannot draft for this target"]
+    if shared.mapped is not None and shared.tokens and shared.mapped < shared.tokens:
+        rest = (
+            f"{shared.tokens - shared.mapped:,} of the target's {shared.tokens:,} tokens take several guesses"
+            " each (n-grams) or none"
+        )
+        return [f"another tokenizer: {rest}"]
+    return []
 
 
 def _licence_warnings(model: ModelFacts) -> list[str]:

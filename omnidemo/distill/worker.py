@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from omnidemo.config import Settings
+from omnidemo.config.controls import CONTROLS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,18 +32,7 @@ if TYPE_CHECKING:
     Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
 
 # Settings by which a line learns that may change while the app runs.
-ADAPTABLE = [
-    "training",
-    "patience",
-    "cost_aware",
-    "update_interval",
-    "steps_per_update",
-    "batch_size",
-    "learning_rate",
-    "schedule",
-]
-ADAPTABLE += ["schedule_steps", "lora_rank", "divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"]
-ADAPTABLE += ["buffer_positions", "buffer_order"]
+ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # most time until an answer is noticed
 

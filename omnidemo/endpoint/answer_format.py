@@ -8,18 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
+from omnidemo.answer_figures import Figure, figures_of
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
 from omnidemo.methods import METHODS
 from omnidemo.records import Generation, Round, Token
 
 REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
-# Our figures: how often the drafter's guesses were right and those that were copied, target tokens for each
-# pass of the target, and what was drafted, proposed and accepted.
-FIGURES: tuple[str, ...] = (
-    "acceptance_rate", "guesses_right", "copies_right", "copied_share", "block_efficiency",
-)  # fmt: skip
-FIGURES += ("seconds", "tokens_per_second", "time_to_first_token", "time_per_output_token", "total_variation")
-COUNTS = ("drafted", "proposed", "accepted", "copies_proposed", "copied", "rounds")
 DONE = b"data: [DONE]\n\n"
 
 
@@ -39,10 +33,10 @@ class StopFilter:
         if self._over:
             return ""
         self._held += text
-        found = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
-        if found:
+        places = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
+        if places:
             self._over = True
-            shown, self._held = self._held[: min(found)], ""
+            shown, self._held = self._held[: min(places)], ""
             return shown
         keep = max(self._begun(stop) for stop in self._stops)
         cut = len(self._held) - keep
@@ -127,13 +121,17 @@ class AnswerFormat:
 
     def _own(self, made: Generation) -> dict[str, Any]:
         return {
-            **{name: made.metrics.get(name) for name in FIGURES},
-            **{name: int(made.metrics.get(name) or 0) for name in COUNTS},
-            **self._facts, "line": made.domain, "method": made.method,
-            "adapter_version": made.adapter_version, "ngrams": made.cache_entries,
-            "finish_reason": made.finish_reason, "context_tokens": made.context_tokens,
-            "context_limit": made.context_limit, "dropped_messages": made.dropped_messages,
-        }  # fmt: skip
+            **{figure.name: _number(made, figure) for figure in figures_of("endpoint")},
+            **self._facts,
+            "line": made.domain,
+            "method": made.method,
+            "adapter_version": made.adapter_version,
+            "ngrams": made.cache_entries,
+            "finish_reason": made.finish_reason,
+            "context_tokens": made.context_tokens,
+            "context_limit": made.context_limit,
+            "dropped_messages": made.dropped_messages,
+        }
 
 
 def fingerprint(made: Generation) -> str:
@@ -144,6 +142,11 @@ def fingerprint(made: Generation) -> str:
         return made.conditions
     learned = f"adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
     return f"{made.conditions}.{made.method}.{made.domain}.{learned}"
+
+
+def _number(made: Generation, figure: Figure) -> float | None:
+    value = made.metrics.get(figure.name)
+    return int(value or 0) if figure.form == "count" else value
 
 
 def usage(made: Generation) -> dict[str, int]:

@@ -15,7 +15,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from omnidemo.config import SAMPLING
 from omnidemo.endpoint import model_ids
 from omnidemo.endpoint.answer_format import AnswerFormat
 from omnidemo.endpoint.answer_response import AnswerResponse, Begin
@@ -52,7 +51,7 @@ async def _never() -> bool:
 def routes(endpoint: Endpoint) -> list[Route]:
     """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in
     OpenAI's shape."""
-    found: list[tuple[str, Handler, list[str]]] = [
+    addresses: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
         ("models/{name:path}", endpoint.model, ["GET"]),
         ("chat/completions", endpoint.chat, ["POST"]),
@@ -60,7 +59,7 @@ def routes(endpoint: Endpoint) -> list[Route]:
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
     return [
-        Route(PREFIX + path, _answering(endpoint, handler), methods=verbs) for path, handler, verbs in found
+        Route(PREFIX + path, _answering(endpoint, handle), methods=verbs) for path, handle, verbs in addresses
     ]
 
 
@@ -91,8 +90,8 @@ class Endpoint:
         fitting = [
             key
             for key in keys
-            for one in given
-            if hmac.compare_digest(key.encode(), one.encode("utf-8", "replace"))
+            for sent in given
+            if hmac.compare_digest(key.encode(), sent.encode("utf-8", "replace"))
         ]
         if not fitting:
             raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
@@ -104,9 +103,9 @@ class Endpoint:
 
     async def model(self, front: PublicServices, request: Request) -> ASGIApp:
         name = request.path_params["name"]
-        found = await anyio.to_thread.run_sync(model_ids.find, front, name)
-        if found.named_line and front.state(found.target, found.drafter).stage == "ready":
-            await anyio.to_thread.run_sync(model_ids.check_line, front, found)
+        model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        if model.named_line and front.state(model.target, model.drafter).stage == "ready":
+            await anyio.to_thread.run_sync(model_ids.check_line, front, model)
         return JSONResponse(self._card(name))
 
     async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
@@ -157,14 +156,20 @@ class Endpoint:
         """How the answer to a request begins."""
         settings = front.settings
         options: dict[str, Any] = {
-            "target": model.target, "drafter": model.drafter, "domain": model.line, "messages": messages,
-            "raw": raw, "control_tokens": asked.control_tokens,
-            "method": asked.omnidemo.method or settings.method,
+            "target": model.target,
+            "drafter": model.drafter,
+            "domain": model.line,
+            "messages": messages,
+            "raw": raw,
+            "control_tokens": asked.control_tokens,
+            "method": settings.method,
             "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
-            **{name: getattr(asked, name) for name in SAMPLING},
-            "stop": tuple(asked.stop), "seed": asked.seed, "copying": asked.omnidemo.copying,
-            "learn": asked.omnidemo.learn, "keep": asked.omnidemo.keep, "kind": "api",
-        }  # fmt: skip
+            **asked.options,
+            "stop": tuple(asked.stop),
+            "seed": asked.seed,
+            "keep": asked.omnidemo.keep,
+            "kind": "api",
+        }
 
         def begin(cancel: Event) -> Iterator[Round | Generation]:
             return front.chat(session="api", cancel=cancel, **options)

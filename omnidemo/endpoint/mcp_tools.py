@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from threading import Event
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, create_model
 
-from omnidemo.config import SAMPLING
+from omnidemo.answer_figures import figures_of
+from omnidemo.config import shown_by
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.answer_format import REASONS, fingerprint, sources
 from omnidemo.endpoint.answer_slots import Item
@@ -19,15 +20,12 @@ from omnidemo.endpoint.model_ids import ALIAS
 from omnidemo.endpoint.request_body import (
     ChatMessage,
     ChatRequest,
-    MinP,
     OwnOptions,
-    RepetitionPenalty,
     Seed,
     Temperature,
     Tokens,
-    TopK,
-    TopP,
     checked,
+    with_options,
 )
 from omnidemo.methods import METHODS
 from omnidemo.metrics import Lengths
@@ -37,7 +35,6 @@ from omnidemo.serving.public_services import PublicServices
 
 Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much
 MODEL = "target@drafter:line, a target alone, or omnidemo for the pair that this server is set to."
-OWN = "Left out: the model's own."
 METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
 
 
@@ -48,25 +45,14 @@ class Arguments(BaseModel):
     model: str = Field(ALIAS, max_length=1000, description=MODEL)
 
 
+@with_options("mcp")
 class GenerateArguments(Arguments):
-    temperature: Temperature | None = Field(None, description=f"0 is greedy decoding. {OWN}")
-    top_p: TopP | None = Field(None, description=f"Keep the likeliest tokens of this mass. {OWN}")
-    top_k: TopK | None = Field(None, description=f"Keep so many likeliest tokens; 0 keeps all. {OWN}")
-    min_p: MinP | None = Field(
-        None, description=f"Leave out tokens below this share of the likeliest one. {OWN}"
-    )
-    repetition_penalty: RepetitionPenalty | None = Field(
-        None, description=f"Above 1: words of the text so far become less likely. {OWN}"
-    )
     prompt: str | None = Field(None, description="What to answer. Give this, or messages.")
     messages: list[ChatMessage] | None = Field(
         None, min_length=1, description="A conversation to answer, oldest message first."
     )
     seed: Seed = Field(None, description="Repeats an answer while system_fingerprint is the same.")
     method: str = Field("", max_length=100, description=f"{METHOD} Empty: the server's.")
-    copying: StrictBool | None = Field(
-        None, description="Whether drafts may also be copied from the text. Left out: as the server has it."
-    )
     token_sources: StrictBool = Field(False, description="List each token with its source.")
 
 
@@ -94,28 +80,22 @@ class TokenSource(BaseModel):
     )
 
 
+def with_figures(form: type[BaseModel]) -> type[BaseModel]:
+    """Give a form the figures of the table, each null where it is not defined."""
+    numbers: dict[str, Any] = {
+        figure.mcp or figure.name: (float | None, Field(description=figure.help))
+        for figure in figures_of("mcp")
+    }
+    return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **numbers)
+
+
+@with_figures
 class Figures(BaseModel):
     """Figures of one answer."""
 
     method: str
     text: str
     tokens: int = Field(description="Tokens of the target that were written.")
-    seconds: float | None
-    tokens_per_second: float | None
-    time_to_first_token: float | None = Field(description="Seconds, reading of the prompt included.")
-    time_per_output_token: float | None = Field(description="Seconds for each token after the first pass.")
-    tokens_per_round: float | None = Field(
-        description=(
-            "Tokens for each pass of the target, its own included: the mean accepted length; 1 without"
-            " guessing."
-        )
-    )
-    acceptance: float | None = Field(
-        description=(
-            "Accepted of the drafter's proposed tokens, mean over the rounds where it guessed; null without"
-            " any."
-        )
-    )
     acceptance_by_position: list[float] = Field(
         description=(
             "Share of the proposals accepted at each position of a draft, of those with all before it"
@@ -123,16 +103,6 @@ class Figures(BaseModel):
         )
     )
     passes_by_tokens: list[int] = Field(description="How many passes of the target wrote 0, 1, 2 … tokens.")
-    cost_ratio: float | None = Field(
-        description="Seconds of the drafter per drafted token ÷ those of a pass of the target."
-    )
-    total_variation: float | None = Field(
-        description=(
-            "Of typical-acceptance, which is not lossless: how far the law of each token was from the"
-            " target's own, on average."
-        )
-    )
-    copied_share: float | None = Field(description="Share of the tokens that were copied.")
     sources: dict[str, int] = Field(
         description=(
             "Tokens by where they came from: direct and ngram were guessed by the drafter and accepted,"
@@ -181,10 +151,11 @@ async def generate(
             'Give either prompt, a text, or messages, a list such as [{"role": "user", "content": "Hello"}].',
         )
     messages = asked.messages or [ChatMessage(role="user", content=asked.prompt or "")]
+    options = {name: getattr(asked, name) for name in shown_by("mcp")}
+    own = {name: options.pop(name) for name in shown_by("own") if name in options}
     request = ChatRequest(
         messages=messages, max_tokens=asked.max_new_tokens, seed=asked.seed,
-        omnidemo=OwnOptions(method=asked.method, copying=asked.copying),
-        **{name: getattr(asked, name) for name in SAMPLING},
+        omnidemo=OwnOptions(method=asked.method, **own), **options,
     )  # fmt: skip
     model = await endpoint.ready(front, asked.model)
     begin = endpoint.plan(front, model, request, [message.plain() for message in messages])
@@ -203,8 +174,8 @@ async def generate(
     if made is None:
         raise RuntimeError("The answer ended early; ask again")
     listed = [
-        TokenSource.model_validate(one)
-        for one in sources(token for done in made.rounds for token in done.tokens)
+        TokenSource.model_validate(source)
+        for source in sources(token for done in made.rounds for token in done.tokens)
     ]
     return GenerateResult(
         **_figures(made), model=model.written(front.settings), adapter_version=made.adapter_version,
@@ -231,12 +202,12 @@ async def compare(
             temperature=asked.temperature, seed=asked.seed, cancel=cancel, domain=model.line or None,
         )  # fmt: skip
 
-    async def each(one: Comparison) -> None:
+    async def each(comparison: Comparison) -> None:
         results.append(
             Compared(
-                **_figures(one.generation) | {"method": one.method},
-                speedup=one.speedup,
-                identical=one.identical,
+                **_figures(comparison.generation) | {"method": comparison.method},
+                speedup=comparison.speedup,
+                identical=comparison.identical,
             )
         )
         if tell is not None:
@@ -271,16 +242,12 @@ async def _run(
 def _figures(made: Generation) -> dict[str, Any]:
     lengths = Lengths.of(made.rounds)
     return {
-        "method": made.method, "text": made.text, "tokens": len(made.token_ids),
-        "seconds": made.metrics.get("seconds"), "tokens_per_second": made.metrics.get("tokens_per_second"),
-        "tokens_per_round": made.metrics.get("block_efficiency"),
-        "acceptance": made.metrics.get("acceptance_rate"),
-        "time_to_first_token": made.metrics.get("time_to_first_token"),
-        "time_per_output_token": made.metrics.get("time_per_output_token"),
-        "acceptance_by_position": lengths.by_position, "passes_by_tokens": list(lengths.rounds),
-        "cost_ratio": made.metrics.get("cost_ratio"),
-        "total_variation": made.metrics.get("total_variation"),
-        "copied_share": made.metrics.get("copied_share"),
+        "method": made.method,
+        "text": made.text,
+        "tokens": len(made.token_ids),
+        **{figure.mcp or figure.name: made.metrics.get(figure.name) for figure in figures_of("mcp")},
+        "acceptance_by_position": lengths.by_position,
+        "passes_by_tokens": list(lengths.rounds),
         "sources": dict(Counter(token.source for done in made.rounds for token in done.tokens)),
         "finish_reason": REASONS[made.finish_reason],
-    }  # fmt: skip
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -13,11 +13,22 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    Strict,
     StrictBool,
     ValidationError,
+    create_model,
 )
 
-from omnidemo.config import refusal
+from omnidemo.config import (
+    SAMPLING,
+    GenerationConfig,
+    Settings,
+    answer_options,
+    option_of,
+    refusal,
+    shown_by,
+    type_of,
+)
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.model_ids import ALIAS
@@ -81,13 +92,38 @@ def _prompt(value: Any) -> Any:
 
 
 Number = BeforeValidator(_number)  # pydantic takes true for 1
-Temperature = Annotated[float, Number, Field(ge=0, le=100)]
-TopP = Annotated[float, BeforeValidator(_top_p), Number, Field(gt=0, le=1)]
-TopK = Annotated[int, BeforeValidator(_top_k), Number, Field(ge=0, le=10_000_000)]
-MinP = Annotated[float, Number, Field(ge=0, le=1)]
-RepetitionPenalty = Annotated[float, Number, Field(ge=0.01, le=100)]
-Tokens = Annotated[int, Number, Field(ge=1, le=1_000_000)]
+# How clients of other servers write an option of an answer, made ours.
+HABITS = {"top_k": _top_k, "top_p": _top_p}
+Tokens = Annotated[answer_options.Tokens, Number]
+Temperature = Annotated[answer_options.Temperature, Number]
 Seed = Annotated[Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS)] | None, AfterValidator(_seed)]
+
+
+def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callable[[type[Form]], type[Form]]:
+    """Give a form every option of an answer that is shown there (`Option.shown`), each None where a client
+    says nothing; one that the form declares itself stays as it is."""
+
+    def extend(form: type[Form]) -> type[Form]:
+        fields: dict[str, Any] = {}
+        for name, field in shown_by(way, table).items():
+            if name in form.model_fields:
+                continue
+            kind = type_of(field)
+            if field.annotation is bool:
+                kind = Annotated[kind, Strict()]
+            elif name in HABITS:
+                kind = Annotated[kind, BeforeValidator(HABITS[name]), Number]
+            else:
+                kind = Annotated[kind, Number]
+            server = "as the server has it" if name in Settings.model_fields else str(field.default)
+            without = "the model's own" if name in SAMPLING else server
+            said = f"{option_of(field).help}. Left out: {without}."
+            fields[name] = (kind | None, Field(None, description=said))
+        return create_model(
+            form.__name__, __base__=form, __module__=form.__module__, __doc__=form.__doc__, **fields
+        )
+
+    return extend
 
 
 class ChatMessage(BaseModel):
@@ -106,19 +142,19 @@ class StreamOptions(BaseModel):
     include_usage: StrictBool = False
 
 
+@with_options("own")
 class OwnOptions(BaseModel):
     """Our own field of a request.
 
     token_sources: have each token with its source. method: a decoding method in place of the settings'.
-    copying: whether drafts may also be copied, in place of the settings'. learn, keep: whether the answer is
-    learned from, and recorded in the history.
+    learn, keep: whether the answer is learned from, and recorded in the history. The others, such as
+    `copying`, are options of the answer.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     token_sources: StrictBool = False
     method: str = Field("", max_length=100)
-    copying: StrictBool | None = None
     learn: StrictBool = True
     keep: StrictBool = True
 
@@ -130,6 +166,7 @@ class CompletionOptions(OwnOptions):
     control_tokens: StrictBool = False
 
 
+@with_options("endpoint")
 class AnswerRequest(BaseModel):
     """The fields that chats and completions share; `other_fields.py` says what becomes of all others."""
 
@@ -138,19 +175,20 @@ class AnswerRequest(BaseModel):
     model: str = ALIAS
     stream: StrictBool = False
     stream_options: StreamOptions = StreamOptions()
-    # Where a client says nothing of them the target's own manner holds. The last three are not OpenAI's;
-    # other servers take them too.
-    temperature: Temperature | None = None
-    top_p: TopP | None = None
-    top_k: TopK | None = None
-    min_p: MinP | None = None
-    repetition_penalty: RepetitionPenalty | None = None
     max_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
     max_completion_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
     stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
     seed: Seed = None
     omnidemo: OwnOptions = OwnOptions()
     _headers: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the answer that the client gave."""
+        values = {name: getattr(self, name) for name in shown_by("endpoint")}
+        values |= {name: getattr(self.omnidemo, name) for name in shown_by("own")}
+        optional = {name for name, field in GenerationConfig.model_fields.items() if field.default is None}
+        return {name: value for name, value in values.items() if value not in (None, "") or name in optional}
 
     @property
     def most_tokens(self) -> int | None:

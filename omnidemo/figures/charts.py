@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 from omnidemo.figures.layout import (
@@ -14,208 +13,17 @@ from omnidemo.figures.layout import (
     INK,
     PALETTE,
     Figure,
-    Row,
     axis_title,
     escape,
     finite,
     make_figure,
 )
-from omnidemo.figures.marks import Mark, mark_layout, marks
-
-FEWEST = 3  # requests on either side of a comparison
+from omnidemo.figures.marks import Mark, mark_layout
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One figure over the requests: the row's key, its title, unit, how its values print (a d3 format), and a
-    sentence on it."""
-
-    key: str
-    title: str
-    unit: str
-    form: str
-    help: str
-    base: float | None = None  # a line to compare with
-    noisy: bool = True  # a measurement to be smoothed; False: a state, whose latest value counts
-
-
-# In the order of the page, which puts the loss behind the first two.
-CURVES = (
-    Curve(
-        "acceptance_rate",
-        "Acceptance",
-        "of a round's guesses",
-        ".0%",
-        "Accepted of the drafter's proposals in a round, averaged.",
-    ),
-    Curve(
-        "speedup",
-        "Speedup, measured",
-        "× plain decoding",
-        ".2f",
-        "Runs of the newest answer with and without guessing, in turns, while nobody waits.",
-        base=1.0,
-    ),
-    # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.
-    Curve("ngram_hits", "n-gram hits", "per answer", ".0f", "Merged n-grams that were accepted."),
-    Curve(
-        "cache_entries",
-        "n-gram cache",
-        "entries",
-        ",.0f",
-        "n-grams the pair has learned to merge into one target token.",
-        noisy=False,
-    ),
-    Curve(
-        "draft_length",
-        "Draft length",
-        "drafter tokens per round",
-        ".1f",
-        "How far the drafter guesses ahead in one round, on average; 0 is plain decoding.",
-    ),
-    Curve(
-        "copied",
-        "Copied tokens",
-        "per answer",
-        ".0f",
-        "Tokens that stood in the chat or in an earlier answer, and were accepted.",
-    ),
-    Curve(
-        "block_efficiency",
-        "Tokens per step",
-        "tokens per step of the big model",
-        ".2f",
-        "Target tokens written per forward pass of the target; plain decoding is 1.",
-        base=1.0,
-    ),
-    Curve("tokens_per_second", "Speed", "tokens per second", ".0f", "Target tokens per second of decoding."),
-)
-LOSS = Curve(
-    "loss",
-    "Training loss",
-    "nats per position",
-    ".3f",
-    "How far the drafter is from the target on the traffic it learns from, per optimiser step.",
-)
-
-
-def smooth(values: Sequence[float | None], window: int) -> list[float | None]:
-    """Trailing mean over the last `window` points, None left out. A point depends on earlier ones only."""
-    out: list[float | None] = []
-    for end in range(1, len(values) + 1):
-        seen = [value for value in values[max(0, end - max(1, window)) : end] if value is not None]
-        out.append(sum(seen) / len(seen) if seen else None)
-    return out
-
-
-def change(values: Sequence[float | None], window: int) -> tuple[float | None, float | None]:
-    """(mean of the last `window` values, mean of the first ones before them): the latest state and where it
-    came from. The second is None where there are not at least FEWEST values for each: what overlaps, or is
-    one request, is no comparison."""
-    seen = [value for value in values if value is not None]
-    count = min(max(FEWEST, window), len(seen) // 2)
-    last = seen[-max(1, window) :]
-    earlier = seen[:count] if count >= FEWEST else []
-    return (sum(last) / len(last) if last else None), (sum(earlier) / len(earlier) if earlier else None)
-
-
-def _scatter(xs: Sequence[float], ys: Sequence[float | None], name: str, **look: Any) -> dict[str, Any]:
+def scatter(xs: Sequence[float], ys: Sequence[float | None], name: str, **look: Any) -> dict[str, Any]:
+    """A trace of points or lines."""
     return {"type": "scatter", "x": list(xs), "y": list(ys), "name": escape(name), **look}
-
-
-def _points(
-    xs: Sequence[float],
-    values: Sequence[float | None],
-    window: int,
-    colour: str,
-    name: str,
-    what: Curve,
-    notes: Sequence[str],
-) -> list[dict[str, Any]]:
-    """Raw points, pale, under their smoothed line. `notes` are shown when the pointer is on a point."""
-    hover = f"%{{x}}: <b>%{{y:{what.form}}}</b> {what.unit}<br>%{{text}}<extra></extra>"
-    marker = {"color": colour, "size": 5, "opacity": 0.5}
-    raw = _scatter(xs, values, name, mode="markers", text=notes, hovertemplate=hover, marker=marker)
-    line = {"color": colour, "width": 2.5}
-    return [
-        raw,
-        _scatter(
-            xs, smooth(values, window), name, mode="lines", hoverinfo="skip", connectgaps=True, line=line
-        ),
-    ]
-
-
-def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = "") -> Figure:
-    """One figure of the requests: raw points, a smoothed line per target, swaps and switches marked.
-
-    `rows` in order, as of `Store.curve`; a `target` key separates several targets. A new `revision` resets
-    the reader's zoom.
-    """
-    traces: list[Any] = []
-    for place, target in enumerate(dict.fromkeys(row.get("target") for row in rows)):
-        own = {float(x): row for x, row in enumerate(rows, start=1) if row.get("target") == target}
-        values, notes = (
-            [finite(row.get(what.key)) for row in own.values()],
-            [_note(row) for row in own.values()],
-        )
-        colour = PALETTE[place % len(PALETTE)]
-        traces += _points(
-            list(own), values, window if what.noisy else 1, colour, str(target or what.title), what, notes
-        )
-    yaxis: dict[str, Any] = {
-        "tickformat": what.form,
-        "rangemode": "tozero" if what.base is None else "normal",
-        "nticks": 5,
-    }
-    if what.form.endswith("%"):
-        yaxis["range"] = [0, 1.02]
-    if what.form.endswith(".0f"):
-        yaxis["autorangeoptions"] = {"include": [0, 5]}  # marks at halves would be rounded
-    marked = mark_layout(marks(rows), max(10, len(rows)), what.base if rows else None)
-    return make_figure(traces, revision, xaxis=_counted("requests"), yaxis=yaxis, **marked)
-
-
-def _counted(title: str) -> dict[str, Any]:
-    """An axis of whole numbers, on which a few are not stretched over the whole width. No `range` that grows:
-    plotly would take it for a change of the page and drop the reader's zoom."""
-    return {
-        "autorangeoptions": {"include": [0, 10], "clipmin": 0},
-        "title": axis_title(title),
-        "tickformat": ",d",
-    }
-
-
-def _note(row: Row) -> str:
-    parts = [
-        f"adapter v{row.get('adapter_version') or 0}",
-        *(row.get(key) for key in ("method", "kind", "target")),
-    ]
-    return " · ".join(escape(part) for part in parts if part)
-
-
-def losses(steps: Sequence[Row], *, window: int = 8, revision: str = "") -> Figure:
-    """The loss over the optimiser steps of one line, in order; where the version changes, the weights went
-    live."""
-    values = [finite(step.get("loss")) for step in steps]
-    xs = [float(step.get("step") or place) for place, step in enumerate(steps, start=1)]
-    notes = [f"went into v{step.get('version', 0)}" for step in steps]
-    pairs = pairwise(zip(xs, steps, strict=True))
-    # A version goes live after its last step, so its mark stands behind that step; only the newest is marked,
-    # for there are many.
-    live = [
-        Mark((x0 + x1) / 2, f"v{a.get('version', 0)}", "swap")
-        for (x0, a), (x1, b) in pairs
-        if a.get("version") != b.get("version")
-    ]
-    traces = _points(xs, values, window, "#0d9488", LOSS.title, LOSS, notes)
-    yaxis = {"tickformat": LOSS.form.replace("3", "2"), "nticks": 5, "rangemode": "tozero"}
-    return make_figure(
-        traces,
-        revision,
-        xaxis=_counted("training steps"),
-        yaxis=yaxis,
-        **mark_layout(live[-1:], max(10, len(steps))),
-    )
 
 
 def bars(
@@ -238,23 +46,7 @@ def bars(
     )
     whiskers = _whiskers("error_x", spread, color=INK, thickness=1.2, width=4)
     if any(low != high for low, high in ranges):
-        ends = [
-            (value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(shown, ranges, strict=True)
-        ]
-        arrays = {
-            "array": [high - value for value, _, high in ends],
-            "arrayminus": [value - low for value, low, _ in ends],
-        }
-        whiskers = {
-            "error_x": {
-                "type": "data",
-                "symmetric": False,
-                **arrays,
-                "color": INK,
-                "thickness": 1.2,
-                "width": 4,
-            }
-        }
+        whiskers = _range_whiskers(shown, ranges)
     bar: dict[str, Any] = {
         "type": "bar",
         "x": shown,
@@ -277,16 +69,8 @@ def bars(
     xaxis = {"rangemode": "tozero", "title": axis_title(unit), "nticks": 6, "fixedrange": True}
     ticks = {"tickmode": "array", "tickvals": places, "ticktext": labels}
     yaxis = {"autorange": "reversed", "showgrid": False, "fixedrange": True, **ticks}
-    across = {
-        "type": "line",
-        "x0": base,
-        "x1": base,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "opacity": 0.7,
-        "line": DASHED,
-    }
+    across: dict[str, Any] = {"type": "line", "x0": base, "x1": base, "y0": 0, "y1": 1, "yref": "paper"}
+    across |= {"opacity": 0.7, "line": DASHED}
     margin = {"l": 8, "r": 44, "t": 8, "b": 8}
     shapes = [] if base is None else [across]
     return make_figure(
@@ -294,10 +78,25 @@ def bars(
     )
 
 
+def _range_whiskers(
+    values: Sequence[float | None], ranges: Sequence[Sequence[float | None]]
+) -> dict[str, Any]:
+    """Whiskers of bars from least to most."""
+    ends = [
+        (value or 0.0, low or 0.0, high or 0.0) for value, (low, high) in zip(values, ranges, strict=True)
+    ]
+    arrays = {
+        "array": [high - value for value, _, high in ends],
+        "arrayminus": [value - low for value, low, _ in ends],
+    }
+    look = {"color": INK, "thickness": 1.2, "width": 4}
+    return {"error_x": {"type": "data", "symmetric": False, **arrays, **look}}
+
+
 def _whiskers(axis: str, spread: Sequence[float | None], **look: Any) -> dict[str, Any]:
     """± whiskers of a trace; none where no spread is known."""
     return (
-        {axis: {"type": "data", "array": [finite(one) or 0.0 for one in spread], **look}}
+        {axis: {"type": "data", "array": [finite(width) or 0.0 for width in spread], **look}}
         if any(spread)
         else {}
     )
@@ -309,7 +108,7 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
 
     The diagonal is perfect.
     """
-    traces = [_scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=DASHED)]
+    traces = [scatter([0, 1], [0, 1], "", mode="lines", hoverinfo="skip", showlegend=False, line=DASHED)]
     for place, (name, points) in enumerate(named.items()):
         predicted, observed, counts = zip(*points, strict=True) if points else ((), (), ())
         look: dict[str, Any] = {
@@ -324,7 +123,7 @@ def reliability(named: Mapping[str, Sequence[tuple[float, float, float]]], *, re
             },
             "line": {"color": PALETTE[place % len(PALETTE)], "width": 1.5},
         }
-        traces.append(_scatter(predicted, observed, name, mode="lines+markers", **look))
+        traces.append(scatter(predicted, observed, name, mode="lines+markers", **look))
     fraction = {"range": [0, 1.02], "tickformat": ".0%", "nticks": 6}
     axes = {
         "xaxis": fraction | {"title": axis_title("predicted")},
@@ -357,20 +156,20 @@ def lines(
     """Several lines over one axis, each with ± whiskers where it has a spread, and a legend; `found` are
     marks on the x axis."""
     traces = []
-    for place, one in enumerate(series):
+    for place, line in enumerate(series):
         look: dict[str, Any] = {
-            "mode": "lines+markers" if len(one.xs) <= 20 else "lines",
+            "mode": "lines+markers" if len(line.xs) <= 20 else "lines",
             "connectgaps": True,
             "line": {
-                "color": one.colour or PALETTE[place % len(PALETTE)],
+                "color": line.colour or PALETTE[place % len(PALETTE)],
                 "width": 2,
-                "dash": "dash" if one.dashed else "solid",
+                "dash": "dash" if line.dashed else "solid",
             },
-            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
-            **_whiskers("error_y", one.spread, thickness=1, width=3),
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
+            **_whiskers("error_y", line.spread, thickness=1, width=3),
         }
-        traces.append(_scatter(one.xs, [finite(value) for value in one.values], one.name, **look))
-    end = max((x for one in series for x in one.xs), default=1)
+        traces.append(scatter(line.xs, [finite(value) for value in line.values], line.name, **look))
+    end = max((x for line in series for x in line.xs), default=1)
     return _with_legend(traces, xtitle, ytitle, form, **mark_layout(found, end, base))
 
 
@@ -379,13 +178,13 @@ def grouped_bars(series: Sequence[Series], *, xtitle: str, ytitle: str, form: st
     traces = [
         {
             "type": "bar",
-            "x": list(one.xs)[: len(one.values)],
-            "y": [finite(value) for value in one.values],
-            "name": escape(one.name),
-            "marker": {"color": one.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
-            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(one.name)}</extra>",
+            "x": list(line.xs)[: len(line.values)],
+            "y": [finite(value) for value in line.values],
+            "name": escape(line.name),
+            "marker": {"color": line.colour or PALETTE[place % len(PALETTE)], "cornerradius": 3},
+            "hovertemplate": f"%{{x}}: <b>%{{y:{form}}}</b><extra>{escape(line.name)}</extra>",
         }
-        for place, one in enumerate(series)
+        for place, line in enumerate(series)
     ]
     return _with_legend(traces, xtitle, ytitle, form, barmode="group", bargap=0.25)
 

@@ -8,22 +8,18 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from huggingface_hub import SpaceHardware, metadata_load
 from packaging.requirements import Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from omnidemo.config import Settings
+from omnidemo.hosting.front_matter import ZERO_GPU, front_matter_troubles, read_front_matter
 from omnidemo.zerogpu import sign
 
-ZERO_GPU = "zero-a10g"  # what ZeroGPU is called in the front matter, whichever GPU is behind it
-LEAST_PYTHON = "3.10"  # what a Space takes without python_version
 LARGEST = 10 * 2**20  # bytes of a file that git may carry to the Hub without LFS
 SPACE_PORT = 7860  # where a Gradio Space is asked
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
@@ -54,9 +50,9 @@ def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> Spa
     stops: list[str] = []
     hardware: str | None = None
     try:
-        found = _front_matter(root)
-        hardware = found.get("suggested_hardware")
-        stops += _troubles(found, root, needed, sign.names(settings))
+        front = read_front_matter(root)
+        hardware = front.get("suggested_hardware")
+        stops += front_matter_troubles(front, root, needed, sign.names(settings))
     except ValueError as error:
         stops.append(str(error))
     stops += [
@@ -69,114 +65,6 @@ def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> Spa
     if hardware == ZERO_GPU or environment.get("SPACES_ZERO_GPU"):
         stops += _zero_gpu(root, settings)
     return SpaceReport(stops, [*_small_binaries(root), *_public(settings)])
-
-
-# the front matter of README.md
-# --------------------------------------------------------------------------------------------
-
-
-def _front_matter(root: Path) -> dict[str, Any]:
-    """The front matter; ValueError, one sentence, where there is none that can be read."""
-    path = root / "README.md"
-    if not path.is_file():
-        raise ValueError(
-            f"{root} has no README.md, where a Space reads its settings; run this in the project's folder or"
-            " name it"
-        )
-    try:
-        found = metadata_load(path)
-    except Exception as error:  # whatever YAML makes of it
-        raise ValueError(
-            f"the front matter of README.md is no YAML ({' '.join(str(error).split())[:120]}); mend it"
-            " between its two lines of ---"
-        ) from error
-    if not found:
-        raise ValueError(
-            "README.md has no front matter; begin it with a block between two lines of --- that says at least"
-            " `sdk: gradio`"
-        )
-    return dict(found)
-
-
-def _troubles(
-    found: Mapping[str, Any], root: Path, requirements: Mapping[str, Requirement], pair: Sequence[str]
-) -> Iterator[str]:
-    """What is wrong with a front matter, one sentence each. requirements: by name; pair: the Hub's models
-    that ZeroGPU would load."""
-    if found.get("sdk") != "gradio":
-        yield f"sdk is {found.get('sdk')!r}, and the app is a Gradio page; write `sdk: gradio`"
-    yield from _gradio(found.get("sdk_version"), requirements.get("gradio"))
-    entry = found.get("app_file")
-    if not isinstance(entry, str) or not (root / entry).is_file():
-        yield f"app_file is {entry!r}, and there is no such file; write `app_file: app.py`"
-    yield from _python(found.get("python_version"), root)
-    tags = found.get("tags")
-    if not isinstance(tags, list) or not tags or not all(isinstance(tag, str) for tag in tags):
-        yield (
-            "tags are missing, by which a Space is found; write a list such as `tags: [speculative-decoding]`"
-        )
-    hardware, known = found.get("suggested_hardware"), [str(one.value) for one in SpaceHardware]
-    if hardware not in known:
-        yield (
-            f"suggested_hardware is {hardware!r}, which the Hub does not have; write `suggested_hardware:"
-            f" {ZERO_GPU}` or another flavor"
-        )
-    if hardware == ZERO_GPU:
-        yield from _models(found, pair)
-
-
-def _gradio(version: Any, needed: Requirement | None) -> Iterator[str]:
-    if needed is None:
-        yield (
-            "requirements.txt does not name gradio, so no sdk_version can be checked; add the range that was"
-            " tested"
-        )
-        return
-    try:
-        fits = version is not None and needed.specifier.contains(Version(str(version)))
-    except InvalidVersion:
-        fits = False
-    if not fits:
-        yield (
-            f"sdk_version is {version!r}, and requirements.txt asks for gradio{needed.specifier}; write a"
-            " version of that range"
-        )
-
-
-def _python(version: Any, root: Path) -> Iterator[str]:
-    project = root / "pyproject.toml"
-    named = (
-        re.search(r'^requires-python = "([^"]+)"', project.read_text(encoding="utf-8"), re.M)
-        if project.is_file()
-        else None
-    )
-    try:
-        needed = SpecifierSet(named[1] if named else f">={LEAST_PYTHON}")
-        if version is not None and not isinstance(version, str):
-            yield f"python_version is the number {version}, which drops a zero at its end; write it in quotes"
-        elif not needed.contains(Version(str(version or LEAST_PYTHON))):
-            said = (
-                f"python_version is {version!r}"
-                if version
-                else f"python_version is missing, and a Space takes {LEAST_PYTHON} then"
-            )
-            yield f"{said}; pyproject.toml asks for Python {needed}, so write a version of that range"
-    except (InvalidVersion, InvalidSpecifier):
-        yield (
-            f'python_version is {version!r}, which is no version; write one such as `python_version: "3.12"`'
-        )
-
-
-def _models(found: Mapping[str, Any], pair: Sequence[str]) -> Iterator[str]:
-    for field, what in (
-        ("models", "the Space's page links to them"),
-        ("preload_from_hub", "they are downloaded when the Space is built"),
-    ):
-        named = found.get(field)
-        listed = [str(name).split()[0] for name in named] if isinstance(named, list) and all(named) else []
-        for name in pair:
-            if name not in listed:
-                yield f"{field} lacks {name}, which ZeroGPU loads; list it, so that {what}"
 
 
 # files and requirements
@@ -232,8 +120,8 @@ def _small_binaries(root: Path) -> Iterator[str]:
 def _requirements(root: Path) -> dict[str, Requirement]:
     path = root / "requirements.txt"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    found = [Requirement(text) for line in lines if (text := line.partition("#")[0].strip())]
-    return {canonicalize_name(one.name): one for one in found}
+    listed = [Requirement(text) for line in lines if (text := line.partition("#")[0].strip())]
+    return {canonicalize_name(requirement.name): requirement for requirement in listed}
 
 
 def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
@@ -260,30 +148,30 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
 def _imports(path: Path) -> set[str]:
     """The packages that are imported together with a file, not later inside a function and not for types
     alone."""
-    found = set()
+    packages = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            packages |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            found.add(node.module.split(".")[0])
-    return found
+            packages.add(node.module.split(".")[0])
+    return packages
 
 
 def _with_dependencies(names: set[str]) -> set[str]:
-    waiting, found = list(names), set(names)
+    waiting, needed = list(names), set(names)
     while waiting:
         try:
             wanted = [Requirement(line) for line in requires(waiting.pop()) or ()]
         except PackageNotFoundError:
             continue
         new = {
-            canonicalize_name(one.name)
-            for one in wanted
-            if one.marker is None or one.marker.evaluate({"extra": ""})
-        } - found
-        found |= new
+            canonicalize_name(requirement.name)
+            for requirement in wanted
+            if requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        } - needed
+        needed |= new
         waiting += new
-    return found
+    return needed
 
 
 # the app, its storage and its variables

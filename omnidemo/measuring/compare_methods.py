@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from omnidemo.answer_figures import columns
 from omnidemo.measuring.prompt_files import check_prompts
 from omnidemo.measuring.report_tables import Spread, Stage, group_by, recorded
 from omnidemo.methods import check_method
@@ -16,18 +17,8 @@ from omnidemo.metrics import Lengths
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.comparison import BASELINE, Asked, Comparison, compare, turns_of
 
-# CSV column: metric. The units are in the names.
-FIGURES = {
-    "tokens": "tokens", "rounds": "rounds", "seconds": "seconds", "tokens_per_second": "tokens_per_second",
-    "time_to_first_token_seconds": "time_to_first_token",
-    "time_per_output_token_seconds": "time_per_output_token", "cost_ratio": "cost_ratio",
-    "total_variation": "total_variation", "guesses_right": "guesses_right",
-    "acceptance_rate": "acceptance_rate", "alpha": "alpha",
-    "block_efficiency_tokens_per_round": "block_efficiency", "ngram_hits_per_round": "ngram_hits",
-    "proposed": "proposed", "accepted": "accepted", "drafted": "drafted", "draft_seconds": "draft_seconds",
-    "verify_seconds": "verify_seconds", "settle_seconds": "settle_seconds",
-    "other_seconds": "other_seconds",
-}  # fmt: skip
+# CSV column: metric. The units are in the names, but for one, which had none from the beginning.
+FIGURES = {column.replace("right_share", "right"): name for column, name in columns("report").items()}
 COLUMNS = (
     "prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES,
 )  # fmt: skip
@@ -111,10 +102,10 @@ def run(
 
 def summarise(results: Iterable[Comparison]) -> list[Summary]:
     """The methods in the order of their first result."""
-    found = []
+    summaries = []
     for method, group in group_by(results, lambda done: done.method).items():
         figures = {"speedup": Spread.of(done.speedup for done in group)}
         figures |= {name: Spread.of(done.generation.metrics[name] for done in group) for name in AVERAGED}
         judged = [done.identical for done in group if done.identical is not None]
-        found.append(Summary(method, len(group), figures, sum(judged) if judged else None))
-    return found
+        summaries.append(Summary(method, len(group), figures, sum(judged) if judged else None))
+    return summaries

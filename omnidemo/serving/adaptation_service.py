@@ -11,9 +11,9 @@ from typing import Any
 
 from omnidemo import config, private_folders
 from omnidemo.config import Settings
+from omnidemo.config.controls import CONTROLS
 from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.distill.worker import ADAPTABLE
 from omnidemo.lines import learning_curve, sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
@@ -25,17 +25,6 @@ from omnidemo.store.version_store import VersionStore
 from omnidemo.store.visitors import owned
 
 log = logging.getLogger(__name__)
-CONTROLS = (
-    *sorted(ADAPTABLE),
-    "draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying", "domain",
-)  # fmt: skip
-# Upper limits of what a page may set, so that no click can use up the machine. The environment variables are
-# not limited by it.
-LIMITS = {
-    "patience": 3600, "update_interval": 1000, "steps_per_update": 500, "batch_size": 128,
-    "learning_rate": 0.1,
-}  # fmt: skip
-LIMITS |= {"schedule_steps": 1_000_000, "lora_rank": 1024, "ngram_weight": 10}
 SEEDS = 100  # sample prompts of each topic that a new router knows
 LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none
 
@@ -236,11 +225,10 @@ def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
     if changes.get("domain", AUTO) != AUTO:
         changes = {**changes, "domain": check_domain(changes["domain"])}
     made = config.changed(settings, changes, CONTROLS)
-    for name in set(changes) & set(LIMITS):
-        if getattr(made, name) > LIMITS[name]:
-            raise ValueError(
-                f"{name} = {str(changes[name])[:40]} is not possible: give at most {LIMITS[name]:,}."
-            )
+    for name in changes:
+        most = CONTROLS[name].most
+        if most is not None and getattr(made, name) > most:
+            raise ValueError(f"{name} = {str(changes[name])[:40]} is not possible: give at most {most:,}.")
     return made
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from omnidemo.config import SAMPLING, GenerationConfig
+from omnidemo.config import DRAFTING, GenerationConfig, shown_by
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
@@ -37,9 +37,7 @@ LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 # seconds
 COMMIT_SECONDS = 15.0
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
-# options that the settings have as well
-DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")
-NOTED = (*SAMPLING, "max_new_tokens", *DRAFTING, "seed")  # options that stand in the history
+NOTED = tuple(shown_by("history"))
 Kind = Literal["chat", "traffic", "api"]
 
 

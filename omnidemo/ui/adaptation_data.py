@@ -9,7 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.figures import charts, layout, marks
+from omnidemo.config.controls import CONTROLS
+from omnidemo.figures import charts, curves, layout, marks
 from omnidemo.lines.line_names import LineInfo
 from omnidemo.probes.drift import shifts
 from omnidemo.serving.public_services import PublicServices
@@ -22,7 +23,7 @@ from omnidemo.ui.tabs.trainer_panel import calibration
 MOST_REQUESTS = 500  # points of a curve; older ones stay in the history
 MOST_STEPS = 2000
 MOST_VERSIONS = 30
-RELIABILITY = charts.Curve(
+RELIABILITY = curves.Curve(
     "calibration",
     "How well it judges its guesses",
     "off on average",
@@ -93,17 +94,17 @@ def figures(
     own = marks.comparable([row for row in rows if row.get("target", target) == target])
     where = scope_in_words(own[-1]) if own else ""
     cards = []
-    for what in charts.CURVES:
-        latest, first = charts.change(
+    for what in curves.CURVES:
+        latest, first = curves.change(
             [layout.finite(row.get(what.key)) for row in own], window if what.noisy else 1
         )
-        drawn = charts.curve(rows, what, window=window, revision=revision)
+        drawn = curves.curve(rows, what, window=window, revision=revision)
         cards.append(_chart(what, drawn, latest, first if what.noisy else None, where if what.noisy else ""))
-    latest, _ = charts.change([layout.finite(step.get("loss")) for step in steps], window)
+    latest, _ = curves.change([layout.finite(step.get("loss")) for step in steps], window)
     # After a roll-back a line counts its steps from the older version on; on the chart time only goes
     # forward.
     steps = [dict(step) | {"step": place} for place, step in enumerate(steps, start=1)]
-    cards.insert(2, _chart(charts.LOSS, charts.losses(steps, window=window, revision=revision), latest, None))
+    cards.insert(2, _chart(curves.LOSS, curves.losses(steps, window=window, revision=revision), latest, None))
     return [
         *cards,
         _chart(
@@ -120,7 +121,7 @@ def scope_in_words(row: Mapping[str, Any]) -> str:
     rule = (
         f"{length} guessed tokens"
         if name == "fixed" and length
-        else text.CHOICES["draft_policy"].get(name, name)
+        else CONTROLS["draft_policy"].choices.get(name, name)
     )
     return " · ".join(filter(None, [f"“{text.TOPICS.get(topic, topic)}”" if topic else "", rule]))
 
@@ -136,7 +137,7 @@ def _error(bins: Sequence[tuple[float, float, float]]) -> float | None:
 
 
 def _chart(
-    what: charts.Curve, figure: layout.Figure, latest: float | None, first: float | None, where: str = ""
+    what: curves.Curve, figure: layout.Figure, latest: float | None, first: float | None, where: str = ""
 ) -> dict[str, Any]:
     card = {"key": what.key, "title": what.title, "unit": what.unit, "form": what.form, "help": what.help}
     return card | {"latest": finite(latest), "first": finite(first), "scope": where, "figure": figure}
@@ -150,23 +151,23 @@ def version_rows(
     nor be exported."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
     return [
-        {name: getattr(one, name) for name in names}
+        {name: getattr(version, name) for name in names}
         | {
-            "loss": finite(one.loss),
-            "effect": dict(one.effect),
-            "live": one.version == live,
-            "stored": one.version in on_disk,
+            "loss": finite(version.loss),
+            "effect": dict(version.effect),
+            "live": version.version == live,
+            "stored": version.version in on_disk,
         }
-        for one in versions[:MOST_VERSIONS]
+        for version in versions[:MOST_VERSIONS]
     ]
 
 
 def line_rows(services: PublicServices, view: View) -> list[dict[str, Any]]:
     """The adapter lines of the pair, the default one first, each with what the page says about it."""
-    found = {one.domain: one for one in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
-    names = dict.fromkeys(["default", *sorted(found), view.line])
+    infos = {line.domain: line for line in if_loaded(services.lines, view.target, view.drafter, otherwise=())}
+    names = dict.fromkeys(["default", *sorted(infos), view.line])
     return [
-        asdict(found.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
+        asdict(infos.get(name, LineInfo(name, version=0, requests_seen=0, in_memory=False))) for name in names
     ]
 
 

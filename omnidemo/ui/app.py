@@ -11,6 +11,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo import endpoint
+from omnidemo.answer_figures import FIGURES, MAIN_FIGURES
 from omnidemo.asset_files import ASSETS
 from omnidemo.config import GenerationConfig
 from omnidemo.records import Generation
@@ -90,10 +91,10 @@ def _generate(services: PublicServices) -> Any:
     ) -> dict[str, Any]:
         settings = services.settings
         names = (target or settings.target, drafter or settings.drafter)
-        known = {card.name for card in services.models()} | {settings.target, settings.drafter}
-        if not all(isinstance(name, str) and name in known for name in names):
+        offered = {card.name for card in services.models()} | {settings.target, settings.drafter}
+        if not all(isinstance(name, str) and name in offered for name in names):
             # No visitor makes the server read folders or fetch models that it does not offer.
-            raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(known))}.")
+            raise ValueError(f"Unknown target or drafter. Choose from: {', '.join(sorted(offered))}.")
         options: dict[str, Any] = {
             "method": method or settings.method,
             "temperature": temperature,
@@ -140,10 +141,11 @@ def _head(services: PublicServices) -> str:
         "about": {"paper": text.PAPER, "code": _code()},
         "legend": [{"key": key, "title": title, "help": hint} for key, (title, hint) in text.CLASSES.items()],
         "figures": [
-            {"key": key, "title": title, "help": hint, "as": form}
-            for key, (title, hint, form) in text.FIGURES.items()
+            {"key": figure.name, "title": figure.label, "help": figure.help, "as": figure.form}
+            for figure in FIGURES
+            if figure.label
         ],
-        "main_figures": text.MAIN_FIGURES,
+        "main_figures": MAIN_FIGURES,
         "split": text.SPLIT,
         "methods": {
             info.name: {"title": text.method_title(info), "lossless": info.lossless, "help": info.help}

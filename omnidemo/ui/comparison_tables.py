@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from omnidemo.answer_figures import columns, figures_of
 from omnidemo.figures import charts, layout
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
@@ -26,36 +27,7 @@ from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 
 MOST_PROMPTS = 500
-# CSV: column → key of Generation.metrics; units are in the names.
-MEASURED = {
-    "seconds": "seconds",
-    "tokens_per_second": "tokens_per_second",
-    "guesses_right_share": "guesses_right",
-    "acceptance_rate": "acceptance_rate",
-    "alpha": "alpha",
-    "block_efficiency_tokens_per_round": "block_efficiency",
-    "ngram_hits_per_round": "ngram_hits",
-    "copied_share": "copied_share",
-    "copies_right_share": "copies_right",
-    "time_to_first_token_seconds": "time_to_first_token",
-    "time_per_output_token_seconds": "time_per_output_token",
-    "cost_ratio": "cost_ratio",
-    "total_variation": "total_variation",
-    "draft_seconds": "draft_seconds",
-    "verify_seconds": "verify_seconds",
-    "settle_seconds": "settle_seconds",
-    "other_seconds": "other_seconds",
-    "engine_overhead_share": "engine_overhead",
-}
-SUMMARY: tuple[str, ...] = (
-    "tokens_per_second",
-    "speedup",
-    "guesses_right",
-    "block_efficiency",
-    "cost_ratio",
-    "time_to_first_token",
-)
-SUMMARY += ("time_per_output_token", "total_variation")
+SUMMARY = ("speedup", *(figure.name for figure in figures_of("compare")))
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
@@ -107,8 +79,8 @@ def summary(results: Sequence[Mapping[str, Any]], methods: Sequence[str]) -> lis
 
 def _range(values: Sequence[float | None]) -> list[float | None]:
     """[median, least, most] of the values that are known."""
-    known = [value for value in map(finite, values) if value is not None]
-    return [finite(median(known)), min(known), max(known)] if known else [None, None, None]
+    defined = [value for value in map(finite, values) if value is not None]
+    return [finite(median(defined)), min(defined), max(defined)] if defined else [None, None, None]
 
 
 def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -141,24 +113,24 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
 def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> list[dict[str, Any]]:
     """Of the methods that proposed something: how often a guess at each position was right, and how many
     tokens the steps brought."""
-    known = {method: own for method, own in lengths.items() if own.proposed}
-    if not known:
+    drafting = {method: own for method, own in lengths.items() if own.proposed}
+    if not drafting:
         return []
     longest, most = (
         max(map(len, values))
-        for values in zip(*((own.judged, own.rounds) for own in known.values()), strict=True)
+        for values in zip(*((own.judged, own.rounds) for own in drafting.values()), strict=True)
     )
     positions, counts = (
         range(1, min(longest, MOST_POSITIONS) + 1),
         range(1, min(most - 1, MOST_POSITIONS + 1) + 1),
     )
     right, shares = [], []
-    for method, own in known.items():
+    for method, own in drafting.items():
         name, colour = titles.get(method, method), layout.method_colour(method)
         right.append(charts.Series(name, positions, own.by_position[: len(positions)], colour=colour))
         parts = [part / sum(own.rounds) for part in own.rounds[1 : counts[-1] + 1]]
         shares.append(charts.Series(name, counts, parts, colour=colour))
-    found = (
+    charts_wanted = (
         (
             "by_position",
             "Guesses right by position",
@@ -177,7 +149,7 @@ def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> 
         ),
     )
     out = []
-    for key, title, draw, series, across, up in found:
+    for key, title, draw, series, across, up in charts_wanted:
         figure = draw(series, xtitle=across, ytitle=up, form=".0%")
         figure["layout"]["xaxis"]["dtick"] = 1  # whole numbers
         figure["layout"]["yaxis"]["rangemode"] = "tozero"
@@ -228,7 +200,7 @@ class ComparisonView:
         )
         self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
         if self.single:
-            result["lines"] = "".join(line for one in generation.rounds for line in round_lines(one))
+            result["lines"] = "".join(line for round in generation.rounds for line in round_lines(round))
         self.results.append(result)
         row = {  # in the order of the columns
             "run": self.head["run"],
@@ -243,7 +215,7 @@ class ComparisonView:
             **{name: self.common[name] for name in ("seed", "temperature", "draft_length", "max_new_tokens")},
             "tokens": len(generation.token_ids),
             "rounds": len(generation.rounds),
-            **{column: finite(metrics.get(key), 6) for column, key in MEASURED.items()},
+            **{column: finite(metrics.get(key), 6) for column, key in columns("csv").items()},
             "rounds_by_tokens": str(Lengths.of(generation.rounds)),
             "measured_speedup": finite(comparison.speedup),
             "identical_to_autoregressive": comparison.identical,
@@ -275,14 +247,14 @@ class ComparisonView:
             "temperature": self.common["temperature"],
         }
         drawn = [*bar_charts(table, titles), *length_charts(lengths, titles)]
-        found = {
+        shown = {
             "methods": methods,
             "lanes": lanes,
             "table": table,
             "charts": drawn,
             "base": BASELINE in self.methods,
         }
-        return for_browser(self.head | now | found)
+        return for_browser(self.head | now | shown)
 
     def _middle(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """The run of a method nearest to its median, with the range of all its runs and whether all wrote the

@@ -15,10 +15,10 @@ from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines
+from omnidemo.ui.chat_request import conversation, read_line, read_seed
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
 from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, widget
-from omnidemo.ui.tabs.chat_tab import conversation, read_line, read_seed
 
 PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
 
@@ -26,7 +26,7 @@ PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody 
 def _lane(rounds: Iterable[Round], version: int, **about: Any) -> dict[str, Any]:
     """One lane of the player."""
     return {
-        "lines": "".join(line for one in rounds for line in round_lines(one)),
+        "lines": "".join(line for done in rounds for line in round_lines(done)),
         "version": version,
         **about,
     }
@@ -57,12 +57,12 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     made: Sequence[Sequence[Generation]]
     if (
         wanted.get("kind") == "plain"
-        and (found := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None
+        and (speed := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None
     ):
-        both = ((found.plain, BASELINE), (found.guessed, str(wanted.get("method") or "")))
+        both = ((speed.plain, BASELINE), (speed.guessed, str(wanted.get("method") or "")))
         return {
             "lanes": [_lane(rounds, 0, method=name, at=time.time(), runs=1) for rounds, name in both],
-            "speed": answer_lines.speed(found),
+            "speed": answer_lines.speed(speed),
         }
     if wanted.get("kind") == "fresh":
         line = read_line(str(wanted.get("line") or ""))
@@ -71,7 +71,7 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         made = (
             services.plain(**asked, **{name: getattr(checked, name) for name in SAMPLING}, seed=checked.seed),
         )
-    return {"lanes": [lane(one) for one in made]}
+    return {"lanes": [lane(runs) for runs in made]}
 
 
 def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,42 +82,45 @@ def probes(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
         str(wanted.get("drafter") or ""),
         read_line(str(wanted.get("line") or "")),
     )
-    found = {topic: services.before_after(*names, topic) for topic in services.topics()}
-    known = {topic: one for topic, one in found.items() if one is not None and one.before}
-    topic = wanted["topic"] if wanted.get("topic") in known else next(iter(known), None)
+    replays = {topic: services.before_after(*names, topic) for topic in services.topics()}
+    kept = {topic: both for topic, both in replays.items() if both is not None and both.before}
+    topic = wanted["topic"] if wanted.get("topic") in kept else next(iter(kept), None)
     if topic is None:
         return {"topics": [], "pairs": []}
-    both = known[topic]
+    both = kept[topic]
     pairs = [
         {"prompt": old.prompt, "lanes": [_lane(old.rounds, 0), _lane(new.rounds, both.after_version)]}
         for old, new in zip(both.before, both.after, strict=True)
     ]
-    return {"topics": list(known), "topic": topic, "pairs": pairs}
+    return {"topics": list(kept), "topic": topic, "pairs": pairs}
 
 
 def recall(services: PublicServices, request: Any) -> dict[str, Any]:
     """A recorded answer of the caller's history, as the player reads it. ValueError, one sentence, where
     there is none."""
-    known = services.store.recording(request) if isinstance(request, int) else None
-    if not known:
+    recording = services.store.recording(request) if isinstance(request, int) else None
+    if not recording:
         raise ValueError(
             "The rounds of this answer are not kept any more: only those of your newest answers are."
         )
     about = {
-        name: known[name]
+        name: recording[name]
         for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "finish_reason", "lines")
     }
-    return about | {"version": known["adapter_version"], "plain": answer_lines.plain_pace(known["metrics"])}
+    return about | {
+        "version": recording["adapter_version"],
+        "plain": answer_lines.plain_pace(recording["metrics"]),
+    }
 
 
 def answer(make: Callable[[Mapping[str, Any]], dict[str, Any]], asked: Any) -> str:
     """The requested data with the request's id, or one sentence that says why there is none."""
     wanted = asked if isinstance(asked, Mapping) else {}
     try:
-        found = make(wanted)
+        data = make(wanted)
     except Exception as error:  # any error: the page shows a sentence and goes on
-        found = {"error": report(error, "a replay")}
-    return for_browser({"id": wanted.get("id"), **found})
+        data = {"error": report(error, "a replay")}
+    return for_browser({"id": wanted.get("id"), **data})
 
 
 def build(services: PublicServices) -> None:

@@ -82,18 +82,18 @@ class Shell:
 
         def poll(*given: Any) -> Any:
             values, shown = iter(given), list[Any]()
-            for one in self.kept:
-                own = list(islice(values, len(one.inputs) + 1))
+            for kept in self.kept:
+                own = list(islice(values, len(kept.inputs) + 1))
                 try:
-                    shown += one.poll(*own)
+                    shown += kept.poll(*own)
                 except Exception as error:
-                    report(error, one.name)
-                    shown += [gr.skip()] * (len(one.outputs) + 1)
+                    report(error, kept.name)
+                    shown += [gr.skip()] * (len(kept.outputs) + 1)
             return shown
 
-        inputs = [block for one in self.kept for block in (*one.inputs, one.seen)]
-        outputs = [block for one in self.kept for block in (*one.outputs, one.seen)]
-        parts = ", ".join(f"({one.js})(...values.splice(0, {len(one.inputs) + 1}))" for one in self.kept)
+        inputs = [block for kept in self.kept for block in (*kept.inputs, kept.seen)]
+        outputs = [block for kept in self.kept for block in (*kept.outputs, kept.seen)]
+        parts = ", ".join(f"({kept.js})(...values.splice(0, {len(kept.inputs) + 1}))" for kept in self.kept)
         changes = [
             block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))
         ]
@@ -111,18 +111,18 @@ class Shell:
         something else."""
         sizes = [len(own) if isinstance(own, list) else 0 for own in asked] if isinstance(asked, list) else []
         if len(sizes) != len(self.kept) or any(
-            size < len(one.inputs) for one, size in zip(self.kept, sizes, strict=True)
+            size < len(kept.inputs) for kept, size in zip(self.kept, sizes, strict=True)
         ):
             raise ValueError(
                 "This takes what the page asks for, and that page is of another version; reload it."
             )
         made = hashlib.sha256()
-        for one, own in zip(self.kept, asked, strict=True):
-            check(one.inputs, own)
+        for kept, own in zip(self.kept, asked, strict=True):
+            check(kept.inputs, own)
             try:
-                made.update(one.make(*own[: len(one.inputs)]).encode())
+                made.update(kept.make(*own[: len(kept.inputs)]).encode())
             except Exception as error:  # as in `watch`
-                report(error, one.name)
+                report(error, kept.name)
         return made.hexdigest()[:16]
 
 
@@ -162,7 +162,7 @@ def choose(services: PublicServices, role: str, name: str, before: str = "") -> 
     """A picker that shows what can be had now, and has chosen a model. `before`: a name that it may still be
     asked about."""
     choices = pair_choices(services, role, name)
-    if before and before not in {known for _, known in choices}:
+    if before and before not in {chosen for _, chosen in choices}:
         choices.append((before, before))
     return gr.Dropdown(choices, value=name)
 
@@ -226,6 +226,14 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
     shell = Shell(page, session, target, drafter, pair)
+    page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
+    _load_pairs(services, shell)
+    return shell
+
+
+def _load_pairs(services: PublicServices, shell: Shell) -> None:
+    """Load the pair that is picked, when the page opens and when another is; show how far it is."""
+    page, pair, target, drafter = shell.page, shell.pair, shell.target, shell.drafter
     loading = gr.Timer(0.4, active=False)
 
     def state_json(value: PairState, *asked: str) -> str:
@@ -262,7 +270,6 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)
     shell.kept.append(kept)
     outputs = [*shown, kept.seen]
-    page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
     page.load(start, names, outputs, api_name="load", **QUIET)
     gr.on(
         [target.change, drafter.change],
@@ -276,4 +283,3 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
     pair.retry(start, names, outputs, api_name="load_again", **QUIET)
     pair.stop(stop, names, outputs, api_name="stop_loading", **QUIET)
     loading.tick(kept.poll, [*names, kept.seen], outputs, api_name="pair_state", **QUIET)
-    return shell

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from typing import Any
 
-from omnidemo.config import Manner, Settings
+from omnidemo.config import SAMPLING, Manner, Settings, option_named
 
 TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
@@ -49,59 +50,6 @@ CLASSES: dict[str, tuple[str, str]] = {
     ),
 }
 
-# Figures: key of Generation.metrics → label, help, how the browser prints it.
-FIGURES: dict[str, tuple[str, str, str]] = {
-    "block_efficiency": (
-        "tokens per step of the big model",
-        "Block efficiency: tokens written per forward pass of the target. It is 1 without guessing.",
-        "number",
-    ),
-    "guesses_right": (
-        "of the small model's guesses right",
-        (
-            "Accepted ÷ proposed tokens of the small model. What stands after a wrong guess was never judged"
-            " and counts as not right."
-        ),
-        "percent",
-    ),
-    "copied_share": (
-        "of the answer copied",
-        "Share of the answer's tokens that were copied from text that stood there before.",
-        "percent",
-    ),
-    "tokens_per_second": ("tok/s", "Target tokens per second, over the whole answer.", "number"),
-    "acceptance_rate": (
-        "accepted a round",
-        (
-            "Accepted ÷ proposed of the small model's tokens of each round where it guessed, averaged over"
-            " those rounds."
-        ),
-        "percent",
-    ),
-    "ngram_hits": ("n-grams/round", "Merged n-grams accepted per round, on average.", "number"),
-    "copies_right": ("of the copies right", "Accepted ÷ proposed of the copied tokens.", "percent"),
-    "tokens": ("tokens", "Target tokens in this answer.", "count"),
-    "draft_length": (
-        "guesses a round",
-        "Drafter tokens per round, rounds without a draft included; the draft policy decides.",
-        "number",
-    ),
-    "total_variation": (
-        "away from the big model",
-        (
-            "Not lossless: mean total variation between the law by which each token was written and the big"
-            " model's own."
-        ),
-        "share",
-    ),
-    "time_to_first_token": (
-        "first token",
-        "Time from the moment its turn came to the first token.",
-        "seconds",
-    ),
-}
-MAIN_FIGURES = 3
-
 SPLIT: dict[str, str] = {
     "draft_seconds": "drafting",
     "verify_seconds": "verifying",
@@ -109,48 +57,28 @@ SPLIT: dict[str, str] = {
 }
 
 STAGES: dict[str, str] = {
-    "absent": "not loaded",
-    "queued": "waiting to load",
-    "files": "checking files",
-    "downloading": "downloading",
-    "tokenizers": "reading the tokenizers",
-    "target": "reading the target",
-    "drafter": "reading the drafter",
-    "vocabulary map": "matching the two vocabularies",
-    "cache and adapter": "bringing back n-grams and adapter",
-    "ready": "ready",
+    "absent": "not loaded", "queued": "waiting to load", "files": "checking files",
+    "downloading": "downloading", "tokenizers": "reading the tokenizers", "target": "reading the target",
+    "drafter": "reading the drafter", "vocabulary map": "matching the two vocabularies",
+    "cache and adapter": "bringing back n-grams and adapter", "ready": "ready",
     "failed": "could not be loaded",
-}
+}  # fmt: skip
 
 # Whether a model can be had, in a picker; the list of models says why not.
 AVAILABILITY: dict[str, str] = {
-    "bundled": "bundled",
-    "cached": "on this machine",
-    "downloadable": "to download",
-    "gated": "needs its licence",
-    "too big": "too big",
-    "missing": "not here",
-    "unusable": "cannot be used",
-}
+    "bundled": "bundled", "cached": "on this machine", "downloadable": "to download",
+    "gated": "needs its licence", "too big": "too big", "missing": "not here", "unusable": "cannot be used",
+}  # fmt: skip
 # Who keeps a model's files.
 SOURCES: dict[str, str] = {
-    "bundled": "bundled",
-    "package": "a Python package",
-    "hub": "Hugging Face",
-    "ollama": "Ollama",
-    "lmstudio": "LM Studio",
-    "folder": "a folder",
-}
+    "bundled": "bundled", "package": "a Python package", "hub": "Hugging Face", "ollama": "Ollama",
+    "lmstudio": "LM Studio", "folder": "a folder",
+}  # fmt: skip
 
 TRAINER: dict[str, str] = {
-    "idle": "collecting",
-    "waiting": "about to learn",
-    "training": "learning now",
-    "paused": "paused",
-    "converged": "resting",
-    "off": "off",
-    "failed": "stopped by an error",
-}
+    "idle": "collecting", "waiting": "about to learn", "training": "learning now", "paused": "paused",
+    "converged": "resting", "off": "off", "failed": "stopped by an error",
+}  # fmt: skip
 
 # Where "omni-" and the name are the id of a picker, its help is a hover title, to keep the bars low.
 HELP: dict[str, str] = {
@@ -161,36 +89,13 @@ HELP: dict[str, str] = {
         "Which topic's memory (an adapter line) guesses and learns. Automatic chooses by your words; type a"
         " new name to start one."
     ),
-    "max_new_tokens": "Longest answer, in target tokens.",
-    "seed": (
-        "The same seed gives the same text, with guessing or without, whatever was learned; empty draws a new"
-        " one."
-    ),
-    "learn": "The drafter trains on the answers of this chat, while learning is switched on.",
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }
 
+
 # The numbers of a model's manner: name → label, plain-language help, step of the field.
-MANNER: dict[str, tuple[str, str, float]] = {
-    "temperature": ("Temperature", "0 always takes the most probable token; higher is more varied.", 0.05),
-    "top_p": (
-        "Top-p",
-        "Only the most probable tokens that together reach this share may be drawn; 1 allows all.",
-        0.05,
-    ),
-    "top_k": ("Top-k", "Only so many of the most probable tokens may be drawn; 0 allows all.", 1),
-    "min_p": (
-        "Min-p",
-        "Tokens below this share of the most probable one's chance are left out; 0 allows all.",
-        0.01,
-    ),
-    "repetition_penalty": (
-        "Repetition penalty",
-        "Above 1, tokens of the text so far get less probable; 1 is off.",
-        0.05,
-    ),
-}
+MANNER = {name: astuple(option_named(name))[1:4] for name in SAMPLING}
 
 
 def manner(own: Manner) -> str:
@@ -286,161 +191,3 @@ AUTO_LINE = "auto"
 TOPICS = {"maths": "maths", "code": "code", "stories": "stories", "howto": "how-to", "news": "news"}
 TOPICS |= {"chat": "small talk", "other": "other things"}
 LINES = {"auto": "automatic", "default": "default"}
-
-# The adaptable settings: name → label, plain-language help.
-CONTROLS: dict[str, tuple[str, str]] = {
-    "training": ("When the drafter learns", "“While nobody waits” suits most: it hardly slows a chat."),
-    "patience": ("Patience, seconds", "How long answers without a pause may hold an update up."),
-    "cost_aware": (
-        "Only while it pays",
-        (
-            "Learn as long as the expected gain in speed is worth the training; a change of topic starts it"
-            " again."
-        ),
-    ),
-    "update_interval": ("Requests between updates", "Fewer means it learns sooner, and trains more often."),
-    "buffer_positions": (
-        "Learn from",
-        "Every token of the answers, or only those where the drafter was wrong.",
-    ),
-    "buffer_order": (
-        "Which answers",
-        "Half new and half old keeps what was learned before; the newest alone follows a topic fastest.",
-    ),
-    "steps_per_update": ("Steps per update", "More steps learn more from the same answers and take longer."),
-    "batch_size": ("Answers per step", "Larger batches are steadier and slower."),
-    "learning_rate": (
-        "Learning rate",
-        "How far one step moves the weights. Too high forgets; a version that got worse is rolled back.",
-    ),
-    "schedule": (
-        "Rate over time",
-        "Constant keeps adapting for ever; cosine calms down over a number of steps.",
-    ),
-    "schedule_steps": ("Steps of the cosine", "After so many steps the rate has fallen to a tenth."),
-    "lora_rank": (
-        "Size of the adapter",
-        "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a reset.",
-    ),
-    "divergence": ("Loss", "What “close to the target” means for the drafter's first token at each place."),
-    "jsd_beta": ("β of Jensen-Shannon", "Which side of the divergence weighs more; 0.5 treats both alike."),
-    "ngram_loss": ("Loss on n-grams", "How the pieces of a merged token are taught."),
-    "ngram_weight": ("λ, weight of the n-grams", "0 learns from shared tokens only."),
-    "head": (
-        "Acceptance head",
-        (
-            "A small network that predicts whether a guess will be accepted; the draft policy of that name"
-            " uses it."
-        ),
-    ),
-    "draft_policy": (
-        "How far to guess ahead",
-        (
-            "A guess costs time. “What pays for itself” times both models and makes no guess that costs more"
-            " than it saves."
-        ),
-    ),
-    "draft_length": ("Draft length", "Drafter tokens guessed per round; 0 switches guessing off."),
-    "longest_draft": ("Longest draft", "Most drafter tokens per round."),
-    "confidence": (
-        "Least confidence",
-        "A draft ends where the drafter's best guess is less probable than this.",
-    ),
-    "gamma": (
-        "γ, risk of a rejection",
-        "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code.",
-    ),
-    "copying": (
-        "Copy, too",
-        (
-            "What stands in the chat or in an earlier answer is proposed again where the text goes on alike;"
-            " it costs the small model nothing."
-        ),
-    ),
-    "domain": (
-        "Topic memory",
-        (
-            "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its"
-            " own (Compare takes the default). The Chat tab has its own picker."
-        ),
-    ),
-}
-CHOICES: dict[str, dict[str, str]] = {
-    "training": {
-        "idle": "while nobody waits",
-        "concurrent": "beside the answers",
-        "inline": "after each answer",
-        "off": "never",
-    },
-    "draft_policy": {
-        "fixed": "a fixed number of tokens",
-        "confidence": "as long as the drafter is sure",
-        "cost": "what pays for itself",
-        "head": "by the acceptance head",
-    },
-    "schedule": {"constant": "constant", "cosine": "cosine"},
-    "divergence": {
-        "forward": "forward KL",
-        "reverse": "reverse KL (OmniDraft)",
-        "jsd": "Jensen-Shannon",
-        "tv": "total variation",
-        "acceptance": "−log of the acceptance",
-        "nll": "log-likelihood",
-    },
-    "ngram_loss": {
-        "nll": "log-likelihood",
-        "dynamic": "weighted by the target's probability",
-        "kl": "approximate KL (equation 2)",
-    },
-    "head": {
-        "off": "not trained",
-        "joint": "trained with the adapter",
-        "interleaved": "trained before each update",
-    },
-    "buffer_positions": {"all": "every token", "errors": "only where it was wrong"},
-    "buffer_order": {
-        "mixed": "half new, half old",
-        "newest": "the newest",
-        "informative": "mostly the badly guessed",
-        "uniform": "any, evenly",
-    },
-}
-# Shown only while another setting has one of these values.
-ONLY_WHEN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "patience": ("training", ("idle",)),
-    "schedule_steps": ("schedule", ("cosine",)),
-    "jsd_beta": ("divergence", ("jsd",)),
-    "draft_length": ("draft_policy", ("fixed",)),
-    "longest_draft": ("draft_policy", ("confidence", "cost", "head")),
-    "confidence": ("draft_policy", ("confidence",)),
-    "gamma": ("draft_policy", ("head",)),
-}
-# key, title, help, settings: the first group stands open on top, the others fold.
-CONTROL_GROUPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    ("first", "", "", ("training", "draft_policy", "domain")),
-    (
-        "when",
-        "When to learn",
-        "How often, and when it stops by itself.",
-        ("cost_aware", "update_interval", "patience"),
-    ),
-    (
-        "what",
-        "What to learn from",
-        "Which answers an update draws from the buffer.",
-        ("buffer_order", "buffer_positions"),
-    ),
-    (
-        "how",
-        "How to learn",
-        "Optimiser, losses and the size of the adapter.",
-        (
-            *("steps_per_update", "batch_size", "learning_rate", "schedule", "schedule_steps", "lora_rank"),
-            *("divergence", "jsd_beta", "ngram_loss", "ngram_weight", "head"),
-        ),
-    ),
-    (
-        *("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying."),
-        ("draft_length", "longest_draft", "confidence", "gamma", "copying"),
-    ),
-)

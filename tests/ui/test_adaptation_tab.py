@@ -15,12 +15,12 @@ import pytest
 
 from omnidemo import config, private_folders
 from omnidemo.config import GREEDY, Settings
+from omnidemo.config.controls import CONTROLS
 from omnidemo.models.names import at_its_pace
-from omnidemo.serving.adaptation_service import CONTROLS
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
-from tests.support.fakes import ADAPTABLE, FakeServices
+from tests.support.fakes import FakeServices
 
 PAIR = ("bundled/a", "bundled/drafter")
 
@@ -235,23 +235,18 @@ def test_a_line_that_is_no_line_shows_the_default_one(services: FakeServices, as
 
 def test_every_adaptable_setting_is_offered_once_with_words() -> None:
     items = [item for group in settings_panel.groups() for item in group["items"]]
-    assert (
-        sorted(item["name"] for item in items)
-        == sorted(ADAPTABLE)
-        == sorted(text.CONTROLS)
-        == sorted(CONTROLS)
-    )
+    assert [item["name"] for item in items] == list(CONTROLS) and set(CONTROLS) <= set(Settings.model_fields)
     for item in items:
         assert (
             item["label"] and item["help"] and item["default"] == Settings.model_fields[item["name"]].default
         )
         if item["kind"] == "choice":
-            assert {key for key, _ in item["options"]} == set(text.CHOICES[item["name"]]), (
+            assert {key for key, _ in item["options"]} == set(CONTROLS[item["name"]].choices), (
                 "every choice has plain words"
             )
         if item["when"]:
             name, values = item["when"]
-            assert set(values) <= set(text.CHOICES[name])
+            assert set(values) <= set(CONTROLS[name].choices)
 
 
 def test_a_drafters_own_pace_is_shown_and_gives_way_to_what_somebody_sets(services: FakeServices) -> None:

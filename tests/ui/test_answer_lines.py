@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidemo.config import SAMPLING, Manner
+from omnidemo.answer_figures import FIGURES
+from omnidemo.config import SAMPLING, Manner, option_named
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.metrics import measure
 from omnidemo.private_folders import without_folders
@@ -228,7 +229,9 @@ def test_the_last_line_holds_the_engines_figures() -> None:
 
 
 def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:
-    assert set(text.FIGURES) <= set(generation(script("a b"), 1.0, "ngram-exact").metrics)
+    assert {figure.name for figure in FIGURES} <= set(measure((), 0.0, None))
+    names = [figure.mcp or figure.name for figure in FIGURES]
+    assert len(set(names)) == len(names)
 
 
 def test_a_stream_only_grows_and_ends_with_its_figures() -> None:
@@ -259,7 +262,7 @@ def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
 
 
 def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> None:
-    from omnidemo.ui.tabs.chat_tab import conversation
+    from omnidemo.ui.chat_request import conversation
 
     history = [
         {"role": "user", "content": "a"},
@@ -277,7 +280,7 @@ def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> No
 
 
 def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
-    from omnidemo.ui.tabs.chat_tab import MOST_SYSTEM, conversation
+    from omnidemo.ui.chat_request import MOST_SYSTEM, conversation
 
     asked = {"role": "user", "content": "c"}
     assert conversation([], "c", " Be brief. ") == [{"role": "system", "content": "Be brief."}, asked]
@@ -291,8 +294,8 @@ def test_a_system_prompt_comes_first_and_a_bad_one_is_refused() -> None:
 
 
 def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> None:
+    from omnidemo.ui.chat_request import REFUSED
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs.chat_tab import REFUSED
 
     class Strict(FakeServices):
         def chat(self, **more: Any) -> Iterator[Round | Generation]:
@@ -313,7 +316,7 @@ def test_a_real_template_refuses_in_the_words_that_are_looked_for() -> None:
     import inspect
 
     from omnidemo.pair import prompt_reader
-    from omnidemo.ui.tabs.chat_tab import REFUSED
+    from omnidemo.ui.chat_request import REFUSED
 
     assert REFUSED in inspect.getsource(prompt_reader)
 
@@ -341,14 +344,14 @@ def test_a_measurement_beside_an_answer_gets_its_system_prompt() -> None:
 
 @pytest.mark.parametrize(("written", "seed"), [(None, None), ("", None), ("  ", None), (" 7 ", 7), (0, 0)])
 def test_an_empty_seed_is_no_seed(written: str | int | None, seed: int | None) -> None:
-    from omnidemo.ui.tabs.chat_tab import read_seed
+    from omnidemo.ui.chat_request import read_seed
 
     assert read_seed(written) == seed
 
 
 @pytest.mark.parametrize("written", ["-1", "1.5", "x", "²", "9" * 30])
 def test_a_bad_seed_is_named(written: str) -> None:
-    from omnidemo.ui.tabs.chat_tab import read_seed
+    from omnidemo.ui.chat_request import read_seed
 
     with pytest.raises(ValueError, match="not a whole number"):
         read_seed(written)
@@ -455,7 +458,7 @@ def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on
         "own": None,
         "source": "",
     }
-    assert set(text.MANNER) == set(SAMPLING)
+    assert all(option_named(name).label and option_named(name).hint for name in SAMPLING)
 
 
 def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from omnidemo.figures import charts, layout, marks
-from omnidemo.figures.charts import CURVES
+from omnidemo.figures import charts, curves, layout, marks
+from omnidemo.figures.curves import CURVES
 from omnidemo.figures.marks import Mark
 
 ACCEPTANCE = CURVES[0]
@@ -27,24 +27,24 @@ def row(acceptance: float | None, version: int = 0, **more: Any) -> dict[str, An
 
 
 def test_smoothing_is_a_trailing_mean_that_skips_gaps() -> None:
-    assert charts.smooth([1.0, 3.0, None, 5.0], 2) == [1.0, 2.0, 3.0, 5.0]
-    assert charts.smooth([None, 2.0], 3) == [None, 2.0]
-    assert charts.smooth([1.0, 9.0], 1) == [1.0, 9.0]
-    assert charts.smooth([], 4) == []
+    assert curves.smooth([1.0, 3.0, None, 5.0], 2) == [1.0, 2.0, 3.0, 5.0]
+    assert curves.smooth([None, 2.0], 3) == [None, 2.0]
+    assert curves.smooth([1.0, 9.0], 1) == [1.0, 9.0]
+    assert curves.smooth([], 4) == []
 
 
 def test_a_swap_does_not_change_the_line_before_it() -> None:
     before = [0.2] * 6
-    assert charts.smooth([*before, *[0.9] * 6], 4)[:6] == charts.smooth(before, 4)
+    assert curves.smooth([*before, *[0.9] * 6], 4)[:6] == curves.smooth(before, 4)
 
 
 def test_change_compares_the_last_window_with_the_first() -> None:
-    latest, first = charts.change([0.1, 0.3, 0.2, None, 0.5, 0.6, 0.8, 0.7], 3)
+    latest, first = curves.change([0.1, 0.3, 0.2, None, 0.5, 0.6, 0.8, 0.7], 3)
     assert (latest, first) == (pytest.approx(0.7), pytest.approx(0.2))
     # what overlaps is no comparison
-    assert charts.change([0.1, 0.3, 0.2, 0.6, 0.8, 0.7], 8) == (pytest.approx(0.45), pytest.approx(0.2))
-    assert charts.change([0.1, 0.3, 0.6, 0.8], 2) == (pytest.approx(0.7), None)  # too few on either side
-    assert charts.change([None], 2) == (None, None)
+    assert curves.change([0.1, 0.3, 0.2, 0.6, 0.8, 0.7], 8) == (pytest.approx(0.45), pytest.approx(0.2))
+    assert curves.change([0.1, 0.3, 0.6, 0.8], 2) == (pytest.approx(0.7), None)  # too few on either side
+    assert curves.change([None], 2) == (None, None)
 
 
 def test_swaps_are_marked_between_the_requests_also_backwards() -> None:
@@ -119,7 +119,7 @@ def test_the_reliability_chart_has_a_point_per_class_and_the_diagonal() -> None:
 
 
 def test_a_curve_shows_raw_points_and_their_line() -> None:
-    figure = charts.curve([row(0.2), row(None), row(0.6)], ACCEPTANCE, window=2)
+    figure = curves.curve([row(0.2), row(None), row(0.6)], ACCEPTANCE, window=2)
     raw, line = figure["data"]
     assert list(raw["x"]) == [1, 2, 3] and list(raw["y"]) == [0.2, None, 0.6] and raw["mode"] == "markers"
     assert list(line["y"]) == [0.2, 0.2, 0.6] and line["mode"] == "lines"
@@ -127,12 +127,12 @@ def test_a_curve_shows_raw_points_and_their_line() -> None:
 
 def test_the_cache_is_a_state_and_not_smoothed() -> None:
     cache = next(what for what in CURVES if what.key == "cache_entries")
-    line = charts.curve([row(0.1, cache_entries=10), row(0.1, cache_entries=90)], cache, window=8)["data"][1]
+    line = curves.curve([row(0.1, cache_entries=10), row(0.1, cache_entries=90)], cache, window=8)["data"][1]
     assert list(line["y"]) == [10, 90]
 
 
 def test_each_target_has_its_own_line_and_colour() -> None:
-    data = charts.curve(
+    data = curves.curve(
         [row(0.2, target="a"), row(0.4, target="b"), row(0.6, target="a")], ACCEPTANCE, window=9
     )["data"]
     lines = {trace["name"]: trace for trace in data if trace["mode"] == "lines"}
@@ -141,7 +141,7 @@ def test_each_target_has_its_own_line_and_colour() -> None:
 
 
 def test_many_roll_backs_keep_their_lines_but_not_all_their_labels() -> None:
-    layout = charts.curve([row(0.5, version) for version in range(60, -1, -1)], ACCEPTANCE)["layout"]
+    layout = curves.curve([row(0.5, version) for version in range(60, -1, -1)], ACCEPTANCE)["layout"]
     labels = [note["text"] for note in layout["annotations"]]
     assert len(layout["shapes"]) == 60 and 2 < len(labels) < 12 and labels[-1] == "↩ v0"
 
@@ -159,9 +159,9 @@ def test_labels_of_marks_do_not_run_into_each_other() -> None:
 
 def test_few_of_what_is_counted_have_no_marks_at_halves() -> None:
     """Marks are rounded to whole numbers, and plotly puts about five of them on an axis."""
-    hits = next(one for one in charts.CURVES if one.key == "ngram_hits")
-    counted = [charts.curve([row(0.5)], hits)["layout"][axis] for axis in ("xaxis", "yaxis")] + [
-        charts.losses([{"loss": 1.0}])["layout"]["xaxis"]
+    hits = next(one for one in curves.CURVES if one.key == "ngram_hits")
+    counted = [curves.curve([row(0.5)], hits)["layout"][axis] for axis in ("xaxis", "yaxis")] + [
+        curves.losses([{"loss": 1.0}])["layout"]["xaxis"]
     ]
     assert all(axis["autorangeoptions"]["include"][1] >= 5 for axis in counted)
 
@@ -169,7 +169,7 @@ def test_few_of_what_is_counted_have_no_marks_at_halves() -> None:
 def test_nothing_in_the_layout_moves_with_the_number_of_requests() -> None:
     """Plotly drops the reader's zoom when the page changes a range, so ranges must be left to it."""
     short, long = (
-        charts.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300)
+        curves.curve([row(0.5)] * size, ACCEPTANCE, revision="pair")["layout"] for size in (3, 300)
     )
     assert (
         short["xaxis"] == long["xaxis"] and "range" not in long["xaxis"] and short["yaxis"] == long["yaxis"]
@@ -183,13 +183,13 @@ def test_figures_are_json_without_nan_and_without_markup_of_models() -> None:
         row(math.inf, 1, target="<script>"),
         row(0.5, 2, target="<script>"),
     ]
-    text = json.dumps(charts.curve(rows, ACCEPTANCE), allow_nan=False)
+    text = json.dumps(curves.curve(rows, ACCEPTANCE), allow_nan=False)
     assert "<script" not in text and "&lt;script" in text and "<b>x" not in text
 
 
 def test_the_loss_is_over_steps_with_a_mark_behind_each_versions_last_step() -> None:
     steps = [{"step": step, "loss": 1 / step, "version": 1 + (step > 2)} for step in range(1, 5)]
-    figure = charts.losses(steps, window=1)
+    figure = curves.losses(steps, window=1)
     assert list(figure["data"][0]["x"]) == [1, 2, 3, 4]
     assert [
         (shape["x0"], note["text"])
@@ -245,8 +245,8 @@ def test_a_page_of_figures_needs_no_network(tmp_path: Path) -> None:
 
 def test_every_figure_is_one_that_plotly_knows() -> None:
     rows = [row(0.1 * place, place // 2, domain="ab"[place // 3], block_efficiency=1.5) for place in range(6)]
-    figures = [charts.curve(rows, what) for what in CURVES]
-    figures += [charts.losses([{"step": place, "loss": 1.0, "version": place // 2} for place in range(4)])]
+    figures = [curves.curve(rows, what) for what in CURVES]
+    figures += [curves.losses([{"step": place, "loss": 1.0, "version": place // 2} for place in range(4)])]
     figures += [charts.bars(["a", "b"], [1.0, 2.0], colours=["#000", "#fff"], spread=[None, 0.5], base=1.0)]
     figures += [charts.reliability({"a": [(0.5, 0.5, 1.0)], "b": []})]
     for figure in figures:

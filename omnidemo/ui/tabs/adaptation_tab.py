@@ -87,13 +87,9 @@ def build(services: PublicServices, shell: Shell) -> None:
             page = widget("adaptation", events=("poll", "rollback", "export"))
             widget("versions", elem_classes=EXPERT)
             upload = gr.UploadButton(
-                "↑ Import an adapter (zip)",
-                file_types=[".zip"],
-                type="filepath",
-                size="sm",
-                elem_id="omni-import",
-                elem_classes=EXPERT,
-            )
+                "↑ Import an adapter (zip)", file_types=[".zip"], type="filepath", size="sm",
+                elem_id="omni-import", elem_classes=EXPERT,
+            )  # fmt: skip
         with gr.Column(scale=3, min_width=300):
             widget("lines", elem_classes=EXPERT)
             trainer = widget(

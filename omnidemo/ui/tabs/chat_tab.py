@@ -6,101 +6,37 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gradio as gr
 
-from omnidemo.config import SAMPLING, GenerationConfig
+from omnidemo.config import SAMPLING
 from omnidemo.records import Generation, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
+from omnidemo.ui.chat_request import conversation, in_manner, read_line, read_seed, refusal
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
+from omnidemo.ui.tabs.chat_controls import (
+    MORE,
+    advanced_fields,
+    line_choices,
+    method_and_line,
+    privacy_switches,
+)
 from omnidemo.ui.tabs.trainer_panel import follow
 
 UPDATE_SECONDS = 1 / 12  # at most this often to the browser
-MOST_MESSAGES = 400  # of a conversation that are looked at
-MOST_SYSTEM = 8_000  # characters of a system prompt
 MOST_KEYS = 400  # characters of the keys that a page asks about at once
-REFUSED = "refuses these messages"  # what `pair/prompt_reader.py` says of a chat template that does
 
 
-def conversation(history: Any, message: str, system: Any = "") -> list[dict[str, str]]:
-    """The messages of a request, with a system prompt where one was written. `history` comes from the
-    browser: anything but the newest user and assistant texts is dropped. `Refused` for a system prompt that
-    is too long or no text."""
-    messages = read_system(system)
-    for item in history[-MOST_MESSAGES:] if isinstance(history, list) else []:
-        if (
-            isinstance(item, dict)
-            and item.get("role") in ("user", "assistant")
-            and isinstance(item.get("content"), str)
-        ):
-            messages.append({"role": item["role"], "content": item["content"]})
-    return [*messages, {"role": "user", "content": message}]
-
-
-def read_system(system: Any) -> list[dict[str, str]]:
-    """The system message, none for an empty text: then the chat template says what it says by itself."""
-    if not isinstance(system, str):
-        raise Refused("The system prompt is not a text. Empty it, or write one.")
-    if len(system) > MOST_SYSTEM:
-        raise Refused(
-            f"The system prompt has {len(system):,} characters, and this takes at most {MOST_SYSTEM:,};"
-            " shorten it."
-        )
-    return [{"role": "system", "content": system.strip()}] if system.strip() else []
-
-
-def refusal(said: str, system: str) -> str:
-    """The sentence of an error; where a chat template refused messages with a system prompt, also what helps:
-    many know none."""
-    return (
-        f"{said.rstrip('.')}. Empty the system prompt and send the message again."
-        if system and REFUSED in said
-        else said
-    )
-
-
-def read_seed(value: str | int | None) -> int | None:
-    """A whole number from 0 to 2**63 - 1, or None for an empty field; `Refused` says what to write
-    instead."""
-    shown = "" if value is None else str(value).strip()
-    if not shown:
-        return None
-    if not (shown.isascii() and shown.isdigit() and int(shown) < 2**63):
-        raise Refused(
-            f"The seed “{shown[:40]}” is not a whole number from 0 up. Correct it under Advanced, or leave it"
-            " empty."
-        )
-    return int(shown)
-
-
-def read_line(name: str | None) -> str:
-    """The topic line of a request: a name, `auto`, or `default` for an empty field."""
-    return " ".join(str(name or "").split()) or "default"
-
-
-def in_manner(
-    services: PublicServices, target: str, drafter: str, given: Sequence[float | None]
-) -> dict[str, float]:
-    """SAMPLING by name, of a ready pair: the given numbers, else those of the target's manner. ValueError for
-    one that is not possible."""
-    asked = GenerationConfig.of(**dict(zip(SAMPLING, given, strict=True))).in_manner(
-        services.manner(target, drafter)
-    )
-    return {name: getattr(asked, name) for name in SAMPLING}
-
-
-def provenance(
-    services: PublicServices, target: str, drafter: str, session: str
-) -> Callable[[Generation], dict[str, str]]:
+def provenance(services: PublicServices, session: str) -> Callable[[Generation], dict[str, str]]:
     """A function from a finished answer to the fields shown beside it: line, topic and the reason for it."""
 
     def about(generation: Generation) -> dict[str, str]:
@@ -165,115 +101,63 @@ def _chat(services: PublicServices, running: Running) -> Any:
         learn: bool,
         keep: bool,
         system: str = "",
+        *more: Any,
     ) -> Iterator[str]:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and
-        the figures."""
-        message, session, run = (
-            message or "",
-            session or f"api-{secrets.token_hex(8)}",
-            run or secrets.token_hex(8),
-        )
+        the figures. `more`: the options of `MORE`."""
+        pair = {"target": target, "drafter": drafter}
+        options = {"method": method, "max_new_tokens": max_new_tokens, "seed": seed}
+        options |= {"learn": bool(learn), "keep": bool(keep), "domain": read_line(line)}
+        options |= dict(zip(MORE, more, strict=False))
         given = (temperature, top_p, top_k, min_p, repetition_penalty)
-        about_run = {"run": run, "method": method, "target": target, "drafter": drafter}
-        head, last = json_line("run", **about_run), ""
-        try:
-            if not message.strip():
-                raise Refused("The message is empty. Type a question first.")
-            if why := text.foreign(message, target):
-                raise Refused(why)
-            number = read_seed(seed)
-            load_ready(services, target, drafter, "Send again when it is ready.")
-            sampling = in_manner(services, target, drafter, given)
-            head = json_line("run", **about_run, **sampling)
-            yield head
-            about = provenance(services, target, drafter, session)
-            answer = services.chat(
-                session=session,
-                target=target,
-                drafter=drafter,
-                messages=conversation(history, message, system or ""),
-                method=method,
-                max_new_tokens=max_new_tokens,
-                **sampling,
-                seed=number,
-                learn=bool(learn) and services.settings.training != "off",
-                keep=bool(keep),
-                cancel=running.start(session, run),
-                domain=read_line(line),
-            )
-            for last in stream(answer, time.perf_counter(), about):
-                yield head + last
-        except Refused as refused:  # nothing is wrong, so nothing is logged
-            yield head + last + json_line("error", text=str(refused))
-        except Exception as error:  # any cause: the page says it and lives on
-            yield head + last + json_line("error", text=refusal(report(error, "an answer"), system))
-        finally:
-            running.finish(session, run)
+        asked = (message or "", history, system or "", given)
+        names = (session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8))
+        yield from _answer(services, running, names, pair, asked, options)
 
     return chat
 
 
-def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
-    """The entries of the picker of the topic memory, as the page calls an adapter line."""
-    return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
-
-
-def _bar(services: PublicServices) -> list[Any]:
-    """The row above the chat: method with its help, topic line."""
-    settings = services.settings
-    methods = [(text.method_title(info), info.name) for info in services.methods()]
-    with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
-        method = gr.Dropdown(
-            methods,
-            value=settings.method,
-            label="Method",
-            elem_id="omni-method",
-            filterable=False,
-            min_width=180,
+def _answer(
+    services: PublicServices,
+    running: Running,
+    names: tuple[str, str],
+    pair: Mapping[str, str],
+    asked: tuple[str, Any, str, Sequence[float | None]],
+    options: dict[str, Any],
+) -> Iterator[str]:
+    """The JSON lines of an answer. `names`: session and run. `asked`: message, history, system prompt and the
+    numbers of SAMPLING. `options`: the others of `PublicServices.chat`, the seed as it was typed."""
+    (session, run), (message, history, system, given) = names, asked
+    about_run = {"run": run, "method": options["method"], **pair}
+    head, last = json_line("run", **about_run), ""
+    try:
+        if not message.strip():
+            raise Refused("The message is empty. Type a question first.")
+        if why := text.foreign(message, pair["target"]):
+            raise Refused(why)
+        options["seed"] = read_seed(options["seed"])
+        load_ready(services, **pair, again="Send again when it is ready.")
+        sampling: dict[str, Any] = in_manner(services, **pair, given=given)
+        head = json_line("run", **about_run, **sampling)
+        yield head
+        about = provenance(services, session)
+        options["learn"] = options["learn"] and services.settings.training != "off"
+        answer = services.chat(
+            session=session,
+            messages=conversation(history, message, system),
+            cancel=running.start(session, run),
+            **pair,
+            **sampling,
+            **options,
         )
-        widget("method", elem_id="omni-method-help")
-        line = gr.Dropdown(
-            line_choices(["default"]),
-            value=settings.domain,
-            label="Topic memory",
-            elem_id="omni-line",
-            allow_custom_value=True,
-            min_width=180,
-        )
-    method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
-    return [method, line]
-
-
-def _privacy(services: PublicServices) -> list[Any]:
-    """What becomes of a chat: the two switches behind *Change*."""
-    with gr.Row(elem_id="omni-privacy", equal_height=False):
-        learn = gr.Checkbox(True, label="Learn from this chat", info=text.HELP["learn"])
-        keep = gr.Checkbox(
-            True,
-            label="Store this chat",
-            info=text.HELP["keep" if services.settings.keep_text else "figures"],
-        )
-    return [learn, keep]
-
-
-def _advanced(services: PublicServices) -> tuple[gr.HTML, list[Any]]:
-    """The folded settings: the draft policy, which is everybody's, and the own ones, as `chat` takes them."""
-    settings = services.settings
-    with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
-        most = gr.Slider(
-            1,
-            longest_answer(settings),
-            settings.max_new_tokens,
-            step=1,
-            label="Longest answer",
-            info=text.HELP["max_new_tokens"],
-        )
-        # A gr.Number turns "empty" into 0 as soon as it is shown.
-        seed = gr.Textbox(
-            "", label="Seed", placeholder="a new one each time", max_lines=1, info=text.HELP["seed"]
-        )
-        steering = widget("ahead", events=("adjust",))
-    return steering, [most, seed]
+        for last in stream(answer, time.perf_counter(), about):
+            yield head + last
+    except Refused as refused:  # nothing is wrong, so nothing is logged
+        yield head + last + json_line("error", text=str(refused))
+    except Exception as error:  # any cause: the page says it and lives on
+        yield head + last + json_line("error", text=refusal(report(error, "an answer"), system))
+    finally:
+        running.finish(session, run)
 
 
 def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
@@ -286,20 +170,20 @@ def _shown_manner(services: PublicServices, target: str, drafter: str) -> str:
 
 def _speeds(services: PublicServices, keys: str) -> str:
     """What is known of the speed of answers, by their keys; None for one that will be measured."""
-    found = services.speeds_of(str(keys or "")[:MOST_KEYS].split())
-    return json.dumps({key: answer_lines.speed(one) for key, one in found.items()})
+    speeds = services.speeds_of(str(keys or "")[:MOST_KEYS].split())
+    return json.dumps({key: answer_lines.speed(speed) for key, speed in speeds.items()})
 
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Chat tab."""
     running = Running()
-    settings = _bar(services)
+    settings = method_and_line(services)
     with gr.Row(elem_id="omni-chat-row", equal_height=False):
         with gr.Column(scale=7, min_width=320, elem_id="omni-main"):
             page = widget("chat", events=("ask", "halt"))
             prompts = widget("prompts", visible="hidden")
             notice = widget("notice")
-            privacy = _privacy(services)
+            privacy = privacy_switches(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
@@ -307,13 +191,13 @@ def build(services: PublicServices, shell: Shell) -> None:
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             manner = widget("manner", elem_classes=EXPERT)
-            steering, advanced = _advanced(services)
+            steering, advanced, more = advanced_fields(services)
     # The browser fills these in with what was changed of the target's manner.
     sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
     settings += [*sampling, *advanced, *privacy]
     message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
     history = gr.JSON(visible=False, label="history")
-    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, system]
+    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, system, *more]
     places = f"{inputs.index(shell.target)}, {inputs.index(sampling[0])}"
     page.ask(
         _chat(services, running),

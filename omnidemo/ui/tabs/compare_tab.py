@@ -47,19 +47,8 @@ def _run(
     error."""
     session, run_id = session or f"api-{secrets.token_hex(8)}", run_id or secrets.token_hex(8)
     try:
-        prompts, chosen = read(), [info.name for info in _methods(services) if info.name in methods]
-        if not chosen:
-            raise Refused("No method is chosen. Tick at least one, plain decoding among them for speedups.")
-        if not any(str(turn).strip() for asked in prompts for turn in turns_of(asked)):
-            raise Refused("There is no prompt. Type one, or pick an example.")
-        load_ready(services, target, drafter, "Run again when it is ready.")
-        refused = {
-            name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen
-        }
-        left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
-        chosen = [name for name in chosen if name not in refused]
-        if not chosen:
-            raise Refused(left_out)
+        prompts = read()
+        chosen, left_out = _chosen(services, target, drafter, prompts, methods)
     except Refused as why:
         yield for_browser({"state": "error", "error": str(why)}), gr.skip()
         return
@@ -95,6 +84,25 @@ def _run(
     finally:
         running.finish(session, run_id)
     yield view.json(end, error or left_out), view.csv
+
+
+def _chosen(
+    services: PublicServices, target: str, drafter: str, prompts: Sequence[Asked], methods: Sequence[str]
+) -> tuple[list[str], str]:
+    """The methods to run, and a sentence on those that the pair refuses. `Refused` where nothing can be
+    compared."""
+    chosen = [info.name for info in _methods(services) if info.name in methods]
+    if not chosen:
+        raise Refused("No method is chosen. Tick at least one, plain decoding among them for speedups.")
+    if not any(str(turn).strip() for asked in prompts for turn in turns_of(asked)):
+        raise Refused("There is no prompt. Type one, or pick an example.")
+    load_ready(services, target, drafter, "Run again when it is ready.")
+    refused = {name: reason for name, reason in services.refusals(target, drafter).items() if name in chosen}
+    left_out = " ".join(f"{name} was left out: {reason}." for name, reason in refused.items())
+    chosen = [name for name in chosen if name not in refused]
+    if not chosen:
+        raise Refused(left_out)
+    return chosen, left_out
 
 
 def _methods(services: PublicServices) -> list[Any]:
@@ -142,41 +150,46 @@ def _settings(services: PublicServices) -> list[Any]:
     return [methods, temperature, length, most, seed]
 
 
+def _prompts(services: PublicServices) -> tuple[Any, ...]:
+    """What is compared, in two tabs: one prompt with its examples and button; topic, count, file and button
+    of a batch."""
+    topics = services.topics()
+    with gr.Tab("One prompt"):
+        prompt = gr.Textbox(
+            label="Prompt",
+            lines=3,
+            max_lines=8,
+            placeholder="Type a prompt, or pick an example below.",
+            elem_id="omni-compare-prompt",
+        )
+        chips = widget("examples", for_browser(services.examples(services.settings.target)), events=("pick",))
+        first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
+    with gr.Tab("Many prompts", elem_classes=EXPERT):
+        with gr.Row(elem_classes="omni-tight"):
+            topic = gr.Dropdown(
+                [(text.TOPICS.get(name, name), name) for name in topics],
+                value=topics[0] if topics else None,
+                label="Topic",
+                filterable=False,
+                min_width=140,
+            )
+            count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
+        file = gr.File(
+            label='…or JSON Lines: {"prompt": "…"}, or Spec-Bench\'s {"turns": ["…", "…"]}',
+            file_types=[".jsonl", ".json", ".txt"],
+            type="filepath",
+            height=140,
+            elem_id="omni-compare-file",
+        )
+        second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
+    return prompt, chips, first, topic, count, file, second
+
+
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Compare tab."""
-    topics = services.topics()
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
-            with gr.Tab("One prompt"):
-                prompt = gr.Textbox(
-                    label="Prompt",
-                    lines=3,
-                    max_lines=8,
-                    placeholder="Type a prompt, or pick an example below.",
-                    elem_id="omni-compare-prompt",
-                )
-                chips = widget(
-                    "examples", for_browser(services.examples(services.settings.target)), events=("pick",)
-                )
-                first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
-            with gr.Tab("Many prompts", elem_classes=EXPERT):
-                with gr.Row(elem_classes="omni-tight"):
-                    topic = gr.Dropdown(
-                        [(text.TOPICS.get(name, name), name) for name in topics],
-                        value=topics[0] if topics else None,
-                        label="Topic",
-                        filterable=False,
-                        min_width=140,
-                    )
-                    count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
-                file = gr.File(
-                    label='…or JSON Lines: {"prompt": "…"}, or Spec-Bench\'s {"turns": ["…", "…"]}',
-                    file_types=[".jsonl", ".json", ".txt"],
-                    type="filepath",
-                    height=140,
-                    elem_id="omni-compare-file",
-                )
-                second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
+            prompt, chips, first, topic, count, file, second = _prompts(services)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = _settings(services)
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
@@ -224,11 +237,8 @@ def build(services: PublicServices, shell: Shell) -> None:
     running.stopped_by(panel.halt, common[:2], "() => omni.compare.current()", "stop_compare")
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
-        return (
-            write_csv(downloads.temporary("omnidemo-compare.csv", services.own), measured)
-            if measured
-            else None
-        )
+        path = downloads.temporary("omnidemo-compare.csv", services.own)
+        return write_csv(path, measured) if measured else None
 
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ All rows as CSV", size="sm").click

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import gradio as gr
 
+from omnidemo.answer_figures import figures_of
 from omnidemo.methods import AUTO
 from omnidemo.models.model_files import is_gone
 from omnidemo.private_folders import without_folders
@@ -24,27 +25,13 @@ from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
 SHOWN: tuple[str, ...] = (
-    "id",
-    "created_at",
-    "session",
-    "target",
-    "drafter",
-    "method",
-    "kind",
-    "domain",
-    "topic",
-    "tokens",
-)
+    "id", "created_at", "session", "target", "drafter", "method", "kind", "domain", "topic", "tokens",
+)  # fmt: skip
 SHOWN += ("adapter_version", "finish_reason")
+# Beside the figures of an answer what is measured after it.
 FIGURES = (
-    "tokens_per_second",
-    "agreement",
-    "same_first",
-    "block_efficiency",
-    "seconds",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
+    *(figure.name for figure in figures_of("history")),
+    *("agreement", "same_first", "speedup", "speedup_low", "speedup_high"),
 )
 SEPARATOR = " ⇠ "
 
@@ -75,7 +62,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         store.requests(session=where["session"], limit=NEWEST) if linked or any(where.values()) else rows
     )
     recorded = store.recorded(row["id"] for row in rows)
-    sessions = [one for one in store.sessions() if one["requests"]]
+    sessions = [entry for entry in store.sessions() if entry["requests"]]
     return {
         "rows": [_row(row) | {"replay": row["id"] in recorded} for row in rows],
         "newest": NEWEST,
@@ -84,7 +71,7 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
         # a row names what that became
         "methods": [info.name for info in services.methods() if info.name != AUTO],
         "sessions": [
-            {"id": one["id"], "requests": one["requests"], "at": one["created_at"]} for one in sessions
+            {"id": own["id"], "requests": own["requests"], "at": own["created_at"]} for own in sessions
         ],
         "mine": session,
         "everyone": not is_public(settings),
@@ -94,9 +81,10 @@ def table(services: PublicServices, session: str, filters: Mapping[str, Any]) ->
 
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = {name: row.get(name) for name in SHOWN} | {name: finite(row.get(name)) for name in FIGURES}
     metrics = row.get("metrics") or {}
-    shown |= {"guesses_right": _guesses_right(metrics), "copied_share": finite(metrics.get("copied_share"))}
+    shown = {name: row.get(name) for name in SHOWN}
+    shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
+    shown["guesses_right"] = _guesses_right(metrics)
     shown["gone"] = is_gone(str(row.get("target")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
@@ -120,11 +108,11 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
     store = services.store
     if what.get("mine") or what.get("session"):
         wanted = str(what.get("session") or session)
-        gone = sum(store.delete_session(one) for one in sessions_of(wanted)) if wanted else 0
+        gone = sum(store.delete_session(name) for name in sessions_of(wanted)) if wanted else 0
     else:
         asked = what.get("ids")
         ids = (
-            {one for one in asked if isinstance(one, int) and 0 < one < 2**63}
+            {number for number in asked if isinstance(number, int) and 0 < number < 2**63}
             if isinstance(asked, list)
             else set()
         )

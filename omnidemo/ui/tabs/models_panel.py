@@ -55,7 +55,7 @@ def state(services: PublicServices, target: str, drafter: str, error: str = "") 
             "drafter": drafter,
             "any": not services.own,
             "error": error,
-        },
+        }
     )
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.config import Settings
+from omnidemo.config.controls import CONTROLS, GROUPS
 from omnidemo.models.names import at_its_pace, learning_of
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.ui import text
 from omnidemo.ui.downloads import fields, for_browser
 from omnidemo.ui.shell import QUIET, Shell, if_loaded
 
@@ -23,18 +23,20 @@ SHARES, STEP = ("confidence", "gamma", "jsd_beta"), 0.05  # numbers between 0 an
 
 
 def item(name: str) -> Item:
-    """How one setting is asked for; kind, limits and default come from `config.Settings`, words from
-    `text.CONTROLS`."""
-    rule, (label, hint) = RULES[name], text.CONTROLS[name]
+    """How one setting is asked for; kind, limits and default come from `Settings`, words from `CONTROLS`."""
+    rule, control = RULES[name], CONTROLS[name]
     shown: Item = {
         "name": name,
-        "label": label,
-        "help": hint,
+        "label": control.label,
+        "help": control.hint,
         "default": rule["default"],
-        "when": text.ONLY_WHEN.get(name),
+        "when": control.only_when,
     }
     if "enum" in rule:
-        return shown | {"kind": "choice", "options": [[one, text.CHOICES[name][one]] for one in rule["enum"]]}
+        return shown | {
+            "kind": "choice",
+            "options": [[value, control.choices[value]] for value in rule["enum"]],
+        }
     if name in SHARES:  # the slider excludes open ends
         edge = STEP if name != "confidence" else 0
         return shown | {"kind": "slider", "step": STEP, "min": edge, "max": 1 - edge}
@@ -47,8 +49,8 @@ def item(name: str) -> Item:
 def groups() -> list[Item]:
     """Every adaptable setting once, in the order of the page; the first group is always open."""
     return [
-        {"key": key, "title": title, "help": hint, "items": [item(name) for name in names]}
-        for key, title, hint, names in text.CONTROL_GROUPS
+        {"key": group.key, "title": group.title, "help": group.hint, "items": [*map(item, group.controls)]}
+        for group in GROUPS
     ]
 
 
@@ -64,7 +66,7 @@ def line_names(services: PublicServices, target: str, drafter: str) -> list[str]
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
     settings = at_its_pace(services.settings, drafter)
-    values = {name: getattr(settings, name) for name in text.CONTROLS}
+    values = {name: getattr(settings, name) for name in CONTROLS}
     return for_browser(
         {
             "values": values,
@@ -78,7 +80,7 @@ def state(services: PublicServices, target: str, drafter: str, error: str = "") 
 def _in_words(error: str) -> str:
     """A refusal with the label that the page shows instead of the setting's name."""
     name, equals, value = error.partition(" = ")
-    return f"“{text.CONTROLS[name][0]}”{equals}{value}" if equals and name in text.CONTROLS else error
+    return f"“{CONTROLS[name].label}”{equals}{value}" if equals and name in CONTROLS else error
 
 
 def change(services: PublicServices, target: str, drafter: str, changes: Any) -> str:

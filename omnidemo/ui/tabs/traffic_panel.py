@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -44,14 +45,8 @@ def player(services: PublicServices, running: Running) -> Any:
         run = run or secrets.token_hex(8)
         key = (session or f"api-{run}", run)
         wanted = min(MOST, max(1, int(count or USUAL)))
-        began: dict[str, Any] = {
-            "run": key[1],
-            "topic": topic,
-            "count": wanted,
-            "done": 0,
-            "state": "playing",
-            "pair": [target, drafter],
-        }
+        began: dict[str, Any] = {"run": key[1], "topic": topic, "count": wanted, "done": 0}
+        began |= {"state": "playing", "pair": [target, drafter]}
         played, value = parked.pop(key, (None, began))
 
         def shown(**changes: Any) -> str:
@@ -67,29 +62,11 @@ def player(services: PublicServices, running: Running) -> Any:
             yield shown(state="playing")
             cancel, until = running.start(*key), time.monotonic() + SLICE_SECONDS
             if played is None:
-                # Other prompts each time: on the ones of the last play the drafter would only repeat what it
-                # learned by heart.
-                pair: dict[str, Any] = {
-                    "target": target,
-                    "drafter": drafter,
-                    "method": services.settings.method,
-                }
-                asked: dict[str, Any] = {
-                    "session": key[0],
-                    "topic": topic,
-                    "count": wanted,
-                    "cancel": cancel,
-                    "seed": secrets.randbelow(2**31),
-                }
-                played = iter(services.play(**pair, **asked))
+                played = _begin(services, target, drafter, key[0], topic, wanted, cancel)
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
-                    yield shown(
-                        done=index + 1,
-                        line=generation.domain,
-                        prompt=prompt[:SHOWN_TEXT],
-                        **_result(generation),
-                    )
+                    about = {"line": generation.domain, "prompt": prompt[:SHOWN_TEXT]}
+                    yield shown(done=index + 1, **about, **_result(generation))
                 more = time.monotonic() > until and not cancel.is_set() and value["done"] < value["count"]
                 if more:
                     break
@@ -106,6 +83,31 @@ def player(services: PublicServices, running: Running) -> Any:
                 running.finish(*key)
 
     return play_traffic
+
+
+def _begin(
+    services: PublicServices,
+    target: str,
+    drafter: str,
+    session: str,
+    topic: str,
+    count: int,
+    cancel: threading.Event,
+) -> Iterator[Any]:
+    """A play from its first prompt. Other prompts each time: on those of the last play the drafter would only
+    repeat what it learned by heart."""
+    return iter(
+        services.play(
+            session=session,
+            target=target,
+            drafter=drafter,
+            method=services.settings.method,
+            topic=topic,
+            count=count,
+            seed=secrets.randbelow(2**31),
+            cancel=cancel,
+        )
+    )
 
 
 def let_learn(

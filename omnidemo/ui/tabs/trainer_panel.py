@@ -8,6 +8,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.config.controls import CONTROLS
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
@@ -20,7 +21,7 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
     """How far the pair guesses ahead now; None while it is not loaded."""
     now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
     return now and {
-        "title": text.CHOICES["draft_policy"].get(now.policy, now.policy),
+        "title": CONTROLS["draft_policy"].choices.get(now.policy, now.policy),
         "length": finite(now.length, 2),
         "speculating": bool(now.speculating),
         "sentence": now.sentence,
@@ -50,22 +51,15 @@ def trainer_json(services: PublicServices, target: str, drafter: str, domain: st
     )
     store = services.store.status
     names = (
-        "state",
-        "why",
-        "version",
-        "step",
-        "requests_seen",
-        "last_swap",
-        "chat_rounds",
-        "rolled_back",
+        "state", "why", "version", "step", "requests_seen", "last_swap", "chat_rounds", "rolled_back",
         "shifts",
-    )
+    )  # fmt: skip
     shown = {name: getattr(status, name) for name in names} | {
         "loaded": services.state(target, drafter).stage == "ready",
         "domain": status.domain,
         "title": text.TRAINER.get(status.state, status.state),
         "error": without_folders(status.error or (store.message if store.ok else None) or "") or None,
-        "mode": text.CHOICES["training"].get(status.mode, status.mode),
+        "mode": CONTROLS["training"].choices.get(status.mode, status.mode),
         **{name: finite(getattr(status, name)) for name in ("loss", "gain", "chat_cost")},
         "seconds": finite(status.seconds, 2),
         "drafting": drafting_json(services, target, drafter, status.domain),

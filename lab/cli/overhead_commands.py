@@ -1,0 +1,123 @@
+"""The commands that measure what endpoint, replicas and long runs cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnidemo.cli.common import collect, collected, read_settings, show
+from omnidemo.cli.options import Drafter, Out, Target
+
+if TYPE_CHECKING:
+    pass
+
+Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
+
+
+def bench_endpoint(
+    target: Target = None,
+    drafter: Drafter = None,
+    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered both ways.")] = 3,
+    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 20,
+    domain: Annotated[str, typer.Option(help="Their topic; stories are long.")] = "stories",
+    max_new_tokens: Annotated[
+        int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")
+    ] = 128,
+) -> None:
+    """Time streamed answers of the endpoint, from another process, against calls of the Python API, in turns,
+    on the same rounds."""
+    settings = read_settings(target=target, drafter=drafter)
+    from lab.overhead.endpoint_overhead import run, summary
+    from omnidemo.lines.sample_prompts import sample
+
+    pairs = collect(run(settings, sample(domain, prompts), passes, max_new_tokens))
+    count, ratio, (low, high) = summary(pairs, max_new_tokens)
+    typer.echo(f"{count} of {len(pairs)} answers had {max_new_tokens} tokens and the same text both ways.")
+    typer.echo(
+        f"The endpoint's tokens/s over the Python API's: median {ratio:.3f}, quartiles {low:.3f} to"
+        f" {high:.3f}."
+    )
+
+
+def bench_replicas(
+    target: Target = None,
+    drafter: Drafter = None,
+    replicas: Annotated[
+        str, typer.Option(help="Numbers of replicas, with commas between, each on a node of its own.")
+    ] = "1,2",
+    clients: Annotated[int, typer.Option(min=1, help="Answers at once.")] = 4,
+    passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")] = 3,
+    prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 24,
+    domain: Annotated[str, typer.Option(help="Their topic.")] = "stories",
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
+) -> None:
+    """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between
+    them and the app."""
+    settings = read_settings(target=target, drafter=drafter)
+    from lab.overhead.replica_speed import HEADINGS, Served, Sizes, Task, run
+    from omnidemo.lines.sample_prompts import sample
+    from omnidemo.measuring.prompt_files import numbers
+
+    found = collect(
+        run(
+            Task(settings, sample(domain, prompts), clients, passes, max_new_tokens),
+            numbers(replicas, "--replicas"),
+        )
+    )
+    show(HEADINGS, [one.cells() for one in found if isinstance(one, Served)])
+    typer.echo("\n".join(str(one) for one in found if isinstance(one, Sizes)))
+
+
+def bench_memory(
+    csv: Out,
+    target: Target = None,
+    drafter: Drafter = None,
+    domain: Annotated[str, typer.Option(help="Bundled topic of the requests.")] = "maths",
+    prompts: Annotated[Path | None, typer.Option(help="JSON Lines instead.")] = None,
+    requests: Annotated[int, typer.Option(min=1)] = 1000,
+    every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
+    steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
+    browsers: Annotated[
+        bool,
+        typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows."),
+    ] = False,
+    public: Annotated[bool, typer.Option(help="With --browsers: each is a visitor of a public app.")] = False,
+    seed: int = 0,
+) -> None:
+    """Answer many requests with training on and watch the process's memory, its tensors, adapters and
+    optimiser state."""
+    settings = read_settings(
+        target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps
+    )
+    from lab.overhead import memory
+    from omnidemo.lines.sample_prompts import sample
+    from omnidemo.measuring.prompt_files import read_prompts
+
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
+    if not browsers:
+        with collected(memory.while_learning(settings, texts, requests, every, csv, seed)) as samples:
+            slope = memory.growth(samples) if samples else None
+            said = (
+                f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000"
+                " requests. "
+                if slope
+                else ""
+            )
+            show(memory.HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
+        return
+    with collected(memory.over_browsers(settings, texts, requests, every, csv, public)) as found:
+        show(memory.APP_HEADINGS, [one.cells() for one in found], f"Rows: {csv}")
+    grown, since = memory.flat(found), f"request {memory.SETTLED} on"
+    if grown is None:
+        typer.echo(f"Memory is compared from {since}; give --requests more than that.", err=True)
+        return
+    typer.echo(
+        f"From {since} memory went at most {grown:+.1%} above what it was then; {memory.FLAT:.0%} is"
+        " allowed.",
+        err=True,
+    )
+    if grown > memory.FLAT:
+        raise typer.Exit(1)

@@ -1,0 +1,31 @@
+"""What can be set: options of an answer (`answer_options.py`), settings of the app (`settings.py`), and which
+of these may change while it runs (`controls.py`)."""
+
+from omnidemo.config.answer_options import (
+    COOLEST,
+    GREEDY,
+    SAMPLING,
+    GenerationConfig,
+    Manner,
+    option_named,
+    option_of,
+    shown_by,
+    type_of,
+)
+from omnidemo.config.refusals import check_text, refusal
+from omnidemo.config.settings import (
+    DEFAULT,
+    DRAFTER,
+    DRAFTING,
+    EMBEDDED_TARGET,
+    REAL_DRAFTER,
+    Settings,
+    changed,
+    otherwise,
+)
+
+__all__ = [
+    "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER", "SAMPLING",
+    "GenerationConfig", "Manner", "Settings", "changed", "check_text", "option_named", "option_of",
+    "otherwise", "refusal", "shown_by", "type_of",
+]  # fmt: skip

@@ -1,0 +1,175 @@
+"""The table of settings that may change while the app runs: what the page calls each, where it stands there,
+and how far a page may go. Type, default and limits are those of `Settings`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """`choices`: the words of its values, where it has a few. `only_when`: shown only while another setting
+    has one of these values. `most`: what a page may set at most, so that no click can use up the machine; the
+    environment variable is not limited by it. `learns`: it concerns how a line learns."""
+
+    label: str
+    hint: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+    only_when: tuple[str, tuple[str, ...]] | None = None
+    most: float | None = None
+    learns: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Controls that stand together; all but the group without a title fold."""
+
+    key: str
+    title: str
+    hint: str
+    controls: Mapping[str, Control]
+
+
+# In the order of the page.
+GROUPS = (
+    Group("first", "", "", {
+        "training": Control(
+            "When the drafter learns", "“While nobody waits” suits most: it hardly slows a chat.",
+            {
+                "idle": "while nobody waits", "concurrent": "beside the answers",
+                "inline": "after each answer", "off": "never",
+            },
+        ),
+        "draft_policy": Control(
+            "How far to guess ahead",
+            "A guess costs time. “What pays for itself” times both models and makes no guess that costs"
+            " more than it saves.",
+            {
+                "fixed": "a fixed number of tokens", "confidence": "as long as the drafter is sure",
+                "cost": "what pays for itself", "head": "by the acceptance head",
+            },
+            learns=False,
+        ),
+        "domain": Control(
+            "Topic memory",
+            "Which memory taught topics, Compare and API calls use. Automatic gives every topic one of its"
+            " own (Compare takes the default). The Chat tab has its own picker.",
+            learns=False,
+        ),
+    }),
+    Group("when", "When to learn", "How often, and when it stops by itself.", {
+        "cost_aware": Control(
+            "Only while it pays",
+            "Learn as long as the expected gain in speed is worth the training; a change of topic starts"
+            " it again.",
+        ),
+        "update_interval": Control(
+            "Requests between updates", "Fewer means it learns sooner, and trains more often.",
+            most=1_000,
+        ),
+        "patience": Control(
+            "Patience, seconds", "How long answers without a pause may hold an update up.",
+            only_when=("training", ("idle",)), most=3_600,
+        ),
+    }),
+    Group("what", "What to learn from", "Which answers an update draws from the buffer.", {
+        "buffer_order": Control(
+            "Which answers",
+            "Half new and half old keeps what was learned before; the newest alone follows a topic"
+            " fastest.",
+            {
+                "mixed": "half new, half old", "newest": "the newest",
+                "informative": "mostly the badly guessed", "uniform": "any, evenly",
+            },
+        ),
+        "buffer_positions": Control(
+            "Learn from", "Every token of the answers, or only those where the drafter was wrong.",
+            {"all": "every token", "errors": "only where it was wrong"},
+        ),
+    }),
+    Group("how", "How to learn", "Optimiser, losses and the size of the adapter.", {
+        "steps_per_update": Control(
+            "Steps per update", "More steps learn more from the same answers and take longer.",
+            most=500,
+        ),
+        "batch_size": Control("Answers per step", "Larger batches are steadier and slower.", most=128),
+        "learning_rate": Control(
+            "Learning rate",
+            "How far one step moves the weights. Too high forgets; a version that got worse is rolled"
+            " back.",
+            most=0.1,
+        ),
+        "schedule": Control(
+            "Rate over time", "Constant keeps adapting for ever; cosine calms down over a number of steps.",
+            {"constant": "constant", "cosine": "cosine"},
+        ),
+        "schedule_steps": Control(
+            "Steps of the cosine", "After so many steps the rate has fallen to a tenth.",
+            only_when=("schedule", ("cosine",)), most=1_000_000,
+        ),
+        "lora_rank": Control(
+            "Size of the adapter",
+            "Rank of the LoRA matrices; 0 trains all weights. Takes effect for a new line or after a"
+            " reset.",
+            most=1_024,
+        ),
+        "divergence": Control(
+            "Loss", "What “close to the target” means for the drafter's first token at each place.",
+            {
+                "forward": "forward KL", "reverse": "reverse KL (OmniDraft)", "jsd": "Jensen-Shannon",
+                "tv": "total variation", "acceptance": "−log of the acceptance", "nll": "log-likelihood",
+            },
+        ),
+        "jsd_beta": Control(
+            "β of Jensen-Shannon", "Which side of the divergence weighs more; 0.5 treats both alike.",
+            only_when=("divergence", ("jsd",)),
+        ),
+        "ngram_loss": Control(
+            "Loss on n-grams", "How the pieces of a merged token are taught.",
+            {
+                "nll": "log-likelihood", "dynamic": "weighted by the target's probability",
+                "kl": "approximate KL (equation 2)",
+            },
+        ),
+        "ngram_weight": Control("λ, weight of the n-grams", "0 learns from shared tokens only.", most=10),
+        "head": Control(
+            "Acceptance head",
+            "A small network that predicts whether a guess will be accepted; the draft policy of that name"
+            " uses it.",
+            {
+                "off": "not trained", "joint": "trained with the adapter",
+                "interleaved": "trained before each update",
+            },
+        ),
+    }),
+    Group("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying.", {
+        "draft_length": Control(
+            "Draft length", "Drafter tokens guessed per round; 0 switches guessing off.",
+            only_when=("draft_policy", ("fixed",)), learns=False,
+        ),
+        "longest_draft": Control(
+            "Longest draft", "Most drafter tokens per round.",
+            only_when=("draft_policy", ("confidence", "cost", "head")), learns=False,
+        ),
+        "confidence": Control(
+            "Least confidence", "A draft ends where the drafter's best guess is less probable than this.",
+            only_when=("draft_policy", ("confidence",)), learns=False,
+        ),
+        "gamma": Control(
+            "γ, risk of a rejection",
+            "A draft ends when a rejection gets likelier than this; 0.3 suits chat, 0.7 maths and code.",
+            only_when=("draft_policy", ("head",)), learns=False,
+        ),
+        "copying": Control(
+            "Copy, too",
+            "What stands in the chat or in an earlier answer is proposed again where the text goes on"
+            " alike; it costs the small model nothing.",
+            learns=False,
+        ),
+    }),
+)  # fmt: skip
+
+CONTROLS: Mapping[str, Control] = {
+    name: control for group in GROUPS for name, control in group.controls.items()
+}

@@ -1,0 +1,50 @@
+"""The settings of training, a part of `Settings`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+
+class LearningSettings(BaseSettings):
+    """When and how adapter lines learn."""
+
+    # fmt: off
+    training: Literal["idle", "concurrent", "inline", "off"] = Field("idle", description=
+        "When the drafter learns: while nobody waits, beside the answers, at the end of an answer, never.")
+    patience: float = Field(20.0, ge=0, le=1e6, description=
+        "Training `idle`: seconds that answers without a pause can hold an update up.")
+    cost_aware: bool = Field(True, description=
+        "Learn only while the expected gain in speed pays for the training.")
+    update_interval: int = Field(4, ge=1, le=1_000_000, description="Requests between two training updates.")
+    steps_per_update: int = Field(12, ge=1, le=1_000_000, description=
+        "Optimiser steps of one update; by default the drafter's.")
+    batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
+    learning_rate: float = Field(5e-4, gt=0, le=1, description=
+        "AdamW learning rate; by default the drafter's in the catalogue.")
+    schedule: Literal["constant", "cosine"] = Field("constant", description=
+        "Learning rate over the steps of a line.")
+    schedule_steps: int = Field(600, ge=1, le=100_000_000, description=
+        "Steps over which `cosine` falls to a tenth.")
+    lora_rank: int = Field(128, ge=0, le=1024, description="Rank of the LoRA adapter; 0 trains all weights.")
+    divergence: Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"] = Field(
+        "acceptance", description=
+        "Loss on each first token: KL divergence, Jensen-Shannon, total variation, −log acceptance or nll.")
+    jsd_beta: float = Field(0.5, gt=0, lt=1, description="β of the Jensen-Shannon divergence.")
+    ngram_loss: Literal["nll", "dynamic", "kl"] = Field("nll", description=
+        "Loss on n-grams: log-likelihood, weighted by the target's probability, or the approximate KL"
+        " (equation 2).")
+    ngram_weight: float = Field(0.2, ge=0, le=1000, description="λ: weight of the n-gram loss.")
+    head: Literal["off", "joint", "interleaved"] = Field("interleaved", description=
+        "How the acceptance head is trained.")
+    top_k_traces: int = Field(128, ge=1, le=65_536, description=
+        "Target probabilities kept per answer position for training.")
+    buffer_positions: Literal["all", "errors"] = Field("all", description=
+        "Learn from every position, or where the drafter was wrong.")
+    buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field("mixed", description=
+        "Which answers an update draws: half new and half old, the newest, mostly the badly guessed, or"
+        " any.")
+    buffer_mb: int = Field(64, ge=1, le=65_536, description="Most memory of the replay buffer.")
+    # fmt: on

@@ -1,0 +1,38 @@
+"""What is wrong with a value, as one sentence."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import ValidationError
+
+
+def check_text(text: str) -> str:
+    """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a
+    command line."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(
+            f"the text holds half a character (a lone surrogate) at position {error.start}; remove it"
+        ) from None
+    return text
+
+
+def refusal(error: ValidationError, name: str = "") -> str:
+    """The first thing that is wrong, as one sentence; `name` is what the option is called where it is not its
+    own name."""
+    first = error.errors(include_url=False)[0]
+    name = name or str(first["loc"][0] if first["loc"] else "the configuration")
+    if first["type"] == "extra_forbidden":
+        return f"there is no option {name[:40]}"
+    said = re.sub(
+        "^Value error, (?!the text)",
+        "it should be ",
+        re.sub("^(Input|String|List|Tuple) ", "it ", first["msg"]),
+    )
+    shown = repr(first["input"])
+    return (
+        f"{name} = {shown if len(shown) <= 40 else shown[:37] + '...'} is not possible:"
+        f" {said.removeprefix('Value error, ')}"
+    )

@@ -1,0 +1,90 @@
+"""The fields of the Chat tab: method and topic memory, the two switches of a chat, and what folds under
+Advanced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+import gradio as gr
+
+from omnidemo.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.ui import text
+from omnidemo.ui.shell import EXPERT, PRIVATE, longest_answer, widget
+
+# Options of an answer that have no place of their own on the page: they come under Advanced.
+MORE = tuple(name for name in shown_by("page") if name not in (*SAMPLING, "max_new_tokens", "seed", "learn"))
+
+
+def control(name: str, table: type[GenerationConfig] = GenerationConfig) -> Any:
+    """The field of an option of an answer, by its type: a switch, a list of choices, or a number."""
+    field = table.model_fields[name]
+    option = option_of(field)
+    words: dict[str, Any] = {"label": option.label, "info": option.hint}
+    if field.annotation is bool:
+        return gr.Checkbox(field.default, **words)
+    if choices := get_args(field.annotation):
+        return gr.Dropdown([str(choice) for choice in choices], value=field.default, **words)
+    return gr.Number(field.default, step=option.step, **words)
+
+
+def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
+    """The entries of the picker of the topic memory, as the page calls an adapter line."""
+    return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
+
+
+def method_and_line(services: PublicServices) -> list[Any]:
+    """The row above the chat: method with its help, topic line."""
+    settings = services.settings
+    methods = [(text.method_title(info), info.name) for info in services.methods()]
+    with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
+        method = gr.Dropdown(
+            methods,
+            value=settings.method,
+            label="Method",
+            elem_id="omni-method",
+            filterable=False,
+            min_width=180,
+        )
+        widget("method", elem_id="omni-method-help")
+        line = gr.Dropdown(
+            line_choices(["default"]),
+            value=settings.domain,
+            label="Topic memory",
+            elem_id="omni-line",
+            allow_custom_value=True,
+            min_width=180,
+        )
+    method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
+    return [method, line]
+
+
+def privacy_switches(services: PublicServices) -> list[Any]:
+    """What becomes of a chat: the two switches behind *Change*."""
+    with gr.Row(elem_id="omni-privacy", equal_height=False):
+        learn = control("learn")
+        keep = gr.Checkbox(
+            True,
+            label="Store this chat",
+            info=text.HELP["keep" if services.settings.keep_text else "figures"],
+        )
+    return [learn, keep]
+
+
+def advanced_fields(services: PublicServices) -> tuple[gr.HTML, list[Any], list[Any]]:
+    """The folded settings: the draft policy, which is everybody's, length, seed, and the fields of MORE."""
+    settings = services.settings
+    with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
+        option = option_named("max_new_tokens")
+        most = gr.Slider(
+            1, longest_answer(settings), settings.max_new_tokens, step=1, label=option.label, info=option.hint
+        )
+        option = option_named("seed")
+        # A gr.Number turns "empty" into 0 as soon as it is shown.
+        seed = gr.Textbox(
+            "", label=option.label, placeholder="a new one each time", max_lines=1, info=option.hint
+        )
+        more = [control(name) for name in MORE]
+        steering = widget("ahead", events=("adjust",))
+    return steering, [most, seed], more

@@ -1,0 +1,88 @@
+"""An option and a figure are declared once: what people see is made from the tables."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from omnidemo.answer_figures import FIGURES, columns
+from omnidemo.cli import options as command_options
+from omnidemo.config import GenerationConfig, Settings, answer_options, option_of, shown_by
+from omnidemo.config.answer_options import Option
+from omnidemo.config.controls import CONTROLS
+from omnidemo.endpoint.request_body import ChatRequest, with_options
+
+WAYS = {"command", "endpoint", "own", "mcp", "page", "history"}
+
+
+class Longer(GenerationConfig):
+    """The table with one option more."""
+
+    sentences: Annotated[
+        int,
+        Field(ge=0, le=9),
+        Option("End after so many", "Sentences", "At most.", shown="command own mcp page"),
+    ] = 0
+
+
+def test_a_new_option_is_in_a_form_with_its_limits() -> None:
+    class Base(BaseModel):
+        text: str = ""
+
+    form = with_options("mcp", Longer)(Base)
+    said = form.model_json_schema()["properties"]["sentences"]
+    assert said["anyOf"][0] == {"type": "integer", "minimum": 0, "maximum": 9}
+    assert said["description"] == "End after so many. Left out: 0."
+    assert getattr(form(), "sentences") is None and getattr(form(sentences=3), "sentences") == 3  # noqa: B009
+    for wrong in (10, True):
+        with pytest.raises(ValueError):
+            form(sentences=wrong)
+
+
+def test_a_command_has_every_option_that_it_shows_with_what_holds_otherwise() -> None:
+    @command_options.answer_options
+    def command(prompt: str, **options: Any) -> None:
+        """Nothing."""
+
+    parameters = inspect.signature(command).parameters
+    assert list(parameters) == ["prompt", *shown_by("command")]
+    helps = {name: parameters[name].annotation.__metadata__[0].help for name in shown_by("command")}
+    assert helps["top_p"] == "Keep the likeliest tokens of this mass; default the target's own."
+    assert helps["draft_length"] == "Drafter tokens per round; default OMNIDEMO_DRAFT_LENGTH, else 4."
+    assert helps["seed"] == "Repeats a run above temperature 0."
+
+
+def test_a_new_option_has_a_control_by_its_type() -> None:
+    from omnidemo.ui.tabs.chat_controls import control
+
+    assert control("sentences", Longer).get_config()["name"] == "number"
+    assert control("learn").get_config()["name"] == "checkbox"
+    assert control("draft_policy").get_config()["name"] == "dropdown"
+
+
+def test_options_are_shown_in_words_that_somebody_reads() -> None:
+    for name, field in GenerationConfig.model_fields.items():
+        option = option_of(field)
+        assert set(option.shown.split()) <= WAYS, name
+        assert option.help or not {"command", "mcp"} & set(option.shown.split()), name
+        assert (option.label and option.hint) or "page" not in option.shown.split(), name
+    assert set(shown_by("mcp")) <= {*shown_by("endpoint"), *shown_by("own")}, "or a tool would drop it"
+    assert set(shown_by("endpoint")) <= set(ChatRequest.model_fields)
+    assert tuple(shown_by("endpoint")) == answer_options.SAMPLING
+
+
+def test_an_option_that_is_a_setting_has_the_same_limits() -> None:
+    for name in GenerationConfig.model_fields.keys() & Settings.model_fields.keys() - {"domain", "method"}:
+        asked, usual = GenerationConfig.model_fields[name], Settings.model_fields[name]
+        limits = [part for part in asked.metadata if not isinstance(part, Option)]
+        assert asked.annotation == usual.annotation and limits == usual.metadata, name
+
+
+def test_controls_are_settings_and_columns_have_one_place_each() -> None:
+    assert set(CONTROLS) <= set(Settings.model_fields)
+    for place in ("csv", "report"):
+        places = [getattr(figure, place) for figure in FIGURES if getattr(figure, place)]
+        assert sorted(places) == list(range(1, len(columns(place)) + 1))
