@@ -140,9 +140,9 @@
   const runs = lane =>
     lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
   const words = {
-    faster: "faster with guessing",
-    slower: "slower with guessing: its guesses cost more time than they saved",
-    same: "as fast with guessing as without",
+    faster: "faster with guessing, in this run",
+    slower: "slower with guessing, in this run: its guesses cost more time than they saved",
+    same: "as fast with guessing as without, in this run",
     leading: "with guessing",
   };
   const lead =
@@ -218,10 +218,14 @@
       );
       return;
     }
-    if (measured?.guessed && omni.pace(answer.speed)) {
-      // both lanes of one measurement, whose figure stands beside the answer
+    if (measured?.guessed && answer.speed) {
+      // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
       const { speedup, low, high, tokens } = answer.speed,
-        pace = omni.pace(answer.speed),
+        pace = omni.pace(answer.speed) ?? {
+          value: "",
+          words: `The runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
+          side: 0,
+        },
         part = tokens < own.count ? ` The first ${omni.plural(tokens, "token")} of it.` : "";
       const two = [
         replay.lane("without guessing", measured.rounds),
