@@ -142,3 +142,17 @@ def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, se
         )
         assert left > 0.75 * rail
         assert page.locator("#omni-adaptation-row > :first-child [data-widget=versions]").count() == 1
+
+
+def test_on_a_phone_the_colours_are_explained_in_sight(browser: Browser, served: Served) -> None:
+    """Not behind the composer, which stays at the lower edge."""
+    with someone(browser, **PHONE) as context:
+        page = come(context, served)
+        ask(page, "what is this? " * 20)
+        page.get_by_role("button", name="Tokens", exact=True).click()
+        first = page.locator(".legend button").first
+        expect(first).to_be_in_viewport()
+        assert first.evaluate(
+            """button => { const { x, y, width, height } = button.getBoundingClientRect();
+                return button.contains(document.elementFromPoint(x + width / 2, y + height / 2)); }"""
+        )
