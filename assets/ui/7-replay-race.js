@@ -67,6 +67,21 @@
         shown: 0,
       };
     });
+    const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
+    const key = el(
+      "p",
+      { class: "small race-key" },
+      ...omni.labels.legend
+        .filter(one => seen.has(one.key) && one.key !== "plain")
+        .map(one =>
+          el(
+            "span",
+            { class: `s-${one.key}`, title: one.help },
+            el("i", { class: "swatch", "aria-hidden": "true" }),
+            one.title,
+          ),
+        ),
+    );
     const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
     replay
       .body()
@@ -74,6 +89,7 @@
         lead ? el("p", { class: "caption" }, lead) : "",
         figure,
         el("div", { class: "race-lanes" }, ...made.map(one => one.node)),
+        key,
         ...notes.filter(Boolean).map(note => el("p", { class: "small" }, note)),
         again ?? "",
         extra ?? "",
