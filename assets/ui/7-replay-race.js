@@ -266,9 +266,16 @@
       : replay.paceLane("without guessing", own.tokens, pace[0], {
           note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
         });
+    const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
     show([plain, own], {
       lead,
-      words,
+      ...(measured
+        ? { words }
+        : {
+            words: { ...words, faster: unknown, slower: unknown, same: unknown },
+            gain: 1,
+            value: () => "",
+          }),
       notes: [differ([plain, own], answer), turn.cut],
       again: measured || turn.recalled ? null : again,
     });

@@ -157,3 +157,14 @@ def test_on_a_phone_the_colours_are_explained_in_sight(browser: Browser, served:
             """button => { const { x, y, width, height } = button.getBoundingClientRect();
                 return button.contains(document.elementFromPoint(x + width / 2, y + height / 2)); }"""
         )
+
+
+def test_the_buttons_above_the_answers_stand_in_one_row(browser: Browser, served: Served) -> None:
+    """With all of Expert's, and the name of a chat that began with a long question."""
+    with someone(browser, viewport={"width": 1280, "height": 860}) as context:
+        page = come(context, served)
+        ask(page, "what is this? " * 20)
+        page.evaluate("omni.setExpert(true)")
+        buttons = page.locator("[data-widget=chat] .bar button:visible")
+        tops = buttons.evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
+        assert len(tops) > 6 and max(tops) - min(tops) < 10, tops
