@@ -271,11 +271,7 @@
       lead,
       ...(measured
         ? { words }
-        : {
-            words: { ...words, faster: unknown, slower: unknown, same: unknown },
-            gain: 1,
-            value: () => "",
-          }),
+        : { words: { ...words, faster: unknown, slower: unknown, same: unknown }, gain: 1, value: () => "" }),
       notes: [differ([plain, own], answer), turn.cut],
       again: measured || turn.recalled ? null : again,
     });
