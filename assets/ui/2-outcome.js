@@ -1,7 +1,8 @@
 // What guessing brought an answer, in one sentence made of the answer's own figures; and how fast it was, where that was measured.
 (() => {
   const { format, plural } = omni;
-  const RARE = 1.05; // tokens a step below which guessing has brought next to nothing
+  const RARE = 1.05,
+    NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
   // What became of the small model's own guesses.
   const judged = (right, made) => {
     if (made === 1) return `the small model’s one guess was ${right ? "right" : "wrong"}`;
@@ -38,12 +39,24 @@
     const { speedup, low, high } = speed ?? {};
     if (!speedup || omni.wild(low, high)) return null;
     if (high / low > STEADY)
-      return {
-        value: omni.range(low, high),
-        words: "as fast as without guessing, from the slowest to the fastest measured run",
-        slow: high < 1,
-        side: high < 1 ? -1 : low > 1 ? 1 : 0,
-      };
+      return high < 1
+        ? {
+            value: omni.range(1 / high, 1 / low),
+            words: "slower than without guessing, in the measured runs",
+            slow: true,
+            side: -1,
+          }
+        : low > 1
+          ? {
+              value: omni.range(low, high),
+              words: "faster than without guessing, in the measured runs",
+              side: 1,
+            }
+          : {
+              value: omni.range(low, high),
+              words: "as fast as without guessing, in the measured runs",
+              side: 0,
+            };
     if (Math.abs(speedup - 1) < SAME)
       return { value: "", words: "as fast as without guessing, measured", side: 0 };
     return {
@@ -71,18 +84,20 @@
     const pace = omni.pace(answer.speed),
       fast = pace
         ? `, ${pace.slow ? "yet " : ""}${pace.value} ${pace.words}`.replace("  ", " ")
-        : f.block_efficiency < RARE
-          ? ", hardly more than without guessing"
-          : "";
+        : f.block_efficiency < NONE
+          ? ", as without guessing"
+          : f.block_efficiency < RARE
+            ? ", hardly more than without guessing"
+            : "";
     const own = made
       ? judged(right, made)
       : guessing === "paused"
         ? "the small model rests, for its guesses had cost more than they saved"
         : "";
     const copy = copied
-      ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied`
+      ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied from earlier text`
       : copies
-        ? "nothing that was copied was right"
+        ? "nothing copied from earlier text was right"
         : "";
     return [
       `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,

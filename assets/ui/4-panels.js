@@ -39,10 +39,9 @@
   };
   const million = n => `${(n / 1e6).toFixed(1)} M`;
   const size = n => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : million(n));
-  const article = text => (/^(8|11\b|11\.|18)/.test(text) ? "an" : "a");
   const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) =>
     big && small
-      ? `Ready. ${article(size(small)) === "an" ? "An" : "A"} ${size(small)} model guesses for ${name ? `${name}, ${size(big)}` : `${article(size(big))} ${size(big)} one`}`
+      ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`
       : "Ready";
   const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
   const form = (info, role) =>

@@ -67,6 +67,21 @@
         shown: 0,
       };
     });
+    const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
+    const key = el(
+      "p",
+      { class: "small race-key" },
+      ...omni.labels.legend
+        .filter(one => seen.has(one.key) && one.key !== "plain")
+        .map(one =>
+          el(
+            "span",
+            { class: `s-${one.key}`, title: one.help },
+            el("i", { class: "swatch", "aria-hidden": "true" }),
+            one.title,
+          ),
+        ),
+    );
     const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
     replay
       .body()
@@ -74,6 +89,7 @@
         lead ? el("p", { class: "caption" }, lead) : "",
         figure,
         el("div", { class: "race-lanes" }, ...made.map(one => one.node)),
+        key,
         ...notes.filter(Boolean).map(note => el("p", { class: "small" }, note)),
         again ?? "",
         extra ?? "",
@@ -140,9 +156,9 @@
   const runs = lane =>
     lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
   const words = {
-    faster: "faster with guessing",
-    slower: "slower with guessing: its guesses cost more time than they saved",
-    same: "as fast with guessing as without",
+    faster: "faster with guessing, in this run",
+    slower: "slower with guessing, in this run: its guesses cost more time than they saved",
+    same: "as fast with guessing as without, in this run",
     leading: "with guessing",
   };
   const lead =
@@ -218,10 +234,14 @@
       );
       return;
     }
-    if (measured?.guessed && omni.pace(answer.speed)) {
-      // both lanes of one measurement, whose figure stands beside the answer
+    if (measured?.guessed && answer.speed) {
+      // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
       const { speedup, low, high, tokens } = answer.speed,
-        pace = omni.pace(answer.speed),
+        pace = omni.pace(answer.speed) ?? {
+          value: "",
+          words: `The runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
+          side: 0,
+        },
         part = tokens < own.count ? ` The first ${omni.plural(tokens, "token")} of it.` : "";
       const two = [
         replay.lane("without guessing", measured.rounds),
@@ -246,9 +266,12 @@
       : replay.paceLane("without guessing", own.tokens, pace[0], {
           note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
         });
+    const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
     show([plain, own], {
       lead,
-      words,
+      ...(measured
+        ? { words }
+        : { words: { ...words, faster: unknown, slower: unknown, same: unknown }, gain: 1, value: () => "" }),
       notes: [differ([plain, own], answer), turn.cut],
       again: measured || turn.recalled ? null : again,
     });

@@ -12,7 +12,7 @@
       fresh = s.fresh?.steps ?? null;
     const height = width > 460 ? 210 : 150,
       left = 26,
-      right = 70,
+      right = matchMedia("(max-width: 800px)").matches ? 96 : 78, // room for a name behind the curve
       top = 18,
       bottom = 22;
     const most = Math.max(4, ...points.map(one => one.examples), ...s.marks.map(one => one.x));
@@ -82,7 +82,7 @@
     }
     if (fresh != null) {
       across(fresh, "fresh");
-      write(`fresh ${two(fresh)}`, width - right + 4, y(fresh) + 4, "freshname");
+      write(`fresh ${two(fresh)}`, width - right + 8, y(fresh) + 4, "freshname");
     }
     if (points.length) {
       const path = [
@@ -111,7 +111,7 @@
           : y(last.steps) + 4;
       write(
         `${s.today && s.today.version === last.version ? "today" : `v${last.version}`} ${two(last.steps)}`,
-        width - right + 4,
+        width - right + 8,
         clear,
         "todayname",
       );
@@ -215,7 +215,7 @@
                   { title: HELP(s) },
                   s.measuring
                     ? "measuring the newest version…"
-                    : `measured on ${omni.plural(s.prompts, "fixed prompt")}, whatever the settings`,
+                    : `measured on ${omni.plural(s.prompts, "fixed prompt")}, always ${s.draft_length} guesses a step`,
                 ),
                 ...["swap", "rollback", "topic"]
                   .filter(kind => s.marks.some(one => one.kind === kind))

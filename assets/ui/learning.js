@@ -118,7 +118,7 @@
           ? ""
           : d.off
             ? d.sentence
-            : "Guessing rests: it had cost more time than it saved. It is tried again soon.";
+            : "The small model rests, for its guesses had cost more time than they saved. It tries again soon.";
         plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;
         if (!ahead.hidden) {
@@ -128,8 +128,10 @@
           );
           ahead.title = d.sentence;
         }
-        const signed = share =>
-          `${share > 0 ? "+" : ""}${(100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)} %`;
+        const signed = share => {
+          const percent = Number((100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)) || 0; // never -0
+          return `${percent > 0 ? "+" : ""}${percent} %`;
+        };
         numbers.replaceChildren(
           ...[
             [

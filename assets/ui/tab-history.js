@@ -230,7 +230,11 @@
     // As beside the answer: a range where the passes differed, nothing where they differed much.
     const spread = row => {
       const pace = omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high });
-      return !pace ? "–" : pace.value.includes("–") ? pace.value : format(row.speedup, "times");
+      return !pace
+        ? "–"
+        : pace.value.includes("–")
+          ? omni.range(row.speedup_low, row.speedup_high)
+          : format(row.speedup, "times");
     };
     const line = row => {
       const check = el("input", {

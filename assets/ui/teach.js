@@ -123,7 +123,7 @@
           ? s.error
           : play.busy
             ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
-            : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "Now ask about it again."}`;
+            : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "It learns from them in the background; then ask about it again."}`;
       line.classList.toggle("alert", s?.state === "error");
       const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
       if (voice.textContent !== told) voice.textContent = told;

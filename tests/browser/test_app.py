@@ -349,7 +349,9 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         expect(newcomer.locator(".turn .foot .facts")).not_to_be_empty()
         assert newcomer.evaluate("omni.chat.turns.map(turn => turn.user)") == ["What is 3 plus 4?"]
         expect(newcomer.locator("#omni-message")).to_have_value("")
-        expect(words).to_have_text(re.compile(r"Ready\. A \d\.\d M model guesses for an? \d+\.\d M one"))
+        expect(words).to_have_text(
+            re.compile(r"Ready\. Small model: \d\.\d M parameters\. Big model: \d+\.\d M")
+        )
 
         expect(newcomer.locator("#omni-trainer .state")).to_contain_text(f"v{live}")
         end = newcomer.evaluate("omni.chat.turns.at(-1).answer.end")

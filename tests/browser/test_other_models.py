@@ -38,7 +38,7 @@ def test_a_file_is_named_loaded_and_never_shown_by_its_path(
         others.locator(".any").get_by_role("button", name="Use as target").click()
         expect(page.locator("#omni-target input")).to_have_value("Tiny Test · F32 · 1 MB · on this machine")
         # ready, and not as the pair before it was
-        expect(page.locator("[data-widget=pair]")).to_contain_text("guesses for Tiny Test")
+        expect(page.locator("[data-widget=pair]")).to_contain_text("Big model: Tiny Test")
         expect(others.locator("li.here b").filter(has_text="Tiny Test")).to_be_visible()
         ask(page, "hi")
         assert "secret-place" not in page.content()

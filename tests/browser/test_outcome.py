@@ -122,10 +122,9 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
         ((1.44, 1.40, 1.46), "1.4 × faster than without guessing, measured"),
         ((0.8, 0.79, 0.82), "1.3 × slower than without guessing, measured"),
         ((1.01, 0.98, 1.02), "as fast as without guessing, measured"),
-        (
-            (1.3, 1.1, 1.5),
-            "1.10–1.50 × as fast as without guessing, from the slowest to the fastest measured run",
-        ),
+        ((1.3, 1.1, 1.5), "1.10–1.50 × faster than without guessing, in the measured runs"),
+        ((0.8, 0.64, 0.95), "1.05–1.56 × slower than without guessing, in the measured runs"),
+        ((1.1, 0.96, 1.2), "0.96–1.20 × as fast as without guessing, in the measured runs"),
         ((1.3, 0.9, 1.9), None),
     ],
 )
@@ -135,6 +134,25 @@ def test_what_is_said_of_passes(
     with visitor(browser, app) as page:
         pace = page.evaluate("([speedup, low, high]) => omni.pace({ speedup, low, high })", list(speed))
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
+
+
+def test_a_race_of_passes_that_differ_has_no_winner(browser: Browser, app: App) -> None:
+    """What the sentence below the answer leaves out, the race does not claim by a run of its own."""
+    with visitor(browser, app) as page:
+        ask(page, "Who are you?")
+        page.evaluate(
+            f"""() => {{ const rounds = omni.replay.rounds({LAST});
+                {LAST}.speed = {{ speedup: 1.3, low: 0.9, high: 1.9, tokens: 9 }};
+                omni.replay.drafts = () => true;
+                omni.replay.plain = async () => ({{ rounds, guessed: {{ rounds }} }}); }}"""
+        )
+        page.get_by_role("button", name="Race").click()
+        page.locator(".omni-replay").get_by_role("button", name="To the end (End)").click()
+        figure = page.locator(".race-figure")
+        expect(figure).to_have_text(
+            "The runs differ too much to tell: 0.90–1.90 × as fast as without guessing"
+        )
+        expect(figure).to_have_class("race-figure same")
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,7 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(
         for name in ("Race", "Before / after"):
             dialog.get_by_role("button", name=name, exact=True).click()
             expect(page.locator(".race-lane")).to_have_count(2)
+            expect(page.locator(".race-key span")).not_to_have_count(0)  # the colours are explained
             page.keyboard.press("End")
             boxes += [box.evaluate(CUT) for box in page.locator(".replay-text").all()]
         assert boxes == [[0, 0]] * 5
@@ -142,3 +143,28 @@ def test_neither_column_of_the_adaptation_tab_is_left_empty(browser: Browser, se
         )
         assert left > 0.75 * rail
         assert page.locator("#omni-adaptation-row > :first-child [data-widget=versions]").count() == 1
+
+
+def test_on_a_phone_the_colours_are_explained_in_sight(browser: Browser, served: Served) -> None:
+    """Not behind the composer, which stays at the lower edge."""
+    with someone(browser, **PHONE) as context:
+        page = come(context, served)
+        ask(page, "what is this? " * 20)
+        page.get_by_role("button", name="Tokens", exact=True).click()
+        first = page.locator(".legend button").first
+        expect(first).to_be_in_viewport()
+        assert first.evaluate(
+            """button => { const { x, y, width, height } = button.getBoundingClientRect();
+                return button.contains(document.elementFromPoint(x + width / 2, y + height / 2)); }"""
+        )
+
+
+def test_the_buttons_above_the_answers_stand_in_one_row(browser: Browser, served: Served) -> None:
+    """With all of Expert's, and the name of a chat that began with a long question."""
+    with someone(browser, viewport={"width": 1280, "height": 860}) as context:
+        page = come(context, served)
+        ask(page, "what is this? " * 20)
+        page.evaluate("omni.setExpert(true)")
+        buttons = page.locator("[data-widget=chat] .bar button:visible")
+        tops = buttons.evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
+        assert len(tops) > 6 and max(tops) - min(tops) < 10, tops

@@ -229,6 +229,10 @@ def test_nothing_is_too_small_to_read_on_a_phone(browser: Browser, served: Serve
         top = page.locator("[data-widget=chat]").bounding_box()
         assert top is not None and top["y"] >= -1, "the answer to an example low in the list is in sight"
         assert page.evaluate(SMALL) == []
+        page.locator(".replay-button.slow").click()
+        page.keyboard.press("End")
+        assert page.evaluate(SMALL) == []
+        page.keyboard.press("Escape")
         for tab in ("Adaptation", "Compare", "History"):
             page.get_by_role("tab", name=tab, exact=True).click()
             page.wait_for_timeout(600)
