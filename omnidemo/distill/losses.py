@@ -108,13 +108,8 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     # of each trace among the drafter tokens of all
     begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])
     ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
-    integers = {
-        "rows": np.stack([source, token - 1], axis=1),
-        "ids": ids,
-        "owner": owner,
-        "first": first,
-        "top_ids": joined["top_ids"],
-    }
+    rows = np.stack([source, token - 1], axis=1)
+    integers = {"rows": rows, "ids": ids, "owner": owner, "first": first, "top_ids": joined["top_ids"]}
     floats = {name: joined[name] for name in ("top_p", "ngram_p", "temperature")}
     if firsts:
         integers["first_ids"], floats["first_p"] = joined["first_ids"], joined["first_p"]

@@ -41,9 +41,7 @@ class TrainerPool:
     closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
     is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
     each, as with `--ray`, or they learn inline. Methods may be called from any thread.
-
-    A variable `line` is here the `Distiller` of an adapter line, and `line.line_folder` is where its versions
-    lie. The pair's `DraftingLine` drafts for that adapter line."""
+    A variable `line` is here the `Distiller` of an adapter line; the pair's `DraftingLine` drafts for it."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None

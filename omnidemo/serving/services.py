@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from omnidemo import private_folders
 from omnidemo.config import Manner, Settings
-from omnidemo.decoding.cost_policy import Drafting
+from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter

@@ -31,8 +31,7 @@ def trained(width: int = 12) -> dict[str, torch.Tensor]:
     }
 
 
-# --- the network
-# -----------------------------------------------------------------------------------------------------------
+# --- the network --------------------------------------------------------------------------------------------
 
 
 def test_numpy_and_torch_give_the_same() -> None:
@@ -94,8 +93,7 @@ def _seconds(fast: acceptance_head.NumpyHead, hidden: np.ndarray) -> float:
     return (time.perf_counter() - began) / 50
 
 
-# --- the loss
-# ------------------------------------------------------------------------------------------------------------
+# --- the loss -----------------------------------------------------------------------------------------------
 
 
 def test_slot_loss_by_hand() -> None:
@@ -134,8 +132,7 @@ def test_steps_find_the_rate_that_the_labels_have() -> None:
         assert p[part].mean().item() == pytest.approx(labels[part].mean().item(), abs=0.05)
 
 
-# --- what the drafter proposes
-# ---------------------------------------------------------------------------------------------
+# --- what the drafter proposes ------------------------------------------------------------------------------
 
 
 def a_trace(temperature: float) -> Trace:

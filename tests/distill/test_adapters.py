@@ -85,8 +85,7 @@ def merged(folder: Path, adapter: AdapterState) -> Any:
     return model
 
 
-# --- folders
-# ------------------------------------------------------------------------------------------------------------
+# --- folders ------------------------------------------------------------------------------------------------
 
 
 def test_names_are_safe_and_do_not_collide() -> None:
@@ -172,8 +171,7 @@ def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: 
         version_folders.load_version(file.parent)
 
 
-# --- weights
-# ------------------------------------------------------------------------------------------------------------
+# --- weights ------------------------------------------------------------------------------------------------
 
 
 def test_merged_weights_are_the_peft_model(folder: Path, trained: AdapterState, tmp_path: Path) -> None:
@@ -202,8 +200,7 @@ def test_a_full_fine_tuning_is_its_weights_and_must_fit(folder: Path) -> None:
         )
 
 
-# --- PEFT's format
-# ---------------------------------------------------------------------------------------------------------
+# --- PEFT's format ------------------------------------------------------------------------------------------
 
 
 def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(

@@ -94,8 +94,7 @@ def rests_at(distiller: Distiller, version: int) -> None:
     until(lambda: distiller.status().version == version and distiller.status().state == "idle")
 
 
-# --- updates
-# ------------------------------------------------------------------------------------------------------------
+# --- updates ------------------------------------------------------------------------------------------------
 
 
 def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
@@ -311,8 +310,7 @@ def test_observe_is_cheap_and_off_is_off(make: Make) -> None:
     assert not off.run_pending() and off.status().state == "off" and off.status().requests_seen == 0
 
 
-# --- judged versions
-# -------------------------------------------------------------------------------------------------------
+# --- judged versions ----------------------------------------------------------------------------------------
 
 
 def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -435,8 +433,7 @@ def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: 
     )
 
 
-# --- when
-# ------------------------------------------------------------------------------------------------------------
+# --- when ---------------------------------------------------------------------------------------------------
 
 
 def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) -> None:
@@ -559,8 +556,7 @@ def test_what_a_step_costs_a_chat_compares_like_with_like(make: Make) -> None:
     assert (time.perf_counter() - began) / 10_000 < 5e-6
 
 
-# --- cost-aware learning
-# ---------------------------------------------------------------------------------------------------
+# --- cost-aware learning ------------------------------------------------------------------------------------
 
 
 def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) -> None:
@@ -615,8 +611,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     assert distiller.status().version == version + SURE_UPDATES + 4 and distiller.status().state == "idle"
 
 
-# --- settings
-# ------------------------------------------------------------------------------------------------------------
+# --- settings -----------------------------------------------------------------------------------------------
 
 
 def test_settings_change_while_it_runs(make: Make) -> None:

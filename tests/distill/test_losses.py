@@ -201,8 +201,7 @@ def test_nll_is_that_of_the_emitted_token() -> None:
     assert whole.total.item() == pytest.approx(-(math.log(0.4) + math.log(0.5)) / 2)
 
 
-# --- the approximate KL of equation 2
-# --------------------------------------------------------------------------------------
+# --- the approximate KL of equation 2 -----------------------------------------------------------------------
 
 
 def slow_ngram_kl(one: Trace, rows: dict[int, list[float]], position: int) -> float:

@@ -24,8 +24,7 @@ from omnidemo.store.request_rows import RequestRecord
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
 
-# --- agreement
-# ------------------------------------------------------------------------------------------------------------
+# --- agreement ----------------------------------------------------------------------------------------------
 
 # Three drafter tokens. Position 0 is directly mapped, 1 an n-gram of two, 2 has no spelling, 3 is directly
 # mapped.
@@ -106,8 +105,7 @@ def test_a_long_answer_is_read_in_parts_with_every_position_once(window: int) ->
     ]
 
 
-# --- a pair that learns
-# ----------------------------------------------------------------------------------------------------------
+# --- a pair that learns -------------------------------------------------------------------------------------
 
 
 class World:

@@ -82,8 +82,7 @@ def same(one: Any, other: Any) -> bool:
     )
 
 
-# --- the drafter
-# -----------------------------------------------------------------------------------------------------------
+# --- the drafter --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("divergence", ["forward", "reverse", "jsd", "tv", "acceptance", "nll"])
@@ -237,8 +236,7 @@ def test_states_are_what_the_output_layer_reads(learner: Learner, tmp_path: Path
             )
 
 
-# --- the head
-# ------------------------------------------------------------------------------------------------------------
+# --- the head -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["joint", "interleaved"])
@@ -327,8 +325,7 @@ def test_trouble_with_the_head_costs_no_update(
     )
 
 
-# --- judging
-# ------------------------------------------------------------------------------------------------------------
+# --- judging ------------------------------------------------------------------------------------------------
 
 
 def test_judge_agrees_with_a_plain_loop(learner: Learner) -> None:
@@ -367,8 +364,7 @@ def test_judge_above_temperature_zero_is_a_probability_that_training_raises(
     assert len(cut[0]) == len(cut[1]) < 180  # the drafter reads 64
 
 
-# --- the child process
-# -----------------------------------------------------------------------------------------------------
+# --- the child process --------------------------------------------------------------------------------------
 
 
 def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path, learner: Learner) -> None:

@@ -152,8 +152,7 @@ def test_an_end_that_the_tokenizer_lacks_is_left_out(tmp_path: Path) -> None:
     assert load_model(str(folder), device="cpu").vocabulary.roles["end"] == own
 
 
-# --- the page and its HTTP interface
-# -----------------------------------------------------------------------------------------
+# --- the page and its HTTP interface ------------------------------------------------------------------------
 
 
 @pytest.fixture

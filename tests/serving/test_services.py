@@ -568,8 +568,7 @@ def test_a_backup_brings_everything_back_on_an_empty_disk(
         second.close()
 
 
-# --- topic lines
-# ---------------------------------------------------------------------------------------------------------
+# --- topic lines --------------------------------------------------------------------------------------------
 
 
 def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(
@@ -787,8 +786,7 @@ def test_routing_and_lines_survive_a_restart_and_a_backup(
         second.close()
 
 
-# --- settings while it runs
-# ----------------------------------------------------------------------------------------------
+# --- settings while it runs ---------------------------------------------------------------------------------
 
 
 def test_adaptable_settings_change_for_chats_and_lines(services: Services, models: tuple[str, str]) -> None:

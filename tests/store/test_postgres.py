@@ -186,8 +186,7 @@ def test_a_visitor_of_one_machine_is_known_to_all(
     other.close()
 
 
-# --- adapters
-# ------------------------------------------------------------------------------------------------------------
+# --- adapters -----------------------------------------------------------------------------------------------
 
 
 def make_version(storage: Path, store: Store, number: int, *, active: bool = True) -> Path:
