@@ -15,6 +15,7 @@ from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
+from omnidemo.decoding import state as decoding_state
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
@@ -33,7 +34,7 @@ Budget = int | Callable[[], DraftPolicy]  # a fixed draft length, or what makes 
 
 def pretend_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat every tensor as one on a device, whose numbers cannot be read without waiting."""
-    for module in (decoding_sampling, randomness, decoding_round, ngram_residual):
+    for module in (decoding_sampling, randomness, decoding_round, decoding_state, ngram_residual):
         monkeypatch.setattr(module, "on_host", lambda tensor: False)
 
 
@@ -49,7 +50,7 @@ ASKED = Pair.asked
 
 def use_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer by the rule without a seed, p / q and a correction, but with numbers that a seed repeats."""
-    monkeypatch.setattr("omnidemo.pair.pair.randomness_of", lambda seed, *more: randomness.Sampler(seed))
+    monkeypatch.setattr("omnidemo.pair.answer.randomness_of", lambda seed, *more: randomness.Sampler(seed))
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
