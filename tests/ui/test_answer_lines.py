@@ -434,6 +434,21 @@ def test_a_number_that_is_not_possible_is_named(place: int, value: float, name: 
     assert lines[-1]["k"] == "error" and name in lines[-1]["text"]
 
 
+def test_an_option_with_a_control_of_its_own_stands_before_the_system_prompt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs import chat_tab
+
+    monkeypatch.setattr(chat_tab, "MORE", ("copying",))
+    services = ready()
+    about = ("hello", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default")
+    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, False, "Be short."))
+    asked = services.calls[-1]
+    assert asked["copying"] is False
+    assert asked["messages"][0] == {"role": "system", "content": "Be short."}
+
+
 def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on_them() -> None:
     from omnidemo.ui.tabs.chat_tab import _shown_manner
 

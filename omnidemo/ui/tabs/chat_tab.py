@@ -100,11 +100,11 @@ def _chat(services: PublicServices, running: Running) -> Any:
         seed: str | int | None,
         learn: bool,
         keep: bool,
-        system: str = "",
-        *more: Any,
+        *rest: Any,
     ) -> Iterator[str]:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and
-        the figures. `more`: the options of `MORE`."""
+        the figures. `rest`: the options of `MORE`, and the system prompt, which may be missing."""
+        more, system = rest[: len(MORE)], (*rest[len(MORE) :], "")[0]
         pair = {"target": target, "drafter": drafter}
         options = {"method": method, "max_new_tokens": max_new_tokens, "seed": seed}
         options |= {"learn": bool(learn), "keep": bool(keep), "domain": read_line(line)}
@@ -197,7 +197,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     settings += [*sampling, *advanced, *privacy]
     message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
     history = gr.JSON(visible=False, label="history")
-    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, system, *more]
+    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, *more, system]
     places = f"{inputs.index(shell.target)}, {inputs.index(sampling[0])}"
     page.ask(
         _chat(services, running),
