@@ -475,7 +475,7 @@ def test_a_system_prompt_reaches_the_model_and_its_race_and_belongs_to_its_chat(
     ask(page, "hello")
     system = {"role": "system", "content": "Answer like a pirate."}
     assert services.calls[-1]["messages"] == [system, {"role": "user", "content": "hello"}]
-    page.evaluate("omni.replay.plain(omni.chat.turns[0])")
+    page.evaluate("window.held = omni.replay.plain(omni.chat.turns[0])")  # else it may be collected
     assert raced and all(messages == services.calls[-1]["messages"] for messages in raced)
 
     page.reload()
