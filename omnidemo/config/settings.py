@@ -144,7 +144,8 @@ class Settings(LearningSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _is_text(cls, value: Any) -> Any:
-        return check_text(value) if isinstance(value, str) else value
+        # Windows' line ends in a file of settings leave half of one behind each value.
+        return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Speller:
         control = {
             entry.content: entry
             for token_id, entry in added.items()
-            if vocabulary.tokens[token_id] is None and entry.content
+            if entry.content and (token_id >= len(vocabulary.tokens) or vocabulary.tokens[token_id] is None)
         }
         # Longest first, as the tokenizer itself takes them.
         self._names = sorted(control, key=len, reverse=True)

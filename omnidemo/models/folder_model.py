@@ -187,6 +187,9 @@ def _read_weights(
             raise ModelError(
                 f"{need}; install it, or choose the model without quantization or as GGUF"
             ) from error
+        if isinstance(error, (LookupError, TypeError, AttributeError)):
+            said = f"{name} has a configuration from which no model can be made ({first_line(error)})"
+            raise ModelError(f"{said}; choose another model") from error
         raise ModelError(
             f"the weights of {name} cannot be read ({first_line(error)}); download or save the model again"
         ) from error

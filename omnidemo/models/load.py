@@ -144,6 +144,9 @@ def load_model(
 
 def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
     tokenizer, vocabulary = source.tokenizer()
+    if isinstance(tokenizer.chat_template, dict) and "default" not in tokenizer.chat_template:
+        log.warning("%s has chat templates for other uses alone, and is used without one", source.name)
+        tokenizer.chat_template = None
     if tokenizer.chat_template:
         try:
             check_template(tokenizer)

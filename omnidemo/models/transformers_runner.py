@@ -96,13 +96,7 @@ def check_boundaries(runner: TransformersRunner) -> None:
         if most < 0:
             return
         ids = [(5 + 7 * place) % runner.rows for place in range(length + PROBED)]
-        try:
-            runner.check_rollback(ids, length - PROBED)
-        except RuntimeError as error:
-            raise ValueError(
-                f"reading {length} tokens fails ({str(error)[:120]}); choose a model with plain causal"
-                " attention"
-            ) from error
+        runner.check_rollback(ids, length - PROBED)
 
 
 class TransformersRunner:
@@ -177,12 +171,18 @@ class TransformersRunner:
         they are read one by one after the first `kept` and after others in their place that were rolled
         back."""
         cache, last = self.new_cache(), len(ids) - kept
-        if kept:
-            cache.forward(ids[:kept], 1)
-        cache.forward([(token + 1) % self.rows for token in ids[kept:]], 1)
-        cache.trim(kept)
-        pieces = torch.cat([as_tensor(cache.forward([token], 1).logits) for token in ids[kept:]])
-        whole = as_tensor(self.new_cache().forward(ids, last).logits)
+        try:
+            if kept:
+                cache.forward(ids[:kept], 1)
+            cache.forward([(token + 1) % self.rows for token in ids[kept:]], 1)
+            cache.trim(kept)
+            pieces = torch.cat([as_tensor(cache.forward([token], 1).logits) for token in ids[kept:]])
+            whole = as_tensor(self.new_cache().forward(ids, last).logits)
+        except RuntimeError as error:
+            if "memory" in str(error):
+                raise
+            why = f"reading {len(ids)} tokens in pieces fails ({str(error)[:120]})"
+            raise ValueError(f"{why}; choose a model with plain causal attention") from error
         if not bool(torch.isfinite(whole.amax(-1)).all()):
             return  # `load_model` reports this
         # Half precision keeps 2 to 3 decimal digits; a wrong cache is off by more than either bound.

@@ -149,6 +149,8 @@ def read_vocabulary(tokenizer: Any, extra_end_ids: Sequence[int] = (), *, by_nam
             f"{type(tokenizer).__name__} has no fast tokenizer (tokenizer.json); save one with `tokenizers`"
             " first"
         )
+    backend.no_truncation()  # some were saved with the lengths of a training
+    backend.no_padding()
     alphabet, model, added = alphabet_of(backend), backend.model, backend.get_added_tokens_decoder()
     strings = backend.get_vocab()
     tokens: list[bytes | None] = [None] * (max(strings.values(), default=-1) + 1)

@@ -638,7 +638,7 @@ def test_a_model_that_cannot_roll_back_at_a_boundary_is_refused(
     assert boundaries(transformers.AutoConfig.from_pretrained(folder)) == [16]
     # Its cache as `transformers` has it forgets what has left the window.
     monkeypatch.setattr(TransformersRunner, "fresh", lambda runner: DynamicCache(config=runner.model.config))
-    assert "reading 16 tokens fails" in refusal(folder)
+    assert "reading 20 tokens in pieces fails" in refusal(folder)
     monkeypatch.undo()
     forward = TransformersCache.forward  # one that reads otherwise as soon as it reads far enough at once
 
@@ -658,3 +658,68 @@ def test_caches_of_a_form_of_their_own_are_refused(save: Callable[..., Path]) ->
     config.architectures = ["DeepseekV4ForCausalLM"]
     config.save_pretrained(folder)
     assert "keeps its context in a form of its own (DeepseekV4HCACache)" in refusal(folder)
+
+
+def test_a_tokenizer_is_used_whole_whatever_it_was_saved_with(save: Callable[..., Path]) -> None:
+    """Lengths of a training in its file, and an added token for which the model has no row."""
+    folder = save()
+    path = folder / "tokenizer.json"
+    saved = json.loads(path.read_text())
+    plain = load_model(str(folder), device="cpu").vocabulary
+    assert plain.encode_text is not None
+    text, extra = "the cat sat on the mat and the dog sat on the log", len(saved["model"]["vocab"])
+    truncation = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    padding = {
+        "strategy": {"Fixed": 64}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 3,
+        "pad_type_id": 0, "pad_token": "<|pad|>",
+    }  # fmt: skip
+    added = {**saved["added_tokens"][0], "id": extra, "content": "<|extra|>"}
+    changes = {"truncation": truncation, "padding": padding, "added_tokens": [*saved["added_tokens"], added]}
+    path.write_text(json.dumps(saved | changes))
+    pair = load_pair(str(folder), str(folder))
+    vocabulary = pair.target.vocabulary
+    assert vocabulary.encode_text is not None
+    assert vocabulary.encode_text(text) == plain.encode_text(text)
+    assert len(vocabulary.tokens) == extra
+    ids = pair.prompt_ids([{"role": "user", "content": "a <|extra|>"}])
+    assert max(ids) < extra and vocabulary.text_bytes(ids) == b"a <|extra|>"
+    assert pair.generate("a <|extra|>", max_new_tokens=4).token_ids
+
+
+@pytest.mark.parametrize("rope", [{"rope_type": "nope"}, {"rope_type": "linear", "factor": "two"}])
+def test_a_configuration_that_makes_no_model_is_not_laid_to_the_weights(
+    save: Callable[..., Path], rope: dict[str, Any]
+) -> None:
+    folder = save()
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(
+        json.dumps(config | {"rope_parameters": {"rope_theta": 10_000.0} | rope})
+    )
+    said = refusal(folder)
+    assert "configuration from which no model can be made" in said and "again" not in said
+
+
+def test_a_model_that_cannot_read_in_pieces_is_not_damaged(
+    save: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*given: Any, **options: Any) -> None:
+        raise RuntimeError("The size of tensor a must match")
+
+    monkeypatch.setattr(TransformersCache, "forward", fails)
+    said = refusal(save("Mistral", num_key_value_heads=1))
+    assert "reading 4 tokens in pieces fails (The size" in said and "again" not in said
+
+
+def test_chat_templates_for_other_uses_alone_are_none(
+    save: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = save()
+    (folder / "chat_template.jinja").unlink()
+    path = folder / "tokenizer_config.json"
+    named = [{"name": "rag", "template": "{{ messages }}"}, {"name": "tool_use", "template": "{{ tools }}"}]
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": named}))
+    model = load_model(str(folder), device="cpu")
+    assert not model.chat and "other uses alone" in caplog.text
+    named[0]["name"] = "default"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"chat_template": named}))
+    assert load_model(str(folder), device="cpu").chat

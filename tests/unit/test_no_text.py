@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnidemo.cli import common
-from omnidemo.config import GenerationConfig, check_text
+from omnidemo.config import GenerationConfig, Settings, check_text
 from omnidemo.measuring import prompt_files
 from omnidemo.measuring.prompt_files import read_prompts
 from tests.support.cli import Cli, refused
@@ -73,3 +73,10 @@ def test_stop_strings_are_text() -> None:
     assert (
         GenerationConfig.of(stop=["###", "\x00"]).stop == ("###", "\x00") and check_text("\x00🦆") == "\x00🦆"
     )
+
+
+def test_a_line_end_of_windows_is_no_part_of_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TARGET": "bundled/a", "PORT": "7999", "TRAINING": "off"}.items():
+        monkeypatch.setenv(f"OMNIDEMO_{name}", f"{value}\r")
+    settings = Settings()
+    assert (settings.target, settings.port, settings.training) == ("bundled/a", 7999, "off")
