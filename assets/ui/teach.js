@@ -181,7 +181,7 @@
     play.draw = () => {
       const s = play.last,
         busy = play.busy;
-      lead.textContent = `Examples of one topic, answered one after another. ${omni.resting || "Watch the small model learn to guess them."}`;
+      lead.textContent = `Examples of one topic, answered one after another. ${omni.resting || "The small model learns from them; the curve shows what that changes."}`;
       start.hidden = busy;
       stop.hidden = !busy;
       stop.disabled = Boolean(play.stopping && busy);

@@ -188,16 +188,21 @@ def learning(
     ] = "",
     requests: Annotated[int, typer.Option(min=1, help="answers that teach")] = 60,
     every: Annotated[int, typer.Option(min=1, help="answers between two readings")] = 30,
+    then: Annotated[
+        str, typer.Option(metavar="SET:N", help="after them N answers of one set, on the same line")
+    ] = "",
+    epochs: Annotated[int, typer.Option(min=0, help="offline instead: passes over all answers")] = 0,
     seed: Annotated[int, typer.Option(help="another order of the answers")] = 0,
     taught: Annotated[int, typer.Option(min=1, help="answers of a set that there are to learn from")] = 60,
     kept: Annotated[int, typer.Option(min=1, help="answers of a set that tell")] = 20,
     length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
+    answers: Annotated[Path | None, typer.Option(help="a folder that keeps the answers")] = None,
     direct: Annotated[
         bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone")
     ] = False,
 ) -> None:
     """How a drafter's guesses change as it learns from answers of several kinds. The settings
-    (OMNIDEMO_LEARNING_RATE, _DIVERGENCE and so on) say how it learns."""
+    (OMNIDEMO_LEARNING_RATE, _DIVERGENCE and so on; _LORA_RANK=0 for all weights) say how it learns."""
     from lab.drafters import learning as learner
     from lab.drafters import prompt_sets
     from omnidemo.api import load_pair
@@ -213,14 +218,17 @@ def learning(
         raise typer.BadParameter(
             f"{unknown[0]!r} is no set; there are {', '.join(sorted(both))}", param_hint="--sets"
         )
+    last, _, after = then.partition(":")
+    if then and not (last in names and after.isdecimal()):
+        raise typer.BadParameter(f"{then!r} is not SET:N with a set that teaches", param_hint="--then")
     pair = load_pair(settings=settings)
     typer.echo("the answers are written", err=True)
-    answers = {name: learner.recorded(pair, teaching[name], taught, length) for name in names}
-    probes = {name: learner.recorded(pair, telling[name], kept, length) for name in shown}
-    settings = at_its_pace(settings, pair.drafter.name)
+    given = {name: learner.recorded(pair, teaching[name], taught, length, answers) for name in names}
+    probes = {name: learner.recorded(pair, telling[name], kept, length, answers) for name in shown}
+    settings, folder = at_its_pace(settings, pair.drafter.name), pair.drafter.folder
     found = []
     for reading in learner.learn(
-        pair.drafter.folder, settings, answers, probes, requests, every, seed, direct
+        folder, settings, given, probes, requests, every, seed, direct, (last, int(after or 0)), epochs
     ):
         found.append(reading)
         typer.echo(" | ".join(reading.cells()), err=True)

@@ -1,23 +1,25 @@
-"""What an adapter line learns from a target's answers: prompts of several sets in a random order teach, and
-prompts that were kept tell."""
+"""What an adapter line learns from a target's answers: prompts of several sets teach, in a random order or
+all again and again, and prompts that were kept tell."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, cycle, islice
 from pathlib import Path
 
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
-from omnidemo.adapters.adapter_state import AdapterState
 from omnidemo.config import Settings
-from omnidemo.distill.learner import Learner, learner_for
 from omnidemo.distill.train_step import agree, evaluate
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.report_tables import markdown_table
 from omnidemo.pair.pair import Pair
+from omnidemo.private_folders import replacing
+from omnidemo.probes.replayed_target import ARRAYS
 from omnidemo.records import Trace
 
 FIGURES = ("overlap", "same first", "accepted")
@@ -26,8 +28,8 @@ HEADINGS = ("requests", "set", *FIGURES)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """After so many requests, of one set: the mean change of each of FIGURES against the fresh drafter, and
-    its standard error.
+    """After so many requests (0: the fresh drafter itself), of one set: the mean change of each of FIGURES
+    against the fresh drafter, and its standard error.
 
     Agreement is that of `distill/trace_agreement.py`: Σ min(p, q), the same first choice, and at the
     temperature of the answer how probably a guess would be accepted, its repetition penalty apart."""
@@ -38,69 +40,100 @@ class Reading:
     errors: tuple[float, ...]
 
     def cells(self) -> list[str]:
+        sign = "+" if self.requests else ""
         pairs = zip(self.means, self.errors, strict=True)
-        return [str(self.requests), self.source, *(f"{mean:+.4f} ± {error:.4f}" for mean, error in pairs)]
+        return [
+            str(self.requests),
+            self.source,
+            *(f"{mean:{sign}.4f} ± {error:.4f}" for mean, error in pairs),
+        ]
 
 
-def recorded(pair: Pair, prompts: Sequence[Prompt], most: int, length: int) -> list[Trace]:
-    """The traces of answers in the target's own manner, at most so many prompts and tokens."""
+def recorded(
+    pair: Pair, prompts: Sequence[Prompt], most: int, length: int, folder: Path | None = None
+) -> list[Trace]:
+    """The traces of answers in the target's own manner, at most so many prompts and tokens. What is in
+    `folder` is not answered again."""
     found: list[Trace] = []
-    pair.learners.append(found.append)
-    try:
-        for seed, prompt in enumerate(some(prompts, most)):
-            pair.generate(prompt.text, max_new_tokens=length, seed=seed)
-    finally:
-        pair.learners.remove(found.append)
+    for prompt in some(prompts, most):
+        digest = hashlib.sha256(prompt.text.encode()).hexdigest()[:24]
+        path = folder / f"{digest}-{length}.npz" if folder is not None else None
+        if path is not None and path.exists():
+            with np.load(path) as arrays:
+                kept = {name: arrays[name] for name in ARRAYS if name in arrays}
+                found.append(Trace(**kept, temperature=float(arrays["temperature"])))
+            continue
+        pair.learners.append(found.append)
+        try:
+            pair.generate(prompt.text, max_new_tokens=length, seed=int(digest[:4], 16))
+        finally:
+            pair.learners.remove(found.append)
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            given = {name: getattr(found[-1], name) for name in (*ARRAYS, "temperature")}
+            with replacing(path) as partial, partial.open("wb") as file:
+                np.savez(file, **{name: value for name, value in given.items() if value is not None})
     return found
 
 
 def learn(
     folder: Path, settings: Settings, taught: Mapping[str, Sequence[Trace]],
-    kept: Mapping[str, Sequence[Trace]],
-    requests: int, every: int, seed: int, direct: bool = False,
+    kept: Mapping[str, Sequence[Trace]], requests: int, every: int, seed: int, direct: bool = False,
+    then: tuple[str, int] = ("", 0), epochs: int = 0,
 ) -> Iterator[Reading]:  # fmt: skip
-    """Readings of all kept sets every so many requests. `direct`: with the labels of the paper, the directly
-    mapped tokens alone."""
-    learners: dict[tuple[str, int], Learner] = {}
-    line = Line(folder, settings.model_copy(update={"head": "off"}), learners, seed)
-    fresh = {
-        name: _figures(learner_for(learners, folder, None, line.plan), None, traces)
-        for name, traces in kept.items()
-    }
-    for count, trace in enumerate(_in_turns(taught, requests, seed), 1):
-        line.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
-        if count % every and count != requests:
-            continue
+    """Readings of all kept sets: of the fresh drafter, and every so many requests. `direct`: with the labels
+    of the paper, the directly mapped tokens alone. `then`: after the requests so many of one set. `epochs`:
+    offline instead, so many passes over all answers, a reading after each."""
+    line = Line(folder, settings.model_copy(update={"head": "off"}), {}, seed)
+
+    def counts() -> Iterator[int]:
+        if epochs:
+            traces = list(chain(*taught.values()))
+            yield from (epoch * len(traces) for epoch in line.epochs(traces, epochs))
+            return
+        for count, trace in enumerate(_in_turns(taught, requests, seed, *then), 1):
+            line.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
+            if not count % every or count in (requests, requests + then[1]):
+                yield count
+
+    return _readings(line, counts(), kept)
+
+
+def _readings(line: Line, counts: Iterator[int], kept: Mapping[str, Sequence[Trace]]) -> Iterator[Reading]:
+    fresh: dict[str, np.ndarray] = {}
+    for count in chain([0], counts):
         for name, traces in kept.items():
-            change = (
-                _figures(learner_for(learners, folder, line.adapter, line.plan), line.adapter, traces)
-                - fresh[name]
-            )
+            found = _figures(line, traces)
+            change = found - fresh.setdefault(name, np.zeros_like(found))
             errors = change.std(axis=0) / np.sqrt(len(change))
             yield Reading(count, name, tuple(change.mean(axis=0).tolist()), tuple(errors.tolist()))
+            if not count:
+                fresh[name] = found
 
 
 def table(readings: Sequence[Reading]) -> str:
     return markdown_table(HEADINGS, [reading.cells() for reading in readings])
 
 
-def _in_turns(sets: Mapping[str, Sequence[Trace]], requests: int, seed: int) -> Iterator[Trace]:
-    """So many answers: one of each set in a random order, again and again; each set in an order of its
-    own."""
+def _in_turns(
+    sets: Mapping[str, Sequence[Trace]], requests: int, seed: int, last: str, after: int
+) -> Iterator[Trace]:
+    """So many answers: one of each set in a random order, again and again, each set in an order of its own;
+    then `after` of the set `last`, which goes on in its order."""
     chance = random.Random(seed)
-    orders = {name: chance.sample(list(traces), len(traces)) for name, traces in sets.items()}
-    for count in range(requests):
-        turn, place = divmod(count, len(orders))
-        if not place:
-            names = chance.sample(list(orders), len(orders))
-        order = orders[names[place]]
-        yield order[turn % len(order)]
+    orders = {name: cycle(chance.sample(list(traces), len(traces))) for name, traces in sets.items()}
+    names: list[str] = []
+    for _ in range(requests):
+        names = names or chance.sample(list(orders), len(orders))
+        yield next(orders[names.pop(0)])
+    yield from islice(orders.get(last, ()), after)
 
 
-def _figures(learner: Learner, adapter: AdapterState | None, traces: Sequence[Trace]) -> np.ndarray:
+def _figures(line: Line, traces: Sequence[Trace]) -> np.ndarray:
     """FIGURES [traces, 3]."""
-    agreed = agree(learner, adapter, traces)
-    accepted = [float(evaluate(learner, [adapter], [trace])[0].mean()) for trace in traces]
+    learner = line.learner()
+    agreed = agree(learner, line.adapter, traces)
+    accepted = [float(evaluate(learner, [line.adapter], [trace])[0].mean()) for trace in traces]
     return np.array(
         [(one.overlap, one.same_first, chance) for one, chance in zip(agreed, accepted, strict=True)]
     )

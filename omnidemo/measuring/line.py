@@ -56,9 +56,8 @@ class Line:
         heads: Batches = ()
         if self.plan.head == "interleaved":
             heads = self.buffer.draw(self.plan.head_steps, self.settings.batch_size)
-        learner = learner_for(self._learners, self.folder, self.adapter, self.plan)
         self.adapter, self.optimiser, steps = train(
-            learner, self.adapter, self.optimiser, batches, self.plan, heads
+            self.learner(), self.adapter, self.optimiser, batches, self.plan, heads
         )
         losses = [step.loss for step in steps if math.isfinite(step.loss)]
         if not losses:
@@ -76,6 +75,10 @@ class Line:
             shuffled = [traces[index] for index in order.permutation(len(traces))]
             self.update([shuffled[start : start + size] for start in range(0, len(shuffled), size)])
             yield epoch
+
+    def learner(self) -> Learner:
+        """The model that trains, with whatever weights it was used with last."""
+        return learner_for(self._learners, self.folder, self.adapter, self.plan)
 
     def weights(self) -> dict[str, Tensor]:
         """The changed matrices under the base model's names; {} before the first update."""

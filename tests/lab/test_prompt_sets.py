@@ -9,6 +9,7 @@ import pytest
 
 from lab.drafters import prompt_sets
 from lab.drafters.prompt_sets import Prompt
+from tests.support.cli import Cli, refused
 
 SCHEMA = (
     "SQLite schema of database shop:\n" + "orders(id, customer, product, amount, price, day, place)\n" * 3
@@ -77,3 +78,9 @@ def test_sets_take_turns_in_an_order_that_stays() -> None:
     assert [name for name, _ in found] == ["a", "b", "a", "a"]
     assert sorted(prompt.id for _, prompt in found) == ["a0", "a1", "a2", "b0"]
     assert found == list(prompt_sets.in_turns(sets))
+
+
+def test_what_comes_last_is_a_set_that_teaches(folder: Path, lab_cli: Cli) -> None:
+    for wrong in ("sql", "sql:", "sql:x", "dolly:60"):
+        options = ["--prompts", folder, "--sets", "sql,gsm8k", "--then", wrong]
+        refused(lab_cli("learning", "--target", "bundled/a", *options), "is not SET:N")
