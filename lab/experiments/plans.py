@@ -3,10 +3,13 @@ decode them."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+from omnidemo.config import Settings
 
 LineLayout = Literal["one", "target", "domain", "router"]
 STEPS = (0.0, 0.125, 0.25, 0.5, 1.0)  # of a phase: where held-out prompts are read
@@ -58,8 +61,8 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One drafter that learns. `settings` are changes to the defaults; `epochs` > 0: offline, so many passes
-    over the traffic.
+    """One drafter that learns. `settings` are changes to the defaults; `offline`: from the whole traffic at
+    once, in `offline_epochs` passes; `first_labels`: today's labels, of first tokens, not the paper's.
 
     `lines`: one adapter for everything, one per target, one per domain by hand, or one per domain that a
     classifier chooses.
@@ -70,7 +73,8 @@ class Arm:
     readings: tuple[Reading, ...] = (Reading(),)
     settings: Mapping[str, Any] = field(default_factory=dict)
     train: bool = True
-    epochs: int = 0
+    offline: bool = False
+    first_labels: bool = False
     lines: LineLayout = "one"
     only_ngrams: bool = False  # L_NG alone
     timed: bool = True
@@ -130,6 +134,12 @@ def checkpoints(arm: Arm) -> list[int]:
     return sorted(found)
 
 
+def offline_epochs(settings: Settings) -> int:
+    """Passes of offline training over its traffic: as many optimiser steps as online training takes, and
+    half as many again. Their rate ends near zero."""
+    return math.ceil(1.5 * settings.steps_per_update * settings.batch_size / settings.update_interval)
+
+
 # The experiments. Each takes the targets and sources of the command line (the first one or more are used) and
 # requests per phase. ----
 
@@ -139,15 +149,12 @@ DIRECT, MERGED = Reading("direct map", "token-intersection"), Reading("n-grams")
 
 def methods(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     phases = (Phase(targets[0], {sources[0]: 1.0}, requests),)
-    # As many optimiser steps as online training takes, and half as many again, on a rate that ends near zero.
-    epochs = 36
-    steps = epochs * max(1, requests // 8)
     return [
         Arm("fresh", phases, (DIRECT, MERGED), train=False),
         Arm("L_DM", phases, (DIRECT, MERGED), {"ngram_weight": 0.0}, watched=2),
         Arm("L_DM + λ L_NG", phases, (MERGED,)),
         Arm("L_DM + λ L_NG, full", phases, (MERGED,), {"lora_rank": 0}),
-        Arm("offline", phases, (MERGED,), {"schedule": "cosine", "schedule_steps": steps}, epochs=epochs),
+        Arm("offline", phases, (MERGED,), offline=True),
     ]
 
 
@@ -164,7 +171,11 @@ def losses(targets: Sequence[str], sources: Sequence[str], requests: int) -> lis
                 settings={"divergence": direct, "ngram_loss": ngram},
             )
         )
-    return arms
+    today = {"divergence": "acceptance"}
+    return [
+        *arms,
+        Arm("today's labels, L_DM acceptance + λ L_NG nll", phases, settings=today, first_labels=True),
+    ]
 
 
 def rank(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
