@@ -12,7 +12,7 @@ from typing import Any, Literal
 from omnidemo.config import Settings
 
 LineLayout = Literal["one", "target", "domain", "router"]
-STEPS = (0.0, 0.125, 0.25, 0.5, 1.0)  # of a phase: where held-out prompts are read
+STEPS = (0.0, 0.5, 1.0)  # of a phase: where held-out prompts are read
 STILL = 1e-12  # a learning rate that leaves the drafter as it is, so that only the head learns
 GAMMAS = (0.3, 0.5, 0.7, 0.9)
 
