@@ -13,7 +13,7 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from lab.experiments.plans import Arm, Event, Reading, checkpoints, offline_epochs, stream
+from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
@@ -59,6 +59,12 @@ def with_labels_of_the_paper(trace: Trace) -> Trace:
     """The trace without the labels by first tokens: OmniDraft's loss holds the directly mapped tokens alone
     against each other."""
     return replace(trace, first_ids=None, first_p=None)
+
+
+def offline_epochs(settings: Settings) -> int:
+    """Passes of offline training over its traffic: as many optimiser steps as online training takes, and
+    half as many again. Their rate ends near zero."""
+    return math.ceil(1.5 * settings.steps_per_update * settings.batch_size / settings.update_interval)
 
 
 def options(reading: Reading) -> dict[str, Any]:

@@ -3,13 +3,10 @@ decode them."""
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-
-from omnidemo.config import Settings
 
 LineLayout = Literal["one", "target", "domain", "router"]
 STEPS = (0.0, 0.5, 1.0)  # of a phase: where held-out prompts are read
@@ -134,12 +131,6 @@ def checkpoints(arm: Arm) -> list[int]:
     return sorted(found)
 
 
-def offline_epochs(settings: Settings) -> int:
-    """Passes of offline training over its traffic: as many optimiser steps as online training takes, and
-    half as many again. Their rate ends near zero."""
-    return math.ceil(1.5 * settings.steps_per_update * settings.batch_size / settings.update_interval)
-
-
 # The experiments. Each takes the targets and sources of the command line (the first one or more are used) and
 # requests per phase. ----
 
@@ -171,11 +162,8 @@ def losses(targets: Sequence[str], sources: Sequence[str], requests: int) -> lis
                 settings={"divergence": direct, "ngram_loss": ngram},
             )
         )
-    today = {"divergence": "acceptance"}
-    return [
-        *arms,
-        Arm("today's labels, L_DM acceptance + λ L_NG nll", phases, settings=today, first_labels=True),
-    ]
+    today = Arm("today's labels, L_DM acceptance + λ L_NG nll", phases, first_labels=True)
+    return [*arms, replace(today, settings={"divergence": "acceptance"})]
 
 
 def rank(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
