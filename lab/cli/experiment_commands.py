@@ -94,17 +94,18 @@ def experiment(
     """Repeat a claim of the papers: CSV, table and plot, from recorded answers of the target. Started again,
     it goes on where it was."""
     settings = read_settings(drafter=drafter, max_new_tokens=24 if quick else max_new_tokens, device="cpu")
-    # The arms that study the head switch it on. The papers' loss is the forward KL, and recorded answers keep
-    # their labels.
-    settings = settings.model_copy(update={"head": "off", "divergence": "forward"})
     from lab.experiments import cost
     from lab.experiments.arm import World
     from lab.experiments.plans import EXPERIMENTS
     from lab.experiments.run_experiment import TARGETS, TOPICS, ExperimentRequest, run
     from omnidemo.config import EMBEDDED_TARGET
     from omnidemo.measuring import prompt_files
-    from omnidemo.models.names import drafter_of
+    from omnidemo.models.names import at_its_pace, drafter_of
 
+    chosen = drafter_of(EMBEDDED_TARGET, settings)
+    # The arms that study the head switch it on. The papers' loss is the forward KL, and recorded answers keep
+    # their labels.
+    settings = at_its_pace(settings, chosen).model_copy(update={"head": "off", "divergence": "forward"})
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
     traffic, held = (
@@ -113,7 +114,7 @@ def experiment(
     numbers, every = prompt_files.numbers(seeds, "--seeds"), list(EXPERIMENTS) if name == "all" else [name]
     for each in every:
         folder = (out / each if out and name == "all" else out) or settings.storage / "experiments" / each
-        world = World(drafter_of(EMBEDDED_TARGET, settings), settings, traffic, held, records, folder)
+        world = World(chosen, settings, traffic, held, records, folder)
         order = ExperimentRequest(
             each, target or TARGETS, list(traffic), requests, numbers,
             (os.cpu_count() or 1) if workers is None else workers,

@@ -14,6 +14,8 @@ from typing import Any
 from safetensors.torch import save_file
 
 from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.lines.router import Router
 from omnidemo.measuring.line import Learners, Line
@@ -59,6 +61,12 @@ def with_labels_of_the_paper(trace: Trace) -> Trace:
     return replace(trace, first_ids=None, first_p=None)
 
 
+def offline_epochs(settings: Settings) -> int:
+    """Passes of offline training over its traffic: as many optimiser steps as online training takes, and
+    half as many again. Their rate ends near zero."""
+    return math.ceil(1.5 * settings.steps_per_update * settings.batch_size / settings.update_interval)
+
+
 def options(reading: Reading) -> dict[str, Any]:
     """The reading as options of `Pair.stream`."""
     found: dict[str, Any] = {
@@ -83,10 +91,18 @@ class Run:
     def __init__(self, world: World, arm: Arm, seed: int) -> None:
         self.world, self.arm, self.seed = world, arm, seed
         self.settings = world.settings.model_copy(update=dict(arm.settings))
+        self.epochs = offline_epochs(self.settings) if arm.offline else 0
+        if arm.offline:
+            steps = self.epochs * max(1, arm.requests // self.settings.batch_size)
+            cosine = {"schedule": "cosine", "schedule_steps": steps}
+            self.settings = self.settings.model_copy(update=cosine)
         fast = world.settings.backend != "reference"
         self.drafter = load_model(
             world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast
         )
+        if isinstance(self.drafter.runner, FusedLlama) and fast:
+            self.drafter.runner.threads = 1
+            compile_kernels.wait()  # an answer takes a seventh of the time by it
         self.events = list(stream(arm, world.traffic, seed))
         self.readings = [reading for reading in arm.readings if not reading.only_timed]
         # of the readings that share an n-gram cache the first, which fills it
@@ -108,7 +124,7 @@ class Run:
     def go(self) -> None:
         """Everything: the rows are complete afterwards."""
         stops = set(checkpoints(self.arm))
-        if self.arm.epochs:
+        if self.arm.offline:
             self._offline()
             return
         for event in self.events:
@@ -139,24 +155,24 @@ class Run:
                 tokens=self.tokens,
             )
         if self.arm.train:
-            self.line(domain).observe(with_labels_of_the_paper(found[0][1]))
+            self.line(domain).observe(self._labelled(found[0][1]))
 
     def _offline(self) -> None:
-        """The whole traffic at once: its n-grams, and as many passes over it as the plan has epochs. Read now
-        and then."""
+        """The whole traffic at once: its n-grams, and `epochs` passes over it. Read now and then."""
         traces = []
         for event in self.events:
             found = [
                 self._answer(event.target, reading, "default", event.prompt, learn=True)
                 for reading in self.caching.values()
             ]
-            traces.append(with_labels_of_the_paper(found[0][1]))
-        for epoch in self.line("default").epochs(traces, self.arm.epochs):
-            if epoch == self.arm.epochs or epoch % max(1, self.arm.epochs // 4) == 0:
-                self._read_held_out(len(self.events), last=epoch == self.arm.epochs, epoch=epoch)
+            traces.append(self._labelled(found[0][1]))
+        for epoch in self.line("default").epochs(traces, self.epochs):
+            if epoch == self.epochs or epoch % max(1, self.epochs // 4) == 0:
+                self._read_held_out(len(self.events), last=epoch == self.epochs, epoch=epoch)
 
     def _read_held_out(self, count: int, last: bool = False, epoch: int = 0) -> None:
-        """Rows of the held-out prompts, for each target and source."""
+        """Rows of the held-out prompts, for each target and source: their means, and at the end each prompt
+        too."""
         for target in self.arm.targets:
             for source in self.arm.sources:
                 for reading in self.readings if last else self.readings[: self.arm.watched]:
@@ -164,10 +180,15 @@ class Run:
                     for prompt in self.world.held_out[source]:
                         domain = self._domain(target, source, prompt, teach=False)
                         rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
+                    for number, row in enumerate(rows if last else ()):
+                        self._row("prompt", reading, count, target, source, row, epoch=epoch, prompt=number)
                     means = {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
                     self._row(
                         "held-out", reading, count, target, source, means, epoch=epoch, **self._learned()
                     )
+
+    def _labelled(self, trace: Trace) -> Trace:
+        return trace if self.arm.first_labels else with_labels_of_the_paper(trace)
 
     def _domain(self, target: str, source: str, prompt: str, teach: bool) -> str:
         """The line that answers a request, and learns from it."""

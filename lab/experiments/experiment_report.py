@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -91,10 +92,10 @@ def final(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def table(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
-    """(headings, lines): mean ± standard deviation over seeds, and the paired difference to the row above in
-    acceptance and speedup."""
-    held, timed = final(rows), rows["kind"] == "timed"
-    shown = rows[timed | rows.index.isin(held.index)].copy()
+    """(headings, lines): mean ± standard error over prompts, each the mean of its seeds, and the difference
+    to the row above in acceptance and speedup, paired by prompt."""
+    held, timed = rows[rows["kind"] == "prompt"], rows["kind"] == "timed"
+    shown = rows[timed | (rows["kind"] == "prompt")].copy()
     shown.loc[timed, list(SHOWN)] = None  # of those the held-out prompts tell
     several = len(held[["target", "source"]].drop_duplicates()) > 1
     paired = {"acceptance_rate": "Δ acceptance"} | ({"speedup": "Δ speedup"} if timed.any() else {})
@@ -104,20 +105,29 @@ def table(rows: pd.DataFrame) -> tuple[list[str], list[list[str]]]:
     for place, mine in shown.groupby(["target", "source"]):
         above: pd.DataFrame | None = None
         for label, own in mine.groupby("label", sort=False):
-            means = own.groupby("seed")[[*SHOWN, "speedup"]].mean()
-            gains = None if above is None else means - above  # of each seed
+            means = own.groupby("prompt")[[*SHOWN, "speedup"]].mean()
+            gains = None if above is None else means - above  # of each prompt
             cells = {
-                name: Spread.of(means[column]).text(".3f")
+                name: with_error(means[column], ".3f")
                 for column, name in {**SHOWN, "speedup": "speedup"}.items()
             }
             cells |= {
-                name: "" if gains is None else Spread.of(gains[column]).text("+.3f")
+                name: "" if gains is None else with_error(gains[column], "+.3f")
                 for column, name in paired.items()
             }
             cells |= {"arm": label, "target": place[0], "topic": place[1], "seeds": str(seeds[label])}
             lines.append([cells[heading] for heading in headings])
             above = means
     return headings, lines
+
+
+def with_error(values: Iterable[float | None], form: str) -> str:
+    """Mean ± standard error."""
+    known = [value for value in values if value is not None and not math.isnan(value)]
+    spread = Spread.of(known)
+    if spread.deviation is None:
+        return spread.text(form)
+    return Spread(spread.mean, spread.deviation / math.sqrt(len(known))).text(form)
 
 
 def gap_closed(rows: pd.DataFrame, fresh: str, online: str, offline: str) -> dict[int, float]:
@@ -141,8 +151,8 @@ def gap_closed(rows: pd.DataFrame, fresh: str, online: str, offline: str) -> dic
 def markdown(title: str, experiment: Experiment, rows: pd.DataFrame, facts: str) -> str:
     headings, lines = table(rows)
     note = (
-        "Held-out prompts after the last request. Mean ± standard deviation over seeds; Δ: paired by seed, to"
-        " the line above."
+        "Held-out prompts after the last request. Mean ± standard error over them, each the mean of its"
+        " seeds; Δ: paired by prompt, to the line above."
     )
     closed = Spread.of(
         gap_closed(rows, "fresh · n-grams", "L_DM + λ L_NG · n-grams", "offline · n-grams").values()
@@ -192,7 +202,7 @@ def _learning(arms: Sequence[Arm], rows: pd.DataFrame) -> dict[str, layout.Figur
     """Held-out acceptance over the requests, for each target and topic. An offline arm is a dashed line at
     its end."""
     held = rows[rows["kind"] == "held-out"]
-    offline = {arm.name for arm in arms if arm.epochs}
+    offline = {arm.name for arm in arms if arm.offline}
     if len(arms) >= 6:  # one line each
         held = held[held["reading"] == held["arm"].map({arm.name: arm.readings[0].name for arm in arms})]
     figures = {}
