@@ -468,7 +468,7 @@
   const play = () => {
     if (state.at >= state.total) state.at = 0;
     state.playing = true;
-    state.then = performance.now();
+    state.then = null; // the first frame begins the clock: its time may be before that of this call
     state.hold = 0;
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(tick);
@@ -476,7 +476,7 @@
   };
   const tick = now => {
     if (!state?.playing) return;
-    let passed = Math.min(now - state.then, 100); // a tab that slept goes on from where it was
+    let passed = Math.min(now - (state.then ?? now), 100); // a tab that slept goes on from where it was
     state.then = now;
     if (state.hold > 0) {
       const used = Math.min(state.hold, passed);

@@ -68,20 +68,7 @@
       };
     });
     const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
-    const key = el(
-      "p",
-      { class: "small race-key" },
-      ...omni.labels.legend
-        .filter(one => seen.has(one.key) && one.key !== "plain")
-        .map(one =>
-          el(
-            "span",
-            { class: `s-${one.key}`, title: one.help },
-            el("i", { class: "swatch", "aria-hidden": "true" }),
-            one.title,
-          ),
-        ),
-    );
+    const key = omni.colourKey(seen);
     const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
     replay
       .body()

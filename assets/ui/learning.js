@@ -42,8 +42,8 @@
         type: "button",
         onclick: () => {
           really.firstChild.textContent = omni.visitor.guest
-            ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay."
-            : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
+            ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses to merge (your n-grams) stays."
+            : "Forget what the small model has learned here, for everybody? With the default memory, which guesses to merge (its n-grams) goes too.";
           really.hidden = false;
           reset.hidden = true;
           really.querySelector("button").focus();
@@ -93,7 +93,7 @@
         const resting =
           s.loaded &&
           {
-            off: "Learning is switched off: only word pieces are remembered.",
+            off: "Learning is switched off: only which guesses to merge is remembered.",
             paused: "Learning is paused: it learns from them when you press Resume.",
           }[s.state];
         if (resting !== omni.resting) {

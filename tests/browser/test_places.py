@@ -118,7 +118,7 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(
         for name in ("Race", "Before / after"):
             dialog.get_by_role("button", name=name, exact=True).click()
             expect(page.locator(".race-lane")).to_have_count(2)
-            expect(page.locator(".race-key span")).not_to_have_count(0)  # the colours are explained
+            expect(page.locator(".colour-key span")).not_to_have_count(0)  # the colours are explained
             page.keyboard.press("End")
             boxes += [box.evaluate(CUT) for box in page.locator(".replay-text").all()]
         assert boxes == [[0, 0]] * 5
