@@ -4,7 +4,10 @@
   const RARE = 1.05,
     NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
   // What became of the small model's own guesses, and of copied tokens.
-  const GUESSES = [n => `guess${n === 1 ? "" : "es"} of the small model`, n => `of the small model’s ${n} guesses`],
+  const GUESSES = [
+      n => `guess${n === 1 ? "" : "es"} of the small model`,
+      n => `of the small model’s ${n} guesses`,
+    ],
     COPIES = [n => `copied token${n === 1 ? "" : "s"}`, n => `of ${n} copied tokens`];
   const judged = (right, made, [kind, of]) => {
     const all = format(made, "count");

@@ -240,7 +240,10 @@
   const titles = {
     slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
     race: ["Race", "With and without guessing, side by side, in real time proportions"],
-    change: ["Before / after", "The same prompt by the drafter as it was at first and as it is today"],
+    change: [
+      "Before / after",
+      "This question, guessed by the small model as it came and by the same model as it is now",
+    ],
   };
   replay.drafts = turn =>
     turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));

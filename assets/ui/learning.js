@@ -2,6 +2,7 @@
 (() => {
   const { el } = omni;
   omni.live = {}; // what drafts for each topic memory now
+  omni.answersSeen = {}; // by each topic memory
   omni.resting = ""; // why nothing is learned at the moment
 
   omni.widgets.trainer = (host, { trigger }) => {
@@ -90,6 +91,7 @@
         const s = JSON.parse(value);
         host.dataset.state = s.state;
         omni.live[s.domain] = `v${s.version} ${s.last_swap}`;
+        omni.answersSeen[s.domain] = s.requests_seen;
         const resting =
           s.loaded &&
           {

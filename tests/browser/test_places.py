@@ -168,3 +168,33 @@ def test_the_buttons_above_the_answers_stand_in_one_row(browser: Browser, served
         buttons = page.locator("[data-widget=chat] .bar button:visible")
         tops = buttons.evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
         assert len(tops) > 6 and max(tops) - min(tops) < 10, tops
+
+
+@pytest.mark.parametrize("name", ["Compare", "Adaptation"])
+def test_an_address_holds_where_the_first_press_is_lost(browser: Browser, served: Served, name: str) -> None:
+    """As while the app starts and nobody hears the tabs yet."""
+    deaf = """let left = 3; document.addEventListener("click", event => {
+        if (event.target.closest?.("[role=tab]") && left-- > 0) event.stopImmediatePropagation(); }, true);"""
+    with someone(browser, deaf) as context:
+        page = context.new_page()
+        page.goto(f"{served[1]}#{name.lower()}")
+        expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_replay_takes_as_long_as_its_pace_says(browser: Browser, served: Served) -> None:
+    """By a clock of the test's own: not shorter by what a frame came late."""
+    with someone(browser, viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.clock.install()
+        page.goto(served[1])
+        page.wait_for_function("window.omni?.replay?.start")
+        page.evaluate(
+            """() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
+            omni.replay.views.still = () => omni.replay.start({draw: () => "", stops: [], total: 400000, timed: true, usual: 20});
+            omni.replay.open("slow", turn); omni.replay.views.still(); }"""
+        )
+        play = page.locator(".replay-keys .play")
+        page.clock.run_for(7900)
+        assert play.get_attribute("title") == "Pause (space)"
+        page.clock.run_for(200)
+        assert play.get_attribute("title") == "Play again (space)"
