@@ -126,7 +126,7 @@
         0,
       ),
       share = spent ? (f.draft_seconds || 0) / spent : 0;
-    const guessing = share >= 0.01 ? `, and guessing took ${format(share, "percent")} of its time` : "",
+    const guessing = share >= 0.03 ? `, and guessing took ${format(share, "percent")} of its time` : "",
       about = high / low > STEADY ? "about " : "";
     const checked = new Map();
     for (const { k, s, r } of answer.tokens)

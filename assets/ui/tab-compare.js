@@ -190,6 +190,7 @@
         },
         el("summary", {}, "The answer"),
         tokens,
+        omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
       ),
       el(
         "p",

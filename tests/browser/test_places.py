@@ -187,7 +187,7 @@ def test_a_replay_takes_as_long_as_its_pace_says(browser: Browser, served: Serve
         page = context.new_page()
         page.clock.install()
         page.goto(served[1])
-        page.wait_for_function("window.omni?.replay?.start")
+        page.wait_for_function("Boolean(window.omni?.replay?.start)")
         page.evaluate(
             """() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
             omni.replay.views.still = () => omni.replay.start({draw: () => "", stops: [], total: 400000, timed: true, usual: 20});
