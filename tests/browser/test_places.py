@@ -198,3 +198,31 @@ def test_a_replay_takes_as_long_as_its_pace_says(browser: Browser, served: Serve
         assert play.get_attribute("title") == "Pause (space)"
         page.clock.run_for(200)
         assert play.get_attribute("title") == "Play again (space)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "speedup"), [(0.28, [1.4, 1.3, 1.5]), (0.31, None), (4.9, None), (0.099, None)]
+)
+def test_compares_clock_can_be_read_on_a_phone(
+    browser: Browser, served: Served, seconds: float, speedup: list[float] | None
+) -> None:
+    """No label of a tick runs into the next, and the foot speaks of brackets where there are some."""
+    lane = {"method": "ngram-exact", "drafted": 9, "speedup": speedup or [1.0, 0.5, 2.0], "lines": ""}
+    state = {
+        "state": "running",
+        "prompts": 1,
+        "runs": 3,
+        "done": 0,
+        "total": 3,
+        "methods": [{"name": "ngram-exact", "title": "Guessing", "colour": "red", "lossless": True}],
+        "lanes": [lane | {"seconds": seconds, "tokens": 9}],
+    }
+    draw = """state => { const host = document.createElement('div');
+        host.className = 'omni-widget'; host.dataset.widget = 'compare'; host.style.width = '330px'; document.body.append(host);
+        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state));
+        const labels = [...host.querySelectorAll('.axis span')].map(one => one.getBoundingClientRect());
+        return [labels.map(one => one.left), labels.map(one => one.right), host.innerText]; }"""
+    with someone(browser, **PHONE) as context:
+        left, right, text = come(context, served).evaluate(draw, state)
+    assert len(left) > 1 and all(one + 8 <= other for one, other in zip(right[:-1], left[1:], strict=True))
+    assert ("in brackets" in text) == (speedup is not None)
