@@ -3,13 +3,19 @@
   const { format, plural } = omni;
   const RARE = 1.05,
     NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
-  // What became of the small model's own guesses.
-  const judged = (right, made) => {
-    if (made === 1) return `the small model’s one guess was ${right ? "right" : "wrong"}`;
-    if (right === made) return `all ${format(made, "count")} guesses of the small model were right`;
+  // What became of the small model's own guesses, and of copied tokens.
+  const GUESSES = [
+      n => `guess${n === 1 ? "" : "es"} of the small model`,
+      n => `of the small model’s ${n} guesses`,
+    ],
+    COPIES = [n => `copied token${n === 1 ? "" : "s"}`, n => `of ${n} copied tokens`];
+  const judged = (right, made, [kind, of]) => {
+    const all = format(made, "count");
+    if (made === 1) return `the one ${kind(1)} was ${right ? "right" : "wrong"}`;
+    if (right === made) return `all ${all} ${kind(made)} were right`;
     return right
-      ? `${format(right, "count")} of the small model’s ${format(made, "count")} guesses ${right === 1 ? "was" : "were"} right`
-      : `none of the small model’s ${format(made, "count")} guesses was right`;
+      ? `${format(right, "count")} ${of(all)} ${right === 1 ? "was" : "were"} right`
+      : `none ${of(all)} was right`;
   };
 
   // Why nothing was guessed; `guessing` is how the answer was set up (`Generation.guessing`).
@@ -90,28 +96,27 @@
             ? ", hardly more than without guessing"
             : "";
     const own = made
-      ? judged(right, made)
+      ? judged(right, made, GUESSES)
       : guessing === "paused"
         ? "the small model rests, for its guesses had cost more than they saved"
         : "";
-    const copy = copied
-      ? `${format(copied, "count")} of ${plural(f.tokens, "token")} ${copied === 1 ? "was" : "were"} copied from earlier text`
-      : copies
-        ? "nothing copied from earlier text was right"
-        : "";
+    const copy = copies ? judged(copied, copies, COPIES) : "",
+      lost = made + copies - right - copied; // those that the legend counts
+    const gone =
+      lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
     return [
       `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
-      `: ${[copy, own].filter(Boolean).join("; ")}.`,
+      `: ${[copy, own, gone].filter(Boolean).join("; ")}.`,
     ];
   };
 
   // Why an answer is less faster than it has tokens per step: a step with guesses takes longer. By how much is the one figure divided by the other, so the
-  // sentence fits both; what of that was guessing and what one step read are of the answer's own rounds. Nothing where the passes differ, or the difference is too small to puzzle.
+  // sentence fits both; what of that was guessing and what one step read are of the answer's own rounds. Nothing where there is no figure, or the difference is too small to puzzle.
   const DEARER = 1.1;
   omni.why = answer => {
     const f = answer.figures,
       { speedup, tokens, low, high } = answer.speed ?? {};
-    if (!f?.proposed || !speedup || high / low > STEADY) return "";
+    if (!f?.proposed || !speedup || omni.wild(low, high)) return "";
     const written = answer.tokens.filter(line => line.k === "t").slice(0, tokens || undefined),
       steps = new Set(written.map(line => line.r)).size; // the part that was measured
     const times = steps ? written.length / steps / speedup : 0;
@@ -121,14 +126,13 @@
         0,
       ),
       share = spent ? (f.draft_seconds || 0) / spent : 0;
-    const copies = f.copies_proposed || 0,
-      kind = !copies ? "guessed" : copies < f.proposed ? "guessed or copied" : "copied";
-    const guessing = share >= 0.01 ? `, and guessing took ${format(share, "percent")} of the time` : "";
+    const guessing = share >= 0.03 ? `, and guessing took ${format(share, "percent")} of its time` : "",
+      about = high / low > STEADY ? "about " : "";
     const checked = new Map();
     for (const { k, s, r } of answer.tokens)
       if (k === "x" || s === "direct" || s === "ngram" || s === "copied")
         checked.set(r, (checked.get(r) ?? 0) + 1);
-    return `On average a step took as long as ${short(times)} steps without guessing, for it checked up to ${plural(Math.max(0, ...checked.values()), `${kind} token`)} at once${guessing}.`;
+    return `A step took as long as ${about}${short(times)} steps without guessing: it checked up to ${plural(Math.max(0, ...checked.values()), "token")} at once${guessing}.`;
   };
 
   // ── what is measured later ──────────────────────────────────────────────────────────────────────────────────

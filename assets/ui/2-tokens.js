@@ -88,6 +88,23 @@
     return span;
   };
 
+  // What the colours of some sources mean, in the order of the legend.
+  omni.colourKey = sources =>
+    el(
+      "p",
+      { class: "small colour-key" },
+      ...omni.labels.legend
+        .filter(one => sources.has(one.key) && one.key !== "plain")
+        .map(one =>
+          el(
+            "span",
+            { class: `s-${one.key}`, title: one.help },
+            el("i", { class: "swatch", "aria-hidden": "true" }),
+            one.title,
+          ),
+        ),
+    );
+
   const names = Object.fromEntries(omni.labels.legend.map(item => [item.key, item]));
   const tip = el("div", { class: "omni-tip", role: "tooltip", id: "omni-tip", hidden: true });
   const row = (label, value) => el("div", { class: "tip-row" }, el("span", {}, label), el("b", {}, value));
@@ -136,7 +153,7 @@
     const greedy = temperature === 0; // then p and q decide nothing
     if (percent(line.a) && greedy)
       rows.push(
-        row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it is fixed"),
+        row("the big model's first choice", line.a > 0.5 ? "yes, so it is kept" : "no, so it wrote its own"),
       );
     if (line.m) rows.push(row("copied", omni.matched(line.m, answer)));
     if (percent(line.a) && !greedy)
@@ -153,7 +170,7 @@
     if (line.g?.length)
       rows.push(
         row(
-          "the small model's pieces",
+          "the small model's guesses",
           line.g.map((piece, i) => `${visible(piece)} ${line.gi[i]}`).join(" | "),
         ),
       );

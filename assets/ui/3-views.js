@@ -7,7 +7,7 @@
     [
       "pieces",
       "Pieces",
-      "The small model's pieces of merged tokens, as in There|fore → Therefore (the drafter's sub-tokens)",
+      "Each of the merged guesses, as in There|fore → Therefore (the drafter's sub-tokens)",
     ],
   ];
   const settings = { view: "text", discarded: false, only: "", ...omni.load("view", {}) };

@@ -19,11 +19,19 @@
   });
   omni.linkTo = place => new URL(`#${place}`, location.href.split("#", 1)[0]).href;
 
+  // A press is lost where Gradio does not hear its tabs yet, as while the app starts: it is made again until the tab is there.
+  const AGAIN = 100,
+    TIMES = 100; // milliseconds between two presses, and how many
+  const insist = times => {
+    omni.goTo(asked());
+    if (times && shown() !== asked()) setTimeout(() => insist(times - 1), AGAIN);
+  };
+
   // #example-even-or-odd asks that example in a chat of its own, once: a reload does not ask again. #answer-12 shows one answer of the history.
   const follow = () => {
     const [, kind, name] = /^#(example|answer)-([a-z0-9-]+)$/.exec(location.hash) ?? [];
     if (kind === "answer") omni.history.alone(Number(name));
-    omni.goTo(asked());
+    insist(TIMES);
     if (kind === "example" && omni.examples.ready()) {
       history.replaceState(null, "", "#chat");
       omni.examples.open(name);

@@ -240,7 +240,10 @@
   const titles = {
     slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
     race: ["Race", "With and without guessing, side by side, in real time proportions"],
-    change: ["Before / after", "The same prompt by the drafter as it was at first and as it is today"],
+    change: [
+      "Before / after",
+      "This question, guessed by the small model as it came and by the same model as it is now",
+    ],
   };
   replay.drafts = turn =>
     turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));
@@ -468,7 +471,7 @@
   const play = () => {
     if (state.at >= state.total) state.at = 0;
     state.playing = true;
-    state.then = performance.now();
+    state.then = null; // the first frame begins the clock: its time may be before that of this call
     state.hold = 0;
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(tick);
@@ -476,7 +479,7 @@
   };
   const tick = now => {
     if (!state?.playing) return;
-    let passed = Math.min(now - state.then, 100); // a tab that slept goes on from where it was
+    let passed = Math.min(now - (state.then ?? now), 100); // a tab that slept goes on from where it was
     state.then = now;
     if (state.hold > 0) {
       const used = Math.min(state.hold, passed);

@@ -68,20 +68,7 @@
       };
     });
     const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
-    const key = el(
-      "p",
-      { class: "small race-key" },
-      ...omni.labels.legend
-        .filter(one => seen.has(one.key) && one.key !== "plain")
-        .map(one =>
-          el(
-            "span",
-            { class: `s-${one.key}`, title: one.help },
-            el("i", { class: "swatch", "aria-hidden": "true" }),
-            one.title,
-          ),
-        ),
-    );
+    const key = omni.colourKey(seen);
     const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
     replay
       .body()
@@ -279,11 +266,12 @@
 
   // ── before and after ────────────────────────────────────────────────────────────────────────────────────────
   const perStep = lane => (lane.rounds.length ? lane.count / lane.rounds.length : 0);
-  // two: [{rounds, version, runs}], the fresh drafter's first. Also for prompts that the server replays by itself.
-  replay.change = (two, about, extra) => {
+  // two: [{rounds, version, runs}], the fresh drafter's first. Also for prompts that the server replays by itself. `seen`: answers that the present
+  // one's topic memory has seen, where that is known.
+  replay.change = (two, about, extra, seen) => {
     const titles = [
-      "before: the drafter as it was at first",
-      `after: the drafter of today${two[1].version ? `, version ${two[1].version}` : ""}`,
+      "before: the small model as it came",
+      `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${omni.plural(seen, "answer")} seen` : ""}`,
     ];
     const lanes = two.map((one, index) => replay.lane(titles[index], one.rounds)),
       steps = lanes.map(perStep),
@@ -316,10 +304,11 @@
       },
     });
   };
-  const MINE =
-    "The same prompt twice: by the small model as it came, and as it is after what it has learned here. The big model and its answer stay the same.";
+  const mine = ({ topic }) =>
+    `Your question${topic && topic !== "other" ? ` (topic: ${omni.labels.topics[topic] ?? topic})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
   // Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
   const others = async (turn, two, extra, topic) => {
+    const seen = omni.answersSeen[turn.answer.meta.line ?? "default"];
     const found = await replay.probes(turn, topic).catch(() => null);
     if (!found?.pairs.length) return;
     const named = name => omni.labels.topics[name] ?? name;
@@ -355,13 +344,14 @@
       el(
         "div",
         { class: "prompts" },
-        chip("this prompt", two && !topic, () => replay.change(two, MINE, extra)),
+        chip("this prompt", two && !topic, () => replay.change(two, mine(turn.answer.meta), extra, seen)),
         ...found.pairs.map(pair =>
           chip(pair.prompt, false, () =>
             replay.change(
               pair.two,
-              `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both drafters guess along it.`,
+              `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both guess along it.`,
               extra,
+              seen,
             ),
           ),
         ),
@@ -369,18 +359,18 @@
     );
   };
   replay.views.change = async turn => {
-    waiting("Both drafters answer this prompt, one after the other…");
+    waiting("This question is answered with the small model as it came and as it is now…");
     try {
       const two = await replay.fresh(turn);
       if (!replay.current("change", turn)) return;
       if (!two[1].version) {
         refuse(
-          "The drafter has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
+          "The small model has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
         );
         return;
       }
       const extra = el("div", { class: "probe-prompts" });
-      replay.change(two, MINE, extra);
+      replay.change(two, mine(turn.answer.meta), extra, omni.answersSeen[turn.answer.meta.line ?? "default"]);
       others(turn, two, extra, turn.answer.end?.topic);
     } catch (error) {
       if (replay.current("change", turn))

@@ -1,4 +1,4 @@
-// Slow motion: one round at a time. Draft, check, keep, fix, with words and small pictures for somebody who has never heard of it.
+// Slow motion: one round at a time. Draft, check, keep, write, with words and small pictures for somebody who has never heard of it.
 (() => {
   const { el, svg, replay } = omni;
   const PAUSE = 1100,
@@ -14,8 +14,8 @@
     ["keep", "Keep", "Guesses it agrees with stay.", "M3 9l3 3 7-8"],
     [
       "fix",
-      "Fix",
-      "At the first wrong one the big one writes its own token.",
+      "Write",
+      "At the first wrong one the big model writes its own word.",
       "M4 4l5 5M9 4L4 9M9 13h5M11.5 10.5v5",
     ],
   ];
@@ -113,6 +113,7 @@
         text,
         el("div", { class: "slow-head" }, where, caption),
         ...Object.values(rows).map(row => row.node),
+        omni.colourKey(new Set(lane.tokens.map(one => one.s))),
         turn.cut ? el("p", { class: "small" }, turn.cut) : "",
         el(
           "p",

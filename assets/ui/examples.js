@@ -24,10 +24,10 @@
   const draw = () => {
     if (!place) return;
     place.chips.replaceChildren(...list.map(one => button(one, "chip")));
-    // Four rounds, which come one after the other.
+    // Four rounds, which come one after the other; | is where two guesses were merged.
     const demo = [
       [
-        ["There", "ngram"],
+        ["There", "direct"],
         [" was", "direct"],
         [" a", "direct"],
         [" fox", "corrected"],
@@ -35,8 +35,8 @@
       [
         [" in", "direct"],
         [" the", "direct"],
-        [" garden", "ngram"],
-        [".", "bonus"],
+        [" gar|den", "ngram"],
+        [".", "corrected"],
       ],
       [[" A", "corrected"]],
       [
@@ -54,10 +54,15 @@
         { class: "demo toks", "aria-hidden": "true" },
         ...demo.flatMap((round, at) =>
           round.map(([text, source]) =>
-            el("span", { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` }, text),
+            el(
+              "span",
+              { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` },
+              ...text.split("|").flatMap((part, place) => (place ? [el("i"), part] : [part])),
+            ),
           ),
         ),
       ),
+      omni.colourKey(new Set(demo.flat().map(([, source]) => source))),
       el("div", { class: "cards" }, ...list.map(one => button(one, "card"))),
     );
   };

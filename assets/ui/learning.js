@@ -2,6 +2,7 @@
 (() => {
   const { el } = omni;
   omni.live = {}; // what drafts for each topic memory now
+  omni.answersSeen = {}; // by each topic memory
   omni.resting = ""; // why nothing is learned at the moment
 
   omni.widgets.trainer = (host, { trigger }) => {
@@ -42,8 +43,8 @@
         type: "button",
         onclick: () => {
           really.firstChild.textContent = omni.visitor.guest
-            ? "Forget what your own small model has learned? Nobody else's is touched. Your word pieces (n-grams) stay."
-            : "Forget what the small model has learned here, for everybody? With the default memory its word pieces (n-grams) go too.";
+            ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses to merge (your n-grams) stays."
+            : "Forget what the small model has learned here, for everybody? With the default memory, which guesses to merge (its n-grams) goes too.";
           really.hidden = false;
           reset.hidden = true;
           really.querySelector("button").focus();
@@ -90,10 +91,11 @@
         const s = JSON.parse(value);
         host.dataset.state = s.state;
         omni.live[s.domain] = `v${s.version} ${s.last_swap}`;
+        omni.answersSeen[s.domain] = s.requests_seen;
         const resting =
           s.loaded &&
           {
-            off: "Learning is switched off: only word pieces are remembered.",
+            off: "Learning is switched off: only which guesses to merge is remembered.",
             paused: "Learning is paused: it learns from them when you press Resume.",
           }[s.state];
         if (resting !== omni.resting) {

@@ -53,6 +53,19 @@
   const SAME = 0.005;
   const many = (low, high) =>
     high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "";
+  const guessed = result => Boolean(result.drafted || result.copies_proposed);
+  // Whether a lane's verdict has the least and the most of its runs in brackets.
+  const brackets = result => {
+    const [value, low, high] = result.speedup ?? [];
+    const inverse = high < 1 - SAME;
+    return (
+      result.method !== "autoregressive" &&
+      value != null &&
+      guessed(result) &&
+      !omni.wild(low, high) &&
+      Boolean(inverse ? many(1 / high, 1 / low) : many(low, high))
+    );
+  };
   const speedup = ([value, low, high]) => {
     if (value == null) return null;
     if (omni.wild(low, high))
@@ -74,7 +87,7 @@
   };
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
   const pace = result =>
-    result.drafted || result.copies_proposed
+    guessed(result)
       ? speedup(result.speedup)
       : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses");
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
@@ -177,6 +190,7 @@
         },
         el("summary", {}, "The answer"),
         tokens,
+        omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
       ),
       el(
         "p",
@@ -196,10 +210,12 @@
     );
     return box;
   };
-  const axis = longest => {
-    // The finest of 1, 2, 5 × a power of ten seconds with at most six ticks beside 0: an answer may take a few milliseconds or minutes.
+  const LABEL = 80; // pixels that a tick's label has
+  const axis = (longest, width) => {
+    // The finest of 1, 2, 5 × a power of ten seconds with at most six ticks beside 0, and as many as there is room for: an answer may take a few milliseconds or minutes.
     const decade = 10 ** Math.floor(Math.log10(longest || 1)),
-      step = [0.1, 0.2, 0.5, 1, 2].map(part => part * decade).find(size => longest / size <= 6);
+      most = Math.min(6, Math.max(1, Math.floor(width / LABEL))),
+      step = [0.1, 0.2, 0.5, 1, 2, 5, 10].map(part => part * decade).find(size => longest / size <= most);
     const line = el("div", { class: "axis", "aria-hidden": "true" });
     if (!longest) return line;
     for (let at = 0; at <= longest * 1.0001; at += step)
@@ -365,17 +381,17 @@
             )
           : []),
       );
-      ruler.replaceChildren(...(single && longest ? [axis(longest)] : []));
+      ruler.replaceChildren(...(single && longest ? [axis(longest, ruler.clientWidth - 90)] : []));
       note.hidden = !s.methods?.length;
       note.textContent = [
         single && longest ? "All bars share one clock." : null,
         s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
         omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`,
         single && longest && s.runs > 1
-          ? `Each lane is its middle run of ${s.runs}, which took turns; in brackets the least and the most of them.`
+          ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
           : null,
         single
-          ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so its word pieces are known, as in a chat that goes on."
+          ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses to merge is known, as in a chat that goes on."
           : null,
       ]
         .filter(Boolean)

@@ -19,10 +19,10 @@ CLASSES: dict[str, tuple[str, str]] = {
         "The small model guessed this token and the big one agreed. Both vocabularies have it (“direct”).",
     ),
     "ngram": (
-        "guessed in pieces",
+        "merged guesses",
         (
-            "The small model guessed it as several pieces that spell one token of the big model, which agreed"
-            " (“n-gram”)."
+            "Several guesses of the small model that spell one token of the big model, which agreed: merged"
+            " into one, as in There|fore → Therefore (“n-gram”)."
         ),
     ),
     "copied": (
@@ -33,8 +33,8 @@ CLASSES: dict[str, tuple[str, str]] = {
         ),
     ),
     "corrected": (
-        "fixed",
-        "The guess was wrong, or there was none: the big model wrote this token instead (“corrected”).",
+        "big model’s own word",
+        "No guess here was right: the big model wrote its own word (“corrected”).",
     ),
     "bonus": (
         "added",
@@ -44,8 +44,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "discarded": (
         "thrown away",
         (
-            "Guessed and not used: the text never held it (“discarded”). Press it to see them in the answer,"
-            " struck through."
+            "Guessed or copied, and not used: the text never held it (“discarded”). Press it to see them in"
+            " the answer, struck through."
         ),
     ),
 }
@@ -105,7 +105,7 @@ def manner(own: Manner) -> str:
 
 # What the pickers call a method; the others keep the name of the field.
 METHODS = {
-    "ngram-exact": "Recommended: exact, merges word pieces",
+    "ngram-exact": "Recommended: exact, merges guesses",
     "copy": "Copying alone, without the small model",
     "autoregressive": "Without guessing",
 }

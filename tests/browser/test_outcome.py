@@ -56,14 +56,17 @@ def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(
         )
         expect(page.locator("#omni-tip")).to_contain_text(told)
         said = page.locator(".turn").last.locator(".said")
-        expect(said).to_contain_text(
-            re.compile(rf"{shown['copied']} of {len(tokens)} tokens w(as|ere) copied")
-        )
         own = shown["direct"] + shown["ngram"]
         figures = page.evaluate(f"{LAST}.figures")
         made = int(figures["proposed"] - figures["copies_proposed"])
+        copies = int(figures["copies_proposed"])
+        assert figures["proposed"] == own + shown["copied"] + shown["discarded"], "one account"
+        if copies > 1 and shown["copied"] < copies:
+            expect(said).to_contain_text(f"{shown['copied']} of {copies} copied tokens")
         if made > 1 and 0 < own < made:
             expect(said).to_contain_text(f"{own} of the small model’s {made} guesses")
+        if made + copies > 1 and shown["discarded"]:
+            expect(said).to_contain_text(re.compile(rf"{shown['discarded']} w(as|ere) thrown away"))
         page.get_by_role("button", name=re.compile("^copied")).click()
         assert copied.first.evaluate("span => getComputedStyle(span).opacity") == "1", (
             "the others fade, these do not"
@@ -223,9 +226,9 @@ def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str,
 
 def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser: Browser, app: App) -> None:
     times = {"draft_seconds": 1.5, "verify_seconds": 8.0, "settle_seconds": 0.25, "other_seconds": 0.25}
-    step = "On average a step took as long as 2.0 steps without guessing, for it checked up to 4"
-    why = f"{step} guessed tokens at once, and guessing took 15 % of the time."
-    copied = f"{step} copied tokens at once."
+    step = "A step took as long as 2.0 steps without guessing: it checked up to 4 tokens at once"
+    why = f"{step}, and guessing took 15 % of its time."
+    copied = f"{step}."
     with visitor(browser, app) as page:
 
         def said(answer: dict[str, object]) -> str:
@@ -236,7 +239,9 @@ def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser:
         assert said(made(10, 2, 2.9, **times)) == "", "as good as the same figure"
         assert said(made(10, 2, 1.5, **times) | {"speed": None}) == "", "nothing was measured"
         varied = {"speedup": 1.5, "low": 1.2, "high": 1.7, "tokens": 15}
-        assert said(made(10, 2, 1.5, **times) | {"speed": varied}) == "", "the passes differ"
+        assert said(made(10, 2, 1.5, **times) | {"speed": varied}) == why.replace("2.0", "about 2.0")
+        wild = varied | {"low": 0.9}
+        assert said(made(10, 2, 1.5, **times) | {"speed": wild}) == "", "the passes differ too much"
         ask(page, "Who are you?")
         told = f"(answer) => {{ Object.assign({LAST}, answer); omni.chat.tell(omni.chat.turns.at(-1)); }}"
         page.evaluate(told, made(10, 2, 1.5, **times))
@@ -245,3 +250,27 @@ def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser:
             r" .*\. "
         )
         expect(page.locator(".turn .said")).to_have_text(re.compile(shown + re.escape(why)))
+
+
+def test_one_account_of_what_was_proposed(browser: Browser, app: App) -> None:
+    """What was right and what was thrown away add up to all that was guessed and copied, as the legend
+    counts."""
+    both = made(5, 2, 1.0, copies_proposed=8, copied=5) | {"speed": None}
+    with visitor(browser, app) as page:
+        said = page.evaluate("answer => omni.outcome(answer)[1]", both)
+        assert said == (
+            ": 5 of 8 copied tokens were right; 5 of the small model’s 12 guesses were right;"
+            " 10 were thrown away."
+        )
+
+
+def test_the_first_colours_are_explained_where_they_stand(browser: Browser, app: App) -> None:
+    with visitor(browser, app) as page:
+        key = page.locator(".empty-state .colour-key")
+        expect(key).to_be_visible()
+        shown = page.locator(".demo .tok").evaluate_all(
+            "spans => [...new Set(spans.map(span => span.className.match(/s-\\w+/)[0]))].sort()"
+        )
+        named = key.locator("span").evaluate_all("spans => spans.map(span => span.className).sort()")
+        assert named == shown
+        expect(key).to_have_text("guessed rightmerged guessescopiedbig model’s own word")

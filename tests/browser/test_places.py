@@ -118,7 +118,7 @@ def test_replays_show_whole_lines_and_labels_beside_each_other(
         for name in ("Race", "Before / after"):
             dialog.get_by_role("button", name=name, exact=True).click()
             expect(page.locator(".race-lane")).to_have_count(2)
-            expect(page.locator(".race-key span")).not_to_have_count(0)  # the colours are explained
+            expect(page.locator(".colour-key span")).not_to_have_count(0)  # the colours are explained
             page.keyboard.press("End")
             boxes += [box.evaluate(CUT) for box in page.locator(".replay-text").all()]
         assert boxes == [[0, 0]] * 5
@@ -168,3 +168,61 @@ def test_the_buttons_above_the_answers_stand_in_one_row(browser: Browser, served
         buttons = page.locator("[data-widget=chat] .bar button:visible")
         tops = buttons.evaluate_all("all => all.map(one => one.getBoundingClientRect().y)")
         assert len(tops) > 6 and max(tops) - min(tops) < 10, tops
+
+
+@pytest.mark.parametrize("name", ["Compare", "Adaptation"])
+def test_an_address_holds_where_the_first_press_is_lost(browser: Browser, served: Served, name: str) -> None:
+    """As while the app starts and nobody hears the tabs yet."""
+    deaf = """let left = 3; document.addEventListener("click", event => {
+        if (event.target.closest?.("[role=tab]") && left-- > 0) event.stopImmediatePropagation(); }, true);"""
+    with someone(browser, deaf) as context:
+        page = context.new_page()
+        page.goto(f"{served[1]}#{name.lower()}")
+        expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
+
+
+def test_a_replay_takes_as_long_as_its_pace_says(browser: Browser, served: Served) -> None:
+    """By a clock of the test's own: not shorter by what a frame came late."""
+    with someone(browser, viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        page.clock.install()
+        page.goto(served[1])
+        page.wait_for_function("Boolean(window.omni?.replay?.start)")
+        page.evaluate(
+            """() => { const turn = {run: "x", user: "?", system: "", answer: omni.newAnswer(), state: "done"};
+            omni.replay.views.still = () => omni.replay.start({draw: () => "", stops: [], total: 400000, timed: true, usual: 20});
+            omni.replay.open("slow", turn); omni.replay.views.still(); }"""
+        )
+        play = page.locator(".replay-keys .play")
+        page.clock.run_for(7900)
+        assert play.get_attribute("title") == "Pause (space)"
+        page.clock.run_for(200)
+        assert play.get_attribute("title") == "Play again (space)"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "speedup"), [(0.28, [1.4, 1.3, 1.5]), (0.31, None), (4.9, None), (0.099, None)]
+)
+def test_compares_clock_can_be_read_on_a_phone(
+    browser: Browser, served: Served, seconds: float, speedup: list[float] | None
+) -> None:
+    """No label of a tick runs into the next, and the foot speaks of brackets where there are some."""
+    lane = {"method": "ngram-exact", "drafted": 9, "speedup": speedup or [1.0, 0.5, 2.0], "lines": ""}
+    state = {
+        "state": "running",
+        "prompts": 1,
+        "runs": 3,
+        "done": 0,
+        "total": 3,
+        "methods": [{"name": "ngram-exact", "title": "Guessing", "colour": "red", "lossless": True}],
+        "lanes": [lane | {"seconds": seconds, "tokens": 9}],
+    }
+    draw = """state => { const host = document.createElement('div');
+        host.className = 'omni-widget'; host.dataset.widget = 'compare'; host.style.width = '330px'; document.body.append(host);
+        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state));
+        const labels = [...host.querySelectorAll('.axis span')].map(one => one.getBoundingClientRect());
+        return [labels.map(one => one.left), labels.map(one => one.right), host.innerText]; }"""
+    with someone(browser, **PHONE) as context:
+        left, right, text = come(context, served).evaluate(draw, state)
+    assert len(left) > 1 and all(one + 8 <= other for one, other in zip(right[:-1], left[1:], strict=True))
+    assert ("in brackets" in text) == (speedup is not None)

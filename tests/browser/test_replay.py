@@ -171,7 +171,7 @@ def test_the_fresh_drafter_and_todays_answer_side_by_side(page: Page, app: App) 
     page.keyboard.press("End")
     expect(window.locator(".race-figure")).to_contain_text(re.compile(r"[\d.]+ → [\d.]+\s*tokens per step"))
     expect(window.locator(".race-lane.second .lane-head")).to_contain_text(
-        re.compile(r"today, version [1-9]")
+        re.compile(r"today, version [1-9]\d*, \d+ answers? seen")
     )
     assert window.locator(".race-lane .replay-text").evaluate_all(
         "lanes => lanes.map(lane => lane.textContent)"
