@@ -10,11 +10,11 @@ from numba import carray, njit
 
 from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
+from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, join, write
 from omnidemo.backends.kernels.layers import (
     COUNT,
     Rows,
     add_normed,
-    attend_rotated,
     look_up,
     multiply_rows,
     norm_heads,
@@ -42,6 +42,7 @@ CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 
 # how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
 MATRICES = WORK + 12
 WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
+SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
 BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 # A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner,
@@ -130,15 +131,23 @@ def run_attention(
     queue: Queue, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
 ) -> None:
     """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H +
-    2 Hkv) · D] to `out` [T, H · D]; see `store`. A task is a head of `BLOCK` rows."""
-    rows, heads = len(wide), out.shape[1] // cache.shape[3]
+    2 Hkv) · D] to `out` [T, H · D]; see `store`. A task is what shares a head of the keys: of `BLOCK` rows,
+    or of fewer and one part of the positions."""
+    rows, groups, dim = len(wide), cache.shape[1], cache.shape[3]
+    heads, blocks = out.shape[1] // dim, (rows + BLOCK - 1) // BLOCK
+    parts = (start + rows + PART - 1) // PART if blocks == 1 else 1
+    sums = np.empty((groups, parts, rows * heads // groups if parts > 1 else 0, dim + 2), np.float32)
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = ATTENTION, rows, wide.ctypes.data, out.ctypes.data
+    queue[SUMS] = sums.ctypes.data if parts > 1 else 0
     describe(queue, heads, cache, start, cos, sin)
-    tasks = (rows + BLOCK - 1) // BLOCK * heads
     if rows * out.shape[1] * (start + rows) < WORTH_SHARING:
-        take_tasks(queue.ctypes.data, tasks)
+        take_tasks(queue.ctypes.data, blocks * groups * parts)
     else:
-        run_all(queue, tasks)
+        run_all(queue, blocks * groups * parts)
+    for group in range(groups if parts > 1 else 0):
+        for part in range(1, parts):
+            join(sums[group, 0], sums[group, part], dim)
+        write(sums[group, 0], queries_of(queue, int64(0), rows, group), out)
 
 
 @compiled
@@ -243,8 +252,22 @@ def do_heads(queue: Queue, task: int) -> None:
     cos = carray(pointer(queue[COS]), (end, dim), np.float32)
     sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
     store(wide, start, cache, cos, sin, task, task + 1)
-    for head in range(task * each, (task + 1) * each):
-        attend_rotated(wide, int64(0), rows, head, start, cache, task, cos, sin, out)
+    attend_all(wide, queries_of(queue, int64(0), rows, task), cache, cos, sin, out)
+
+
+@compiled
+def queries_of(queue: Queue, first: int, count: int, group: int) -> Queries:
+    """Those of `count` rows that share a head of the keys."""
+    each = queue[QUERIES] // queue[GROUPS]
+    return Queries(first, count, group * each, each, group, queue[START])
+
+
+@compiled
+def attend_all(wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, out: Array) -> None:
+    """Attend to all positions that the last of the rows sees."""
+    sums = np.empty((who.count * who.each, cache.shape[3] + 2), np.float32)
+    attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.count, sums)
+    write(sums, who, out)
 
 
 @compiled
@@ -272,10 +295,16 @@ def do_attention(queue: Queue, task: int) -> None:
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
     cos = carray(pointer(queue[COS]), (end, dim), np.float32)
     sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
-    first, head = task // heads * BLOCK, task % heads
-    attend_rotated(
-        wide, first, min(BLOCK, rows - first), head, start, cache, head * groups // heads, cos, sin, out
-    )
+    if not queue[SUMS]:
+        first = task // groups * BLOCK
+        who = queries_of(queue, first, min(BLOCK, rows - first), task % groups)
+        attend_all(wide, who, cache, cos, sin, out)
+        return
+    parts, size = (end + PART - 1) // PART, rows * heads // groups
+    group, part = task // parts, task % parts
+    sums = carray(pointer(queue[SUMS]), (groups, parts, size, dim + 2), np.float32)
+    who = queries_of(queue, int64(0), rows, group)
+    attend(wide, who, cache, cos, sin, part * PART, min(end, (part + 1) * PART), sums[group, part])
 
 
 @compiled

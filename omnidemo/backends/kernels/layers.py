@@ -6,12 +6,13 @@ A model is a table of matrices; which form one has is asked once for a task, nev
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import carray
 
 from omnidemo.backends.call_layout import Array, Whole
+from omnidemo.backends.kernels.attention_kernel import rotate
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64
@@ -111,76 +112,6 @@ def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: 
             at, position = (heads + head) * dim, start + row
             rotate(wide[row], at, cos[position], sin[position], cache[0, head, position])
             cache[1, head, position] = wide[row, at + kv_heads * dim : at + (kv_heads + 1) * dim]
-
-
-@compiled
-def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
-    """Rotary positions: out [D] = what stands in a row from `at` on, rotated."""
-    half = len(out) // 2
-    for i in range(half):
-        left, right = row[at + i], row[at + half + i]
-        out[i] = left * cos[i] + right * sin[i]
-        out[half + i] = right * cos[half + i] + left * sin[half + i]
-
-
-@compiled
-def attend(queries: Array, start: int, keys: Array, values: Array, out: Array) -> None:
-    """softmax(q · Kᵀ / √D) · V of queries [R, D], each of which sees one position more than the one before
-    it, the last all of keys and values [start + R, D]; `out` is [R, D]."""
-    factor, scores = (
-        np.float32(1.0 / math.sqrt(queries.shape[1])),
-        np.empty((len(queries), len(keys)), np.float32),
-    )
-    multiply_float32(keys, queries, scores[:, :])  # whose type is that of rows that lie apart
-    for row in range(len(queries)):
-        seen = scores[row, : start + row + 1]
-        total = exponentials(seen, factor)
-        mix(seen, values, np.float32(1.0) / total, out[row])
-
-
-@compiled
-def attend_rotated(
-    wide: Array, first: int, count: int, head: int, start: int, cache: Array, shared: int, cos: Array,
-    sin: Array, out: Array,
-) -> None:  # fmt: skip
-    """Turn `count` queries of a head, from row `first` on, and have them attend to the keys and values of the
-    head `shared`."""
-    dim = cache.shape[3]
-    at, begin, end = head * dim, start + first, start + first + count
-    queries, mixed = np.empty((count, dim), np.float32), np.empty((count, dim), np.float32)
-    for row in range(count):
-        rotate(wide[first + row], at, cos[begin + row], sin[begin + row], queries[row])
-    attend(queries, begin, cache[0, shared, :end], cache[1, shared, :end], mixed)
-    for row in range(count):
-        append(out[first + row], at, mixed[row])
-
-
-@compiled
-def exponentials(scores: Array, factor: float) -> Any:
-    """Turn scores into exp(factor · (score − the highest)), in place; their sum."""
-    top, total = np.float32(-np.inf), np.float32(0.0)
-    for position in range(len(scores)):
-        top = max(top, scores[position])
-    for position in range(len(scores)):
-        scores[position] = exponential((scores[position] - top) * factor)
-        total += scores[position]
-    return total
-
-
-@compiled
-def mix(weights: Array, values: Array, factor: float, out: Array) -> None:
-    """out [D] = factor · Σ weight · value over as many positions as there are weights, four at a time."""
-    count, dim = len(weights), len(out)
-    out[:] = 0.0
-    for p in range(0, count - count % 4, 4):
-        a, b, c, d = weights[p], weights[p + 1], weights[p + 2], weights[p + 3]
-        for i in range(dim):
-            out[i] += a * values[p, i] + b * values[p + 1, i] + c * values[p + 2, i] + d * values[p + 3, i]
-    for p in range(count - count % 4, count):
-        for i in range(dim):
-            out[i] += weights[p] * values[p, i]
-    for i in range(dim):
-        out[i] *= factor
 
 
 @compiled
