@@ -13,8 +13,8 @@ def attended(
     wide: np.ndarray, who: Queries, cache: np.ndarray, cos: np.ndarray, sin: np.ndarray
 ) -> np.ndarray:
     """By the kernel, to all positions at once."""
-    dim, end = cache.shape[3], who.start + who.first + who.count
-    sums = np.empty((who.count * who.each, dim + 2), np.float32)
+    dim, end = cache.shape[3], who.start + who.first + who.rows
+    sums = np.empty((who.rows * who.each, dim + 2), np.float32)
     attention_kernel.attend(wide, who, cache, cos, sin, 0, end, sums)
     out = np.zeros((len(wide), wide.shape[1] - 2 * cache.shape[1] * dim), np.float32)
     attention_kernel.write(sums, who, out)

@@ -41,11 +41,11 @@ VECTORS = 4  # of an output row, whose sums are in registers together
 
 
 class Queries(NamedTuple):
-    """Queries that share the head `shared` of the keys: of the rows `first` … `first` + `count` − 1 of a pass
+    """Queries that share the head `shared` of the keys: of the rows `first` … `first` + `rows` − 1 of a pass
     that begins at the position `start`, the heads `head` … `head` + `each` − 1."""
 
     first: int
-    count: int
+    rows: int
     head: int
     each: int
     shared: int
@@ -66,16 +66,16 @@ def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
 def attend(
     wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, begin: int, end: int, out: Array
 ) -> None:
-    """Attend to the positions `begin` … `end` − 1, `begin` a multiple of PART: `out` [count · each, D + 2], a
+    """Attend to the positions `begin` … `end` − 1, `begin` a multiple of PART: `out` [rows · each, D + 2], a
     row's heads behind one another, are sums of values, weighted by e^(score − maximum), the maximum, and the
     sum of the weights. A row sees the positions up to its own.
 
     `wide` [T, (H + 2 Hkv) · D] are queries that are not rotated yet, `cache` is [2, Hkv, C, D], cos and sin
     are [positions, D]."""
-    dim, size = cache.shape[3], who.count * who.each
+    dim, size = cache.shape[3], who.rows * who.each
     queries, scores = np.empty((size, dim), np.float32), np.empty((size, PART), np.float32)
     sums = np.empty((size, dim + 2), np.float32)
-    for row in range(who.count):
+    for row in range(who.rows):
         position = who.start + who.first + row
         for head in range(who.each):
             at = (who.head + head) * dim
@@ -190,9 +190,6 @@ def mix_tile(typing: Any, weights: Any, rows: Any, values: Any, column: Any, vec
         rows_of = [builder.gep(begins[0], [builder.mul(INDEX(row), strides[0])]) for row in range(count)]
         zero = ir.Constant(REALS, None)
         sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(parts)] for _ in range(count)]
-        for row in sums:
-            for place in row:
-                builder.store(zero, place)
         with cgutils.for_range_slice(builder, INDEX(0), positions, INDEX(1), intp=INDEX, inc=True) as (p, _):
             value = builder.gep(begins[1], [builder.add(builder.mul(p, strides[1]), across)])
             gemm._fetch(builder, builder.gep(value, [INDEX(AHEAD)]), 4 * LANES * parts)
@@ -200,16 +197,15 @@ def mix_tile(typing: Any, weights: Any, rows: Any, values: Any, column: Any, vec
                 gemm._load(builder, builder.gep(value, [INDEX(4 * LANES * part)]), ir.FloatType(), 4)
                 for part in range(parts)
             ]
-            for row, place in enumerate(rows_of):
+            for place, totals in zip(rows_of, sums, strict=True):
                 weight = spread(builder, builder.gep(place, [builder.mul(p, INDEX(4))]))
-                for part, number in enumerate(loaded):
-                    total = gemm._multiply_add(builder, number, weight, builder.load(sums[row][part]))
-                    builder.store(total, sums[row][part])
-        for row in range(count):
+                for number, total in zip(loaded, totals, strict=True):
+                    builder.store(gemm._multiply_add(builder, number, weight, builder.load(total)), total)
+        for row, totals in enumerate(sums):
             made = builder.gep(begins[2], [builder.add(builder.mul(INDEX(row), strides[2]), across)])
-            for part in range(parts):
+            for part, total in enumerate(totals):
                 place = builder.bitcast(builder.gep(made, [INDEX(4 * LANES * part)]), REALS.as_pointer())
-                builder.store(builder.load(sums[row][part]), place, align=4)
+                builder.store(builder.load(total), place, align=4)
         return context.get_dummy_value()
 
     return types.void(weights, rows, values, types.intp, vectors, out), code

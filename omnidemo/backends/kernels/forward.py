@@ -265,8 +265,8 @@ def queries_of(queue: Queue, first: int, count: int, group: int) -> Queries:
 @compiled
 def attend_all(wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, out: Array) -> None:
     """Attend to all positions that the last of the rows sees."""
-    sums = np.empty((who.count * who.each, cache.shape[3] + 2), np.float32)
-    attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.count, sums)
+    sums = np.empty((who.rows * who.each, cache.shape[3] + 2), np.float32)
+    attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.rows, sums)
     write(sums, who, out)
 
 
