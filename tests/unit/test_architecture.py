@@ -55,7 +55,7 @@ FLOORS += [
     {"__main__"},
 ]
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}
-MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 16, 300
+MODULES_IN_A_FOLDER, LINES_IN_A_FILE = 17, 300
 LINES_OF_A_FUNCTION = 60
 # Functions that may be longer, each with its reason.
 LONG_FUNCTIONS = {
