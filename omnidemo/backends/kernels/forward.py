@@ -10,19 +10,47 @@ from numba import carray, njit
 
 from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
-from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, join, write
+from omnidemo.backends.kernels.attention_kernel import PART, join, write
 from omnidemo.backends.kernels.layers import (
+    ATTENTION,
+    BIAS,
+    BLOCK,
+    CACHE,
+    CAPACITY,
+    COS,
     COUNT,
-    Rows,
+    DIM,
+    EACH,
+    GATED,
+    GROUPS,
+    HEADS,
+    KIND,
+    MATRICES,
+    NORMS,
+    OUT,
+    PARTS,
+    PRODUCT,
+    PROJECTIONS,
+    QUERIES,
+    ROW_STATS,
+    ROWS,
+    SIN,
+    START,
+    SUMS,
+    WIDE,
+    WIDTH,
+    K,
+    N,
+    X,
     add_normed,
+    do_task,
     look_up,
-    multiply_rows,
     norm_heads,
-    silu_times,
+    queries_of,
     store,
 )
 from omnidemo.backends.kernels.outlined import outlined
-from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64, write_stats
+from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer, sched_yield
 from omnidemo.backends.thread_pool import (
     AWAKE,
@@ -30,20 +58,10 @@ from omnidemo.backends.thread_pool import (
     SPINS_BEFORE_SLEEP,
     SPINS_BEFORE_YIELD,
     TASKS,
-    WORK,
     Queue,
 )
 from omnidemo.backends.thread_pool import SIZE as LENGTH
 
-# kinds of work, and what is written of each in the queue:
-PRODUCT, GATED, ATTENTION, ROW_STATS, HEADS = range(5)
-KIND, ROWS, X, OUT, PARTS, N, K, EACH = range(WORK, WORK + 8)
-CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 12)  # after the first four
-# how many matrices of the table, from PARTS on, are multiplied as one that has the rows of all
-MATRICES = WORK + 12
-WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
-SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
-BLOCK = 8  # rows whose attention is computed together
 WORTH_SHARING = 60_000  # multiplications of attention that take longer than to find a thread that helps
 # A layer's matrices in the table: queries, keys and values [n, H], out [H, heads · D], gate and up [inner,
 # H], down [H, inner].
@@ -194,117 +212,6 @@ def run_worker(queue: Queue) -> None:
         if idle > SPINS_BEFORE_YIELD:
             sched_yield()
     add(queue, AWAKE, -1)
-
-
-@compiled
-def do_task(queue: Queue, task: int) -> None:
-    if queue[KIND] == ATTENTION:
-        do_attention(queue, task)
-    elif queue[KIND] == HEADS:
-        do_heads(queue, task)
-    elif queue[KIND] == ROW_STATS:
-        do_row_stats(queue, task)
-    else:
-        do_product(queue, task)
-
-
-@compiled
-def do_product(queue: Queue, task: int) -> None:
-    rows, n, k, each, parts = queue[ROWS], queue[N], queue[K], queue[EACH], queue[MATRICES]
-    matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
-    begin, end, x = task * each, min(n, (task + 1) * each), Rows(queue[X], rows, k)
-    if queue[KIND] == GATED:
-        out = carray(pointer(queue[OUT]), (rows, n), np.float32)
-        up = np.empty((rows, end - begin), np.float32)
-        multiply_rows(matrices[0], begin, end, x, Rows(queue[OUT] + 4 * begin, rows, n))
-        multiply_rows(matrices[1], begin, end, x, Rows(up.ctypes.data, rows, end - begin))
-        for row in range(rows):
-            silu_times(out[row, begin:end], up[row], out[row, begin:end])
-        return
-    first = int64(0)
-    for part in range(parts):
-        low, high = max(begin, first), min(end, first + matrices[part, COUNT])
-        if low < high:
-            multiply_rows(matrices[part], low - first, high - first, x, Rows(queue[OUT] + 4 * low, rows, n))
-        first += matrices[part, COUNT]
-
-
-@compiled
-def do_row_stats(queue: Queue, task: int) -> None:
-    rows, k = queue[ROWS], queue[K]
-    logits = carray(pointer(queue[X]), (rows, k), np.float32)
-    stats = carray(pointer(queue[OUT]), (rows, 4), np.float32)
-    write_stats(logits[task], stats[task])
-
-
-@compiled
-def do_heads(queue: Queue, task: int) -> None:
-    rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
-    count, each = (heads + 2 * groups) * dim, heads // groups
-    wide = carray(pointer(queue[WIDE]), (rows, count), np.float32)
-    project(queue, wide, task)
-    if queue[NORMS]:
-        norms = carray(pointer(queue[NORMS]), 2 * dim + 1, np.float32)
-        norm_heads(wide, task * each, (task + 1) * each, norms, int64(0))
-        norm_heads(wide, heads + task, heads + task + 1, norms, int64(1))
-    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
-    end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos = carray(pointer(queue[COS]), (end, dim), np.float32)
-    sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
-    store(wide, start, cache, cos, sin, task, task + 1)
-    attend_all(wide, queries_of(queue, int64(0), rows, task), cache, cos, sin, out)
-
-
-@compiled
-def queries_of(queue: Queue, first: int, count: int, group: int) -> Queries:
-    """Those of `count` rows that share a head of the keys."""
-    each = queue[QUERIES] // queue[GROUPS]
-    return Queries(first, count, group * each, each, group, queue[START])
-
-
-@compiled
-def attend_all(wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, out: Array) -> None:
-    """Attend to all positions that the last of the rows sees."""
-    sums = np.empty((who.rows * who.each, cache.shape[3] + 2), np.float32)
-    attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.rows, sums)
-    write(sums, who, out)
-
-
-@compiled
-def project(queue: Queue, wide: Array, task: int) -> None:
-    """The queries, keys and values that belong to one head of the keys."""
-    rows, heads, groups, dim, n = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], wide.shape[1]
-    matrices = carray(pointer(queue[PROJECTIONS]), (3, 3), np.int64)
-    x, bias = Rows(queue[X], rows, queue[WIDTH]), carray(pointer(queue[BIAS]), n, np.float32)
-    for part in range(3):
-        size = heads // groups * dim if part == 0 else dim
-        begin = task * size if part == 0 else (heads + (part - 1) * groups + task) * dim
-        multiply_rows(
-            matrices[part], task * size, (task + 1) * size, x, Rows(queue[WIDE] + 4 * begin, rows, n)
-        )
-        for row in range(rows):
-            for i in range(begin, begin + size):
-                wide[row, i] += bias[i]
-
-
-@compiled
-def do_attention(queue: Queue, task: int) -> None:
-    rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
-    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
-    wide = carray(pointer(queue[X]), (rows, (heads + 2 * groups) * dim), np.float32)
-    end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
-    cos = carray(pointer(queue[COS]), (end, dim), np.float32)
-    sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
-    if not queue[SUMS]:
-        first = task // groups * BLOCK
-        who = queries_of(queue, first, min(BLOCK, rows - first), task % groups)
-        attend_all(wide, who, cache, cos, sin, out)
-        return
-    parts, size = (end + PART - 1) // PART, rows * heads // groups
-    group, part = task // parts, task % parts
-    sums = carray(pointer(queue[SUMS]), (groups, parts, size, dim + 2), np.float32)
-    who = queries_of(queue, int64(0), rows, group)
-    attend(wide, who, cache, cos, sin, part * PART, min(end, (part + 1) * PART), sums[group, part])
 
 
 @compiled
