@@ -95,18 +95,18 @@
           : f.block_efficiency < RARE
             ? ", hardly more than without guessing"
             : "";
-    const own = made
-      ? judged(right, made, GUESSES)
-      : guessing === "paused"
-        ? "the small model rests, for its guesses had cost more than they saved"
-        : "";
+    const own = made ? judged(right, made, GUESSES) : "",
+      rest =
+        !made && guessing === "paused"
+          ? "the small model rests, for its guesses had cost more than they saved"
+          : "";
     const copy = copies ? judged(copied, copies, COPIES) : "",
       lost = made + copies - right - copied; // those that the legend counts
     const gone =
       lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
     return [
       `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
-      `: ${[copy, own, gone].filter(Boolean).join("; ")}.`,
+      `: ${[copy, own, gone, rest].filter(Boolean).join("; ")}.`,
     ];
   };
 

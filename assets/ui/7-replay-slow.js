@@ -222,7 +222,7 @@
       text.scrollTop = text.scrollHeight;
       rows.draft.chips.replaceChildren(...round.guesses.slice(0, shown).map(one => chip(one, "pending")));
       rows.draft.fact.textContent = round.guesses.length
-        ? `${omni.format(round.guesses.length, "count")} ${round.guesses.length === 1 ? "guess" : "guesses"}${lane.timed ? `, ${replay.clock(draft)}` : ""}`
+        ? `${named(round)(round.guesses.length, `${omni.format(round.guesses.length, "count")} `)}${lane.timed ? `, ${replay.clock(draft)}` : ""}`
         : "no guess";
       const marks = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
       rows.check.chips.replaceChildren(
