@@ -91,7 +91,7 @@
   // What the colours of some sources mean, in the order of the legend.
   omni.colourKey = sources =>
     el(
-      "p",
+      "div",
       { class: "small colour-key" },
       ...omni.labels.legend
         .filter(one => sources.has(one.key) && one.key !== "plain")
