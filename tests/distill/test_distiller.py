@@ -436,7 +436,9 @@ def test_a_judgement_that_fails_does_not_stop_learning(make: Make, monkeypatch: 
 # --- when ---------------------------------------------------------------------------------------------------
 
 
-def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) -> None:
+def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     distiller, owner = make(FakeStore(), mode="idle", cost_aware=False)
     owner.in_flight = True
     feed(distiller)
@@ -447,9 +449,18 @@ def test_the_thread_waits_for_a_quiet_moment_and_survives_its_child(make: Make) 
     until(lambda: distiller.status().version == 1)
     assert owner.on_disk == [True]
 
+    # The evaluation of version 1 comes first, in the same child; one that fails changes nothing.
+    training = threading.Event()
+    train = distiller._worker.train
+
+    def told(*given: Any) -> Any:
+        training.set()
+        return train(*given)
+
+    monkeypatch.setattr(distiller._worker, "train", told)
     configure(distiller, steps_per_update=50_000)  # long enough to be shot
     feed(distiller)
-    until(lambda: distiller.status().state == "training")
+    assert training.wait(60)
     time.sleep(0.3)  # the request is on its way by now: a child that dies before it is just started again
     pid = distiller._worker.pid
     assert pid is not None
