@@ -69,7 +69,7 @@ def make_trace(seed: int, length: int = 20, accepted: float = 0.5, temperature: 
     )
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited too long"
