@@ -183,7 +183,15 @@ class Noting:
         return [1] * count
 
 
-def test_a_pass_has_all_its_rows_and_is_taken_back() -> None:
+def test_a_turn_begins_with_untimed_passes_that_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.races.engine_process.WAKE", 0.002)
+    engine = Noting()
+    Timed(engine).passes([1, 2, 3], {}, 1)
+    assert engine.notes[:4] == [0, (3, 1), (1, 1), 3] and set(engine.notes[2:]) == {(1, 1), 3}
+
+
+def test_a_pass_has_all_its_rows_and_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.races.engine_process.WAKE", 0.0)
     engine = Noting()
     timed = Timed(engine)
     found = timed.passes([1, 2, 3], {2: [4, 5], 1: [6]}, 2)
