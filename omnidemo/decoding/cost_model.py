@@ -49,7 +49,7 @@ BLIND_EVERY = 3
 # While drafting wins, one round in PLAIN_EVERY is plain, to be timed; while the speedup is below CLEAR one in
 # NEAR_EVERY, because a machine that changes its pace could turn so small a gain into a loss. The first block
 # of them comes after EARLY rounds, each further one after four times as many, up to those figures.
-PLAIN_EVERY, NEAR_EVERY, CLEAR, EARLY = 64, 16, 1.2, 16
+PLAIN_EVERY, NEAR_EVERY, CLEAR, EARLY = 64, 16, 1.2, 8
 # Drafting is judged after ENOUGH_DRAFTS drafts (a multiple of `FITTED_EVERY`); after `FITTED_EVERY` of them
 # where the speedup is below CLEAR_LOSS.
 ENOUGH_DRAFTS, CLEAR_LOSS = 24, 0.65

@@ -34,9 +34,12 @@ TRY = 6  # drafting rounds of a try
 STRETCH = 8
 MOST_SLOTS = 8  # longest draft that a replay considers
 PROMISE = 1.05  # replayed speedup, at the best of several lengths, above which a try is made
-MIN_SPREAD = 5  # of draft lengths, below which no line is fitted to their times
-# bounds of t_1, in median times of a drafter token; its row of the verification may cost as much as itself
-MIN_SLOPE, MAX_SLOPE = 0.5, 2.2
+# plain rounds that a row of the verification is believed to take before plain rounds are timed
+FIRST_ROW = 0.25
+# The spread of draft lengths, by their squared distances from the mean, from which on the line through their
+# times counts more than one through a plain round's and their mean.
+BELIEF = 1.0
+MIN_SLOPE = 0.5  # of t_1, in median times of a drafter token; at most it is one of them and a plain round
 STRETCHES = 5  # newest blocks of plain probe rounds that count
 FITTED_EVERY = 8  # drafts
 TIMES = 15  # newest times of each kind, of which the median is used, so that one slow round changes nothing
@@ -218,22 +221,28 @@ class RoundTimes:
             total, x, y = total + weight, x + weight * drafted, y + weight * seconds
             squares, products = squares + weight * drafted * drafted, products + weight * drafted * seconds
         x, y = x / total, y / total
-        spread = squares - total * x * x
-        slope = (products - total * x * y) / spread if spread >= MIN_SPREAD else 0.0
-        # A busy machine bends the line, so the slope is kept between MIN_SLOPE and MAX_SLOPE times what
-        # drafting alone takes per token.
         each = median(self._each)
-        self.draft_seconds = min(max(slope, MIN_SLOPE * each), MAX_SLOPE * each)
+        plain = self._timed_plain
+        if plain is None:
+            plain = max(0.0, y - each * x) / (1.0 + FIRST_ROW * x)
+        spread = squares - total * x * x
+        slope = (products - total * x * y + BELIEF * (y - plain) / x) / (spread + BELIEF)
+        # A busy machine bends the line, so the slope stays within what is possible.
+        self.draft_seconds = min(max(slope, MIN_SLOPE * each), each + plain)
         self.first_seconds = max(0.0, y - self.draft_seconds * x)
         self._update_plain_seconds()
 
     def _update_plain_seconds(self) -> None:
         """Update t_plain. A plain round does less than one with a draft of one token, so that round's seconds
         are an upper bound, which keeps a burst of load out of the few plain times."""
-        if self.plain_rounds:
-            plain = median([block.mean for block in self._plain] or self._newest)
+        if plain := self._timed_plain:
             shortest = self.first_seconds + self.draft_seconds
             self.plain_seconds = min(plain, shortest) if shortest > 0 else plain
+
+    @property
+    def _timed_plain(self) -> float | None:
+        """The median of the plain rounds' seconds, by the newest blocks of them."""
+        return median([block.mean for block in self._plain] or self._newest) if self.plain_rounds else None
 
     @property
     def _seconds(self) -> float:

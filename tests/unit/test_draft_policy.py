@@ -26,7 +26,7 @@ from omnidemo.decoding.draft_policy import (
     HeadPolicy,
     describe,
 )
-from omnidemo.decoding.round_times import MAX_SLOPE, MIN_SLOPE, STRETCH, TRY
+from omnidemo.decoding.round_times import FIRST_ROW, MIN_SLOPE, STRETCH, TRY
 from tests.support.cost_models import known, simulate, unseen
 
 LONGEST = 3
@@ -52,26 +52,47 @@ def test_times_become_costs_and_one_slow_round_changes_nothing() -> None:
     cost_model.time(4, 2, 2, 2, 50.0, 90.0)
     cost_model.time(0, 0, 0, 1, 0.0, 90.0)
     cost_model._fit()
-    assert cost_model.draft_seconds == pytest.approx(0.2) and cost_model.first_seconds == pytest.approx(1.0)
+    assert cost_model.draft_seconds == pytest.approx(0.2, abs=0.01)
+    assert cost_model.first_seconds == pytest.approx(1.0, abs=0.02)
     assert cost_model.plain_seconds == pytest.approx(1.1)
 
 
 def test_a_busy_machine_cannot_make_a_drafter_token_look_dear_or_free() -> None:
+    """At most it costs its own time and a plain round, at least half of its own time."""
     cost_model = CostModel()
     for number in range(64):
         count = 1 + number % 2
         cost_model.time(4, count, count, 2, 0.2 * count, 1.0 + (3.0 if count == 2 else 0.0))
-    assert cost_model.draft_seconds == pytest.approx(MAX_SLOPE * 0.2)
+        cost_model.time(0, 0, 0, 1, 0.0, 1.0)
+    assert cost_model.draft_seconds == pytest.approx(0.2 + 1.0)
     for _ in range(64):
-        cost_model.time(4, 4, 4, 3, 0.8, 1.6)
-    assert MIN_SLOPE * 0.2 <= cost_model.draft_seconds <= MAX_SLOPE * 0.2
+        cost_model.time(4, 4, 4, 3, 0.8, 0.9)
+    assert cost_model.draft_seconds == pytest.approx(MIN_SLOPE * 0.2)
+
+
+@pytest.mark.parametrize("length", [1, 4, 10])
+def test_a_row_of_a_model_with_packed_weights_is_not_taken_for_free(length: int) -> None:
+    """Drafts of one length say nothing about a slot by themselves; a plain round beside them does. Before
+    there is one, a row is believed to cost a part of it."""
+    plain, row, own = 4.0, 1.6, 0.1
+    cost_model = CostModel()
+    for _ in range(8):
+        cost_model.time(length, length, length, 2, own * length, plain + (row + own) * length)
+    believed = own + FIRST_ROW * (plain + row * length) / (1.0 + FIRST_ROW * length)
+    assert cost_model.draft_seconds == pytest.approx(believed)
+    for _ in range(STRETCH):
+        cost_model.time(0, 0, 0, 1, 0.0, plain)
+    for _ in range(8):
+        cost_model.time(length, length, length, 2, own * length, plain + (row + own) * length)
+    assert cost_model.draft_seconds == pytest.approx(row + own)
+    assert cost_model.plain_seconds == pytest.approx(plain)
 
 
 def test_a_burst_of_load_on_plain_rounds_does_not_inflate_the_speedup() -> None:
     cost_model = known(draft=0.2, first=1.2, plain=1.0)
     for _ in range(15):
         cost_model.time(0, 0, 0, 1, 0.0, 40.0)
-    assert cost_model.plain_seconds == pytest.approx(1.4)
+    assert cost_model.plain_seconds == pytest.approx(1.4, abs=0.01)
     assert cost_model.speedup is not None and cost_model.speedup < 2.0
 
 
@@ -94,7 +115,8 @@ def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> N
     before = cost_model.speedup
     for _ in range(30 * STRETCH):
         cost_model.time(0, 0, 0, 1, 0.0, 1.1 * pace)
-    assert cost_model.plain_seconds == pytest.approx(min(1.2, 1.1 * pace)) and cost_model.speedup == before
+    assert cost_model.plain_seconds == pytest.approx(min(1.2, 1.1 * pace), abs=0.01)
+    assert cost_model.speedup == before
     # One token more for 1.2 s is 1.83 times as fast as plain rounds of 1.1 s were; a tenth of one is as fast.
     assert cost_model.promises([(1, 1.0)] * 30) and not cost_model.promises([(1, 0.1)] * 30)
 
@@ -212,7 +234,8 @@ def test_a_pair_is_not_given_up_after_a_few_drafts() -> None:
     tries = simulate(cost_model, ENOUGH_DRAFTS + STRETCH - 1, tokens=1)
     assert tries == ENOUGH_DRAFTS - 1 and cost_model.plain_rounds == STRETCH and cost_model.speculating
     # The first verdict is thrown away with the times it came from; the second one counts.
-    assert simulate(cost_model, ENOUGH_DRAFTS, tokens=1) == ENOUGH_DRAFTS and cost_model.speculating
+    rounds = ENOUGH_DRAFTS + STRETCH  # some of them are plain
+    assert simulate(cost_model, rounds, tokens=1) == ENOUGH_DRAFTS and cost_model.speculating
     simulate(cost_model, STRETCH, tokens=1)
     assert not cost_model.speculating
 
