@@ -17,7 +17,7 @@ from lab.races.engines import MAKERS, Engine, Facts
 from omnidemo.processes import end_with_parent
 
 WARM_UP = 3  # untimed passes of each width in a turn
-# seconds of untimed passes at the beginning of a turn: a processor that rested needs as long to run fast again
+# seconds of untimed passes at the beginning of a turn: a processor that rested is slow at first
 WAKE = 0.25
 
 
