@@ -241,7 +241,7 @@
         gain: pace.side ? speedup : 1,
         value: () => pace.value,
         notes: [
-          `Measured: this answer was written again with and without guessing, in turns, with what was known before it; ${omni.range(low, high)} as fast.${part}`,
+          `Measured: this answer was written again with and without guessing, in turns, by what was known before it. These are other runs than the answer in the chat, so the colours may differ.${part}`,
           differ(two, answer),
           turn.cut,
         ],

@@ -7,7 +7,7 @@
     [
       "draft",
       "Draft",
-      "A small, quick model guesses the next tokens, pieces of words.",
+      "A small, quick model guesses the next tokens, pieces of words; or they are copied from the text.",
       "M3 13l1-4 7-7 3 3-7 7zM9 4l3 3",
     ],
     ["check", "Check", "The big model reads all guesses in one step.", "M7 3a4 4 0 1 0 .1 0zM10 10l4 4"],
@@ -71,12 +71,19 @@
     return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step of the big model brings the next one, too: ${own}` : ""}.`;
   };
 
+  // Time of a token without guessing, by the measured runs of this answer; null where they tell nothing. What the answer's own plain rounds took is
+  // no measure: a machine that wanders makes another figure of it than the race shows.
+  const measuredPace = (speed, lane) =>
+    speed?.speedup && lane.timed && !omni.wild(speed.low, speed.high)
+      ? (lane.total * speed.speedup) / lane.count
+      : null;
+
   replay.words = { proposed, verdict, named };
 
   replay.views.slow = turn => {
     const rounds = replay.rounds(turn.answer),
       lane = replay.lane("", rounds),
-      pace = turn.answer.end?.plain?.[0] ?? null;
+      pace = measuredPace(turn.answer.speed, lane);
     const end = turn.answer.end?.finish === "end" ? lane.tokens.at(-1)?.i : null,
       word = one => (one.i === end && !one.t.trim() ? "(end)" : replay.word(one.t));
     if (!rounds.length) {
@@ -94,7 +101,7 @@
       keep: line("keep", "kept"),
       plain: line("plain", "without guessing"),
     };
-    rows.plain.node.hidden = !pace || !lane.timed;
+    rows.plain.node.hidden = !pace;
     const steps = el("ol", { class: "stages" }, ...stages.map(card)),
       text = el("div", {
         class: "replay-text toks",
@@ -119,7 +126,7 @@
           "p",
           { class: "small" },
           lane.timed
-            ? "The times are the real ones of this answer; while it plays, the clock stops for a moment after each step."
+            ? `The times are the real ones of this answer; while it plays, the clock stops for a moment after each step.${pace ? " Without guessing: at the pace of the measured runs." : ""}`
             : "The times of this answer were not recorded, so each step of the big model is drawn equally long.",
         ),
         el(
@@ -171,7 +178,7 @@
       const shown = stage
         ? round.guesses.length
         : Math.min(round.guesses.length, Math.floor((inside / draft) * (round.guesses.length + 1)));
-      const plain = pace && lane.timed ? Math.min(lane.count, Math.floor(at / pace)) : 0,
+      const plain = pace ? Math.min(lane.count, Math.floor(at / pace)) : 0,
         now = `${k} ${stage} ${shown} ${plain}`;
       if (now === key) return said;
       key = now;

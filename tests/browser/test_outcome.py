@@ -139,6 +139,29 @@ def test_what_is_said_of_passes(
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
 
 
+def test_slow_motion_draws_what_was_measured_without_guessing_or_nothing(browser: Browser, app: App) -> None:
+    """At 2 × the big model alone would have written half of it by the end; the pace of the answer's own plain
+    rounds is no measurement."""
+    with visitor(browser, app) as page:
+        ask(page, "Who are you?")
+        row = page.locator(".slow-row.plain")
+        for speed, seen in (
+            ("null", False),
+            ("{ speedup: 1.3, low: 0.9, high: 1.9 }", False),  # its runs differ too much
+            ("{ speedup: 2, low: 1.9, high: 2.1 }", True),
+        ):
+            page.evaluate(f"{LAST}.speed = {speed}; {LAST}.end.plain = [5.0, null];")
+            page.get_by_role("button", name="Slow motion").click()
+            page.locator(".omni-replay").get_by_role("button", name="To the end (End)").click()
+            expect(row).to_be_visible() if seen else expect(row).to_be_hidden()
+            if seen:
+                count = page.evaluate(f"{LAST}.tokens.filter(line => line.k === 't').length")
+                expect(row.locator(".fact")).to_contain_text(
+                    re.compile(rf"^{count // 2} tokens? in the same time, {count} with guessing")
+                )
+            page.keyboard.press("Escape")
+
+
 def test_a_race_of_passes_that_differ_has_no_winner(browser: Browser, app: App) -> None:
     """What the sentence below the answer leaves out, the race does not claim by a run of its own."""
     with visitor(browser, app) as page:

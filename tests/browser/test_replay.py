@@ -203,7 +203,14 @@ def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None
     expect(turn.locator(".replay-hint")).to_be_visible()  # the first answer of a new visitor
     turn.get_by_role("button", name="Race", exact=True).click()
     window = page.get_by_role("dialog", name="Race")
-    expect(window.get_by_text("Measured")).to_be_visible()
+    again = window.get_by_role("button", name="Measure a run of its own")
+    expect(window.get_by_text("Measured").or_(again).first).to_be_visible()
+    for _ in range(3):  # on a busy machine the run may take longer than the page waits for it
+        if not again.is_visible():
+            break
+        again.click()
+        expect(window.locator(".race-lane")).to_have_count(2)
+        page.wait_for_timeout(500)
     page.keyboard.press("End")
     figure = window.locator(".race-figure")
     # by its own run (1.8×), or by what was measured since (0.54–0.68×)
