@@ -91,7 +91,9 @@ FIGURES = (
         "first token", "seconds",
         unit="seconds", shown="endpoint mcp compare", csv=10, report=5,
     ),
-    Figure("seconds", "Seconds of decoding.", shown="endpoint mcp history", csv=1, report=3),
+    Figure(
+        "seconds", "Seconds of decoding: its steps'.", shown="endpoint mcp history", csv=1, report=3
+    ),
     Figure(
         "time_per_output_token",
         "Seconds for each token after the first pass.",

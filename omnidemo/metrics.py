@@ -76,19 +76,18 @@ class Lengths:
 
 
 def measure(
-    rounds: Sequence[Round],
-    seconds: float,
-    first_token_seconds: float | None,
-    plain_seconds: float | None = None,
+    rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
     """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
     the target's at the end, and `plain_at`, the UNIX time of the newest plain round that `plain_seconds`
     knows.
 
-    `seconds` is the decoding time after the prompt was read; `plain_seconds` the time of one plain round
-    (draft length 0), known from the policy "cost", for replays on the page; how much faster an answer was is
-    measured (`serving/speed.py`), not computed. Values are None where they are undefined.
+    `plain_seconds` is the time of one plain round (draft length 0), known from the policy "cost", for replays
+    on the page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None
+    where they are undefined.
 
+    seconds: those of its rounds, which every speed is made of, on the clocks of the page too. What lies
+    between rounds is not decoding: other answers whose turn it was, and who reads along.
     block_efficiency: target tokens emitted per target forward pass, which is the mean accepted length τ (MAT)
     with the bonus token. time_per_output_token: seconds per token after the first round, which
     `time_to_first_token` has. total_variation: mean over the answer's tokens of how far the law by which each
@@ -97,7 +96,8 @@ def measure(
     """
     tokens = sum(len(done.tokens) for done in rounds)
     later = tokens - len(rounds[0].tokens) if rounds else 0
-    later_seconds = seconds - rounds[0].seconds.get("total", 0.0) if rounds else 0.0
+    took = [done.seconds.get("total", 0.0) for done in rounds]
+    seconds, later_seconds = sum(took), sum(took[1:])
     variations = [done.variation for done in rounds if done.variation is not None]
     return {
         "tokens": float(tokens),

@@ -92,16 +92,11 @@
       : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses");
   // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
   const clock = (lane, longest) => {
-    const rest = (lane.settle_seconds || 0) + (lane.other_seconds || 0),
-      total = lane.seconds || 0;
+    const total = lane.seconds || 0;
     const parts = [
       ["draft_seconds", lane.draft_seconds || 0, "drafting"],
       ["verify_seconds", lane.verify_seconds || 0, "verifying"],
-      [
-        "rest_seconds",
-        Math.max(rest, total - (lane.draft_seconds || 0) - (lane.verify_seconds || 0)),
-        "the rest",
-      ],
+      ["rest_seconds", (lane.settle_seconds || 0) + (lane.other_seconds || 0), "the rest"],
     ];
     const bar = el("div", {
       class: "clock",

@@ -57,12 +57,11 @@ class Answer:
         """Yield its rounds; the generator's value is the finished `Generation`."""
         pair, asked, line = self._pair, self._asked, self._line
         first: float | None = None
-        mismatch, started = False, perf_counter()
+        mismatch = False
         try:
             going = start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
             if self._state.target.free_positions < 1:  # `begun` fills the window
                 self._reason = "context"
-            started = perf_counter()
             steps = self._steps()
             while going:
                 with pair._lock:
@@ -81,9 +80,8 @@ class Answer:
                 self._reason = done.finish_reason or self._reason
                 yield done
         finally:
-            seconds = perf_counter() - started
             mismatch = self._leave()
-        return self._generation(seconds, first, mismatch)
+        return self._generation(first, mismatch)
 
     def _steps(self) -> Iterator[Round]:
         pair, state = self._pair, self._state
@@ -124,13 +122,13 @@ class Answer:
     def _written(self) -> list[int]:
         return [token.id for done in self._rounds for token in done.tokens]
 
-    def _generation(self, seconds: float, first: float | None, mismatch: bool) -> Generation:
+    def _generation(self, first: float | None, mismatch: bool) -> Generation:
         pair, asked, line = self._pair, self._asked, self._line
         drafts = [(done.drafted, done.seconds["total"]) for done in self._rounds[1:] if done.drafted]
         with pair._lock:
             plain = line.cost_model.plain_beside(drafts) if self._method.drafts else None
         metrics = {
-            **measure(self._rounds, seconds, first, plain),
+            **measure(self._rounds, first, plain),
             "context_mismatch": float(mismatch),
             "plain_at": line.plain_at if plain else None,
         }

@@ -108,7 +108,7 @@ class ChatService:
             if asked.learn:
                 lines.measurer.topic(route.topic, route.domain)
             if request.cancelled():  # while it waited for its turn: there is nothing to record
-                name, none = make_method(asked.method, pair.map).name, measure((), 0.0, None)
+                name, none = make_method(asked.method, pair.map).name, measure((), None)
                 yield Generation((), "", (), none, "cancelled", name, 0, asked.seed, domain=route.domain)
                 return
             # Written while the answer is made; its end waits for one write, not for two.

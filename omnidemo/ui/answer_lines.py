@@ -45,10 +45,8 @@ def markdown_line(blocks: Sequence[Node], open_blocks: Sequence[Node]) -> str:
 
 
 def figures_line(rounds: Sequence[Round], first: float | None) -> str:
-    """The figures so far, by the definitions of `metrics.py`. `first`: seconds to the first token; the time
-    is the sum of the rounds'."""
-    seconds = sum(record.seconds.get("total", 0.0) for record in rounds)
-    return json_line("f", f=_figures(measure(rounds, seconds, first)), c=_counts(rounds))
+    """The figures so far, by the definitions of `metrics.py`. `first`: seconds to the first token."""
+    return json_line("f", f=_figures(measure(rounds, first)), c=_counts(rounds))
 
 
 def plain_pace(metrics: Mapping[str, float | None]) -> list[float | None] | None:

@@ -141,6 +141,12 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     expect(window.get_by_role("button", name="Pause (space)")).to_be_visible()
     page.keyboard.press("End")
     expect(window.locator(".round-of")).to_have_text(f"round {len(rounds)} of {len(rounds)}")
+    # one time of an answer: on the clock, in its figures, in the history
+    ((seconds,),) = app.query("select seconds from requests order by id desc limit 1")
+    assert page.evaluate("omni.chat.turns.at(-1).answer.figures.seconds") == pytest.approx(seconds, rel=1e-3)
+    assert sum(sum(one["times"]) for one in rounds) == pytest.approx(1e6 * seconds, rel=1e-3)
+    clock = page.evaluate("us => omni.replay.clock(us)", 1e6 * seconds)
+    expect(window.locator(".replay-time")).to_have_text(f"{clock} of {clock}")
     assert texts(page, ".replay-text .tok") == "".join(text for one in rounds for text in one["tokens"])
     # what was asked before it is not known any more
     assert window.get_by_role("button", name="Before / after").count() == 0

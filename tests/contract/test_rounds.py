@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import pytest
@@ -135,9 +135,24 @@ def test_seconds_of_the_rounds_make_up_the_answers(
         made = answer(pair, STORY, temperature=temperature, seed=1, max_new_tokens=40, **options)
         lasted, seconds = perf_counter() - began, made.metrics["seconds"] or 0.0
         parts = [one.seconds["total"] for one in made.rounds]
-        assert 0.3 * seconds < sum(parts) <= seconds <= lasted
+        assert sum(parts) == pytest.approx(seconds) and 0.3 * lasted < seconds <= lasted
         assert all(one.seconds["draft"] > 0 or not one.drafted for one in made.rounds)
         assert sum(one.seconds["verify"] for one in made.rounds) > 0
+
+
+def test_a_slow_reader_makes_no_answer_slower(bundled: Sides) -> None:
+    """What lies between rounds counts for no figure, so that those of an answer are those of its rounds."""
+    for pair in bundled.both:
+        pair.round_listeners.append(lambda done: sleep(0.1))
+        try:
+            made = answer(pair, STORY, max_new_tokens=8)
+        finally:
+            pair.round_listeners.clear()
+        metrics, took = made.metrics, [one.seconds["total"] for one in made.rounds]
+        assert metrics["seconds"] == pytest.approx(sum(took))
+        assert metrics["tokens_per_second"] == pytest.approx(8 / sum(took))
+        later = 8 - len(made.rounds[0].tokens)
+        assert metrics["time_per_output_token"] == pytest.approx(sum(took[1:]) / later)
 
 
 def test_the_first_round_waits_for_no_other(bundled: Sides) -> None:

@@ -156,7 +156,7 @@ def test_figures_of_the_drafter_leave_out_what_was_copied() -> None:
         [copied, copied, guessed, fixed], [one("direct", "x"), one("direct", "y")], accepted=3, judged=4
     )
     lost = round_of([copied, fixed], [copied, copied], accepted=1, judged=2)
-    figures = measure([mixed, lost], 1.0, None)
+    figures = measure([mixed, lost], None)
     assert mixed.copies == (2, 2, 2) and lost.copies == (3, 1, 2), "proposed, accepted and judged"
     assert figures["guesses_right"] == figures["acceptance_rate"] == pytest.approx(1 / 3) and figures[
         "alpha"
@@ -170,7 +170,7 @@ def test_figures_of_the_drafter_leave_out_what_was_copied() -> None:
         8,
         4,
     )
-    alone = measure([lost], 1.0, None)
+    alone = measure([lost], None)
     assert alone["guesses_right"] is alone["acceptance_rate"] is alone["alpha"] is None, (
         "nobody asked the drafter"
     )
@@ -229,7 +229,7 @@ def test_the_last_line_holds_the_engines_figures() -> None:
 
 
 def test_every_figure_of_the_page_is_one_the_engine_makes() -> None:
-    assert {figure.name for figure in FIGURES} <= set(measure((), 0.0, None))
+    assert {figure.name for figure in FIGURES} <= set(measure((), None))
     names = [figure.mcp or figure.name for figure in FIGURES]
     assert len(set(names)) == len(names)
 

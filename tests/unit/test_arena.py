@@ -68,19 +68,20 @@ def test_nothing_has_no_lengths() -> None:
 
 
 def test_costs_of_an_answer() -> None:
-    found = measure(ROUNDS, 0.12, 0.2)
+    found = measure(ROUNDS, 0.2)
+    assert found["seconds"] == pytest.approx(sum(one.seconds["total"] for one in ROUNDS))
     assert found["block_efficiency"] == Lengths.of(ROUNDS).mean
     # the five tokens of the first round belong to its own time
     assert found["time_per_output_token"] == pytest.approx((0.12 - 0.03) / 6)
     assert found["cost_ratio"] == pytest.approx((0.04 / 14) / (0.08 / 4))
     assert (
-        measure(ROUNDS[:1], 0.03, 0.2)["time_per_output_token"] is None
-        and measure([made(0, 0)], 0.03, 0.2)["cost_ratio"] is None
+        measure(ROUNDS[:1], 0.2)["time_per_output_token"] is None
+        and measure([made(0, 0)], 0.2)["cost_ratio"] is None
     )
 
 
 def result(method: str, rounds: list[Round], speedup: float | None, **more: Any) -> Comparison:
-    figures: Mapping[str, float | None] = measure(rounds, sum(one.seconds["total"] for one in rounds), 0.05)
+    figures: Mapping[str, float | None] = measure(rounds, 0.05)
     answer = Generation((), "x", tuple(rounds), figures, "end", method, 3)
     return replace(Comparison(0, "x", method, answer, True, speedup), **more)
 
