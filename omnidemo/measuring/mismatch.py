@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Any
 
@@ -15,6 +15,7 @@ from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.measuring.report_tables import Stage
+from omnidemo.measuring.rounding import NEAR, unstable
 from omnidemo.methods import METHODS, fitting, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Token
@@ -27,8 +28,6 @@ PROMPTS = (
     "How do I clean a window?",
 )
 
-
-NEAR = 1e-4  # difference of two scores below which rounding may decide
 # what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
 Case = Mapping[str, Any]
 
@@ -40,7 +39,8 @@ class Mismatch:
     `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits`
     are the reference's for the two after all that comes before, None where there are no two. `gap`: by how
     much the score of `wanted` is above that of `got` there, by which the target chooses: at temperature 0 the
-    logit, else log p + g with the seed's noise; None where one has no score.
+    logit, else log p + g with the seed's noise; None where one has no score. `unstable`: whether rounding
+    decides there between draws of a stream, which have no scores.
     """
 
     case: Case
@@ -49,17 +49,18 @@ class Mismatch:
     got: Token | None
     logits: tuple[float, float] | None = None
     gap: float | None = None
+    unstable: bool = False
 
     @property
     def near_tie(self) -> bool:
         """Whether rounding may decide between the two."""
-        return self.gap is not None and abs(self.gap) < NEAR
+        return self.unstable or (self.gap is not None and abs(self.gap) < NEAR)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
     """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
-    `first` says, and `near_ties` others part where two scores are within NEAR of each other."""
+    `first` says, and `near_ties` others part where rounding decides."""
 
     backend: str
     answers: int
@@ -72,11 +73,8 @@ class Report:
         """For people: one sentence, or what there is to know of the first mismatch."""
         first = self.first
         if first is None:
-            ties = (
-                f" {self.near_ties:,} part at a near-tie of two tokens, which rounding decides."
-                if self.near_ties
-                else ""
-            )
+            count = self.near_ties
+            ties = f" {count:,} part at a near-tie, which rounding decides." if count else ""
             over = f"over {self.answers:,} answers and {self.tokens:,} tokens"
             return [f"No mismatch between {self.backend} and the reference, {over}.{ties}"]
         gap = "–"
@@ -134,7 +132,8 @@ def check(
     found: list[Mismatch] = []
     for count, (case, right) in enumerate(zip(cases, wanted, strict=True), len(cases) + 1):
         mismatch = parting(reference, case, right, other.generate(**case, **options))
-        found += [mismatch] if mismatch is not None else []
+        if mismatch is not None:
+            found.append(_judged(reference, mismatch, right, options))
         yield Stage("answers", count, 2 * len(cases))
     real = [one for one in found if not one.near_tie]
     tokens_in_all, first = sum(len(one.token_ids) for one in wanted), real[0] if real else None
@@ -157,6 +156,15 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
         logits = float(row[first.id]), float(row[second.id])
         gap = _gap(case, position, (first.id, second.id), logits, len(row))
     return Mismatch(case, position, first, second, logits, gap)
+
+
+def _judged(reference: Pair, found: Mismatch, wanted: Generation, options: Mapping[str, Any]) -> Mismatch:
+    """The same, where its answer was drawn from a stream with whether rounding decides."""
+    if found.case["temperature"] == 0.0 or METHODS[found.case["method"]].coupled:
+        return found
+    return replace(
+        found, unstable=unstable(reference, {**found.case, **options}, wanted.token_ids, found.position)
+    )
 
 
 def _gap(

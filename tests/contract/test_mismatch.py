@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
@@ -18,7 +19,10 @@ from lab.equality import equality
 from omnidemo import Pair, load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
+from omnidemo.decoding.randomness import NUMBERS, Sampler
+from omnidemo.decoding.sampling import as_tensor
 from omnidemo.measuring import mismatch
+from omnidemo.measuring.rounding import unstable
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Token
 from tests.support.cli import Cli, refused
@@ -178,6 +182,45 @@ def test_above_temperature_0_a_gap_is_one_of_scores_with_noise(names: tuple[str,
     lossy = mismatch.parting(pair, case | {"method": "ngram-merge"}, right, made(wrong))
     assert lossy is not None and lossy.gap is None
     assert "3 part at a near-tie" in mismatch.Report("cpu", 9, 90, near_ties=3).lines()[0]
+
+
+def test_a_draw_of_a_stream_at_a_border_is_a_near_tie_and_no_other(
+    names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A method that draws from a stream has no scores; rounding decides where its number is at a border."""
+    pair = load_pair(*names, backend="reference")
+    case = {
+        "prompt": TEXTS[0], "method": "typical-acceptance", "temperature": 1.0, "seed": 1,
+        "draft_length": 0, "copying": False, "max_new_tokens": 8, "learn": False, "reuse": False,
+    }  # fmt: skip
+    right = pair.generate(**case).token_ids
+    before = [*pair.prompt_ids(TEXTS[0]), *right[:5]]
+    row = as_tensor(pair.target.runner.new_cache().forward(before, 1).logits[0]).double().softmax(-1)
+    ends = row.cumsum(-1)
+    numbers = np.random.default_rng(1).random(NUMBERS)
+    token = int(row.argmax())
+    provide, fifth = Sampler._provide, [0.0]
+
+    def planted(self: Sampler) -> None:
+        provide(self)
+        self._numbers = self._numbers.copy()
+        self._numbers[5] = fifth[0]
+
+    monkeypatch.setattr(Sampler, "_provide", planted)
+    assert len(right) == 8 and right[5] == int((ends <= numbers[5]).sum())  # it is number 5 that draws it
+    for number, decided in ((ends[token] - 1e-6, True), (ends[token] - row[token] / 2, False)):
+        fifth[0] = float(number)
+        answer = pair.generate(**case).token_ids
+        assert answer[:6] == (*right[:5], token)
+        assert [unstable(pair, case, answer, place) for place in (4, 5)] == [False, decided]
+
+
+def test_a_fault_is_no_near_tie_where_a_stream_draws(
+    names: tuple[str, str], prompts: Path, planted: list[Pair], cli: Cli
+) -> None:
+    asked = ["--prompts", prompts, "--method", "typical-acceptance", "--temperature", "1", "--backend", "cpu"]
+    found = cli("check-backend", *options(names), *asked)
+    assert found.code == 1 and "answers differ between cpu and the reference" in found.out
 
 
 def made(ids: Any) -> Generation:
