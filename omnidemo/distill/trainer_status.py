@@ -48,7 +48,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
             "Resting: more training would not pay now; it goes on when guesses get worse, or tries again"
             f" after {requests}."
         ),
-        "idle": f"It learns after {requests}." if left else due,
+        "idle": f"The small model learns after {requests}." if left else due,
     }
     return " ".join(filter(None, (sentences[state], remark if state != "off" else "")))
 

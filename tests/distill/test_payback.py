@@ -216,7 +216,7 @@ def test_gains_are_measured_over_several_updates() -> None:
 @pytest.mark.parametrize(
     ("state", "left", "mode", "words"),
     [
-        ("idle", 3, "idle", "It learns after 3 more answers."),
+        ("idle", 3, "idle", "The small model learns after 3 more answers."),
         ("idle", 1, "idle", "one more answer."),
         ("idle", 0, "idle", "starts at once"),
         ("idle", 0, "inline", "starts with the next answer"),

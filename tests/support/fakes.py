@@ -592,7 +592,7 @@ class FakeServices:
     def trainer(self, target: str, drafter: str, domain: str = "default") -> TrainerStatus:
         if domain in ("", AUTO) or "/" in domain:
             raise ValueError(f"No line can be called {domain}.")
-        why = f"It learns after {4 - self.seen % 4} more answers."
+        why = f"The small model learns after {4 - self.seen % 4} more answers."
         own = TrainerStatus(
             "idle",
             why,
