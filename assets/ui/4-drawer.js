@@ -281,7 +281,7 @@
       room,
     );
     box.addEventListener("click", event => {
-      if (event.target === box) box.close();
+      if (event.target === box && event.detail < 2) box.close();
     });
     box.addEventListener("keydown", event => event.stopPropagation()); // Esc closes it, and stops no answer
     return box;

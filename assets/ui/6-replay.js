@@ -386,7 +386,7 @@
       else document.getElementById("omni-message")?.focus();
     });
     parts.box.addEventListener("click", event => {
-      if (event.target === parts.box) parts.box.close();
+      if (event.target === parts.box && event.detail < 2) parts.box.close(); // not by the second of two presses that opened it
     });
     parts.box.addEventListener("keydown", keys);
     document.addEventListener("keydown", event => {

@@ -44,9 +44,12 @@
     }
     across(1, "plain");
     write("1 = no guessing", left + 3, y(1) - 4, "tick");
-    for (const n of [0, Math.round(most / 2), most])
+    const half = Math.round(most / 2),
+      ends = `${most} examples`,
+      room = x(most) - LETTER * (ends.length + 2) - x(half) - (LETTER * String(half).length) / 2;
+    for (const n of room < 0 ? [0, most] : [0, half, most])
       write(
-        `${n}${n === most ? " examples" : ""}`,
+        n === most ? ends : String(n),
         x(n),
         height - 6,
         "tick",

@@ -177,6 +177,13 @@
           : null,
       ),
       dl,
+      result.guessing === "paused" && !result.drafted
+        ? el(
+            "p",
+            { class: "small" },
+            "Its small model rests, for its guesses had cost more time than they saved. It tries again soon.",
+          )
+        : "",
       el(
         "details",
         {

@@ -196,7 +196,7 @@ class ComparisonView:
         result = (
             {key: finite(value) for key, value in metrics.items()}
             | about
-            | {"version": generation.adapter_version}
+            | {"version": generation.adapter_version, "guessing": generation.guessing}
         )
         self.rounds.setdefault(comparison.method, []).extend(generation.rounds)
         if self.single:

@@ -222,10 +222,15 @@ def test_what_compare_says_of_runs(
         "lanes": [lane],
     }
     draw = """state => { const host = document.createElement('div'); document.body.append(host);
-        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state)); return host.querySelector('.verdict').innerText; }"""
+        omni.widgets.compare(host, { trigger() {} }).update(JSON.stringify(state));
+        return [host.querySelector('.verdict').innerText, host.querySelector('.lane').innerText]; }"""
+    rests = "Its small model rests, for its guesses had cost more time than they saved."
     with visitor(browser, app) as page:
-        found = page.evaluate(draw, state)
+        found, whole = page.evaluate(draw, state)
+        lane |= {"drafted": 0, "copies_proposed": 9, "guessing": "paused"}
+        resting, rested = page.evaluate(draw, state)
     assert found.startswith(said) and ("the fastest" in found) == badge, found
+    assert resting == found and rests in rested and rests not in whole and "null" not in whole
 
 
 def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str, object]:

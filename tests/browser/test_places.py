@@ -5,6 +5,7 @@ lines, the Adaptation tab without an empty column."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -226,3 +227,25 @@ def test_compares_clock_can_be_read_on_a_phone(
         left, right, text = come(context, served).evaluate(draw, state)
     assert len(left) > 1 and all(one + 8 <= other for one, other in zip(right[:-1], left[1:], strict=True))
     assert ("in brackets" in text) == (speedup is not None)
+
+
+@pytest.mark.parametrize("examples", [4, 19, 138])
+@pytest.mark.parametrize("width", [330, 700])
+def test_the_curves_axis_can_be_read_on_a_phone(
+    browser: Browser, served: Served, examples: int, width: int
+) -> None:
+    """No label runs into the next; where there is room for three, there are three."""
+    point = {"version": 1, "examples": examples, "steps": 1.8}
+    state = {"label": "code", "taught": True, "topics": ["code"], "names": {}, "chosen": "", "marks": []}
+    state |= {"fresh": {"version": 0, "examples": 0, "steps": 1.7}, "points": [point], "today": point}
+    draw = """([state, width]) => { const host = document.createElement('div');
+        host.className = 'omni-widget'; host.dataset.widget = 'hero'; host.style.width = width + 'px';
+        document.querySelector(".gradio-container .contain").append(host);
+        omni.widgets.hero(host, { trigger() {} }).update(JSON.stringify(state));
+        const labels = [...host.querySelectorAll('.curve text')].map(one => one.getBoundingClientRect());
+        const lowest = Math.max(...labels.map(one => one.bottom));
+        return labels.filter(one => one.bottom > lowest - 2).map(one => [one.left, one.right]); }"""
+    with someone(browser, **PHONE) as context:
+        labels = come(context, served).evaluate(draw, [state, width])
+    assert len(labels) == 3 or (width < 400 and len(labels) == 2)
+    assert all(one[1] + 6 <= other[0] for one, other in pairwise(labels))

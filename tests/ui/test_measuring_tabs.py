@@ -127,6 +127,7 @@ def test_one_prompt_gives_lanes_whose_tokens_are_the_answer() -> None:
         len(value["lanes"]) == 1
         and value["lanes"][0]["speedup"] == [1.7, 1.5, 1.9]
         and value["lanes"][0]["identical"] is True
+        and value["lanes"][0]["guessing"] == "on"
     )
     assert [chart["key"] for chart in value["charts"]] == [
         "tokens_per_second",
