@@ -129,9 +129,12 @@ class Generation:
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
     # as it began: none by its method, off by its length, paused by "cost"
     guessing: Literal["on", "none", "off", "paused"] = "on"
-    # what the target's own numbers depended on, see `PairPool.conditions`; with method, line, version and
-    # n-grams it is all that the answer was made under but its options
+    # what the target's own numbers depended on, see `PairPool.conditions`
     conditions: str = ""
+    # What the guesses came from, as the answer began: drafter, adapter version, n-grams and earlier answers,
+    # each with a digest, and the draft policy. With method and line it is all that the answer was made under
+    # but its own options.
+    guesses: str = ""
 
     @property
     def context_tokens(self) -> int:

@@ -173,6 +173,16 @@ class GenerationConfig(BaseModel):
     remember: bool = True
     # fmt: on
 
+    @property
+    def drafting(self) -> str:
+        """Draft policy and its numbers, in a word."""
+        numbers = {
+            "fixed": (self.draft_length,), "confidence": (self.longest_draft, self.confidence),
+            "head": (self.longest_draft, self.gamma), "cost": (self.longest_draft,),
+        }  # fmt: skip
+        named = [f"{number:g}" for number in numbers[self.draft_policy]]
+        return "-".join([self.draft_policy, *named])
+
     def seeded(self) -> GenerationConfig:
         """With a new seed where there is none, so that the answer can be repeated; as it is at temperature 0,
         where no number is drawn."""

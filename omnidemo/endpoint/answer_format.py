@@ -140,8 +140,7 @@ def fingerprint(made: Generation) -> str:
     what they came from."""
     if METHODS[made.method].coupled:
         return made.conditions
-    learned = f"adapter-{made.adapter_version}.ngrams-{made.cache_entries}"
-    return f"{made.conditions}.{made.method}.{made.domain}.{learned}"
+    return f"{made.conditions}.{made.method}.{made.domain}.{made.guesses}"
 
 
 def _number(made: Generation, figure: Figure) -> float | None:

@@ -50,7 +50,7 @@ class _Moved:
         return getattr(self._runner, name)
 
     def new_cache(self) -> KVCache:
-        return _MovedCache(self._runner.new_cache(), self._random)  # type: ignore[return-value]
+        return _MovedCache(self._runner.new_cache(), self._random)
 
 
 class _MovedCache:

@@ -47,6 +47,7 @@ class Answer:
             self._guessing = self._line.guessing(asked, self._method)
             self._state = pair._conversations.take(self._ids, asked.reuse, asked.domain, self._line.runner)
             self._ngrams, self._earlier = pair._memory.of(asked.domain), pair.copies.of(asked.domain)
+            self._adapter, self._guesses = self._line.adapter, pair._guesses(asked, self._line, self._ngrams)
         traced = asked.learn and pair.learners
         self._tracer = Tracer(pair.map, len(self._ids), pair._top_k) if traced else None
         self._version, self._entries, self._key = self._line.version, len(self._ngrams), token_hex(12)
@@ -138,4 +139,6 @@ class Answer:
             prompt_tokens=len(self._ids), seed=asked.seed, adapter_version=self._version,
             cache_entries=self._entries, domain=asked.domain, key=self._key,
             context_limit=pair.target.context, guessing=self._guessing,
+            # versions that were swapped in meanwhile have guessed too
+            guesses=self._guesses + (f"-then-{line.adapter}" if line.adapter != self._adapter else ""),
         )  # fmt: skip

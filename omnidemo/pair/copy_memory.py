@@ -4,8 +4,10 @@ another."""
 from __future__ import annotations
 
 import threading
+from array import array
 from collections import deque
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 
 from omnidemo.copying.text_index import BREAK, TextIndex
 
@@ -20,6 +22,7 @@ class CopyMemory:
         self._most, self._lock = most, lock
         self._texts: dict[str, TextIndex] = {}
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
+        self._digests: dict[str, bytes] = {}
         self._asked: dict[str, object] = {}  # for the stored answers of each domain
         # has `put_before` called; returns at once
         self.restore: Callable[[str, object], object] = lambda domain, asked: None
@@ -32,6 +35,11 @@ class CopyMemory:
             self._asked[domain] = asked = object()
             self.restore(domain, asked)
         return self._texts.get(domain)
+
+    def digest(self, domain: str) -> str:
+        """Eight hexadecimal digits by which what a domain has is told apart, by the way in which it came
+        there; empty where there is nothing. The caller holds the lock."""
+        return self._digests.get(domain, b"").hex()
 
     @property
     def room(self) -> int:
@@ -46,6 +54,7 @@ class CopyMemory:
         for text in texts:
             whole.extend([*text, BREAK])
             lengths.append(len(text) + 1)
+        stored = whole.ids[:]
         with self._lock:
             if self._asked.get(domain) is not asked or not texts:
                 return
@@ -57,6 +66,7 @@ class CopyMemory:
             if own is not None:  # which answers that are being written hold
                 own.become(whole)
             self._drop_oldest(domain)
+            self._mark(domain, stored)
 
     def add(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
         """Keep a finished answer (target ids), with the end of its prompt; the oldest go where there is no
@@ -68,6 +78,7 @@ class CopyMemory:
         text.extend(ids)
         lengths.append(len(ids))
         self._drop_oldest(domain)
+        self._mark(domain, ids)
 
     def forget(self, domain: str) -> None:
         """Drop the answers of a domain, also for an answer that is being written."""
@@ -80,6 +91,10 @@ class CopyMemory:
             for domain in [*self._texts, *self._asked]:
                 self._drop(domain)
 
+    def _mark(self, domain: str, new: Sequence[int]) -> None:
+        known = self._digests.get(domain, b"")
+        self._digests[domain] = blake2b(known + array("q", new).tobytes(), digest_size=4).digest()
+
     def _drop_oldest(self, domain: str) -> None:
         text, lengths = self._texts[domain], self._lengths[domain]
         while len(text) > self.room:
@@ -89,6 +104,7 @@ class CopyMemory:
         self._asked.pop(domain, None)
         text = self._texts.pop(domain, None)
         self._lengths.pop(domain, None)
+        self._digests.pop(domain, None)
         if text is not None:
             text.clear()
 

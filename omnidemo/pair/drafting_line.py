@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import sha256
 from time import time
 from typing import Literal
 
@@ -40,13 +41,14 @@ class DraftingLine:
     cost_model: CostModel = field(default_factory=CostModel)
     plain_at: float | None = None  # UNIX time of the newest plain round
     # swapped in before the next round
-    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor]] | None = None
+    published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor], str] | None = None
+    digest: str = ""  # of the version's weights; empty for the base drafter
 
     def swap(self, base: Runner) -> bool:
         """Swap in published weights, those of `base` where they name none. Returns whether there were any."""
         if self.published is None:
             return False
-        (version, weights, head), self.published = self.published, None
+        (version, weights, head, self.digest), self.published = self.published, None
         with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
             if self.runner is base:
                 self.runner = base.copy()  # the given drafter may serve other pairs, so it never changes
@@ -54,6 +56,11 @@ class DraftingLine:
         self.version, self.head = version, NumpyHead(head) if head else None
         self.cost_model.renew()
         return True
+
+    @property
+    def adapter(self) -> str:
+        """Names the version, also apart from one of the same number."""
+        return f"adapter-{self.version}" + (f"-{self.digest}" if self.version and self.digest else "")
 
     def note(self, done: Round) -> None:
         """Take the round's times. The first round of an answer also contains reading the prompt."""
@@ -100,3 +107,13 @@ class DraftingLine:
         if asked.draft_policy == "head":
             return HeadPolicy(longest, costs, asked.gamma, self.head, probes)
         return CostPolicy(longest, costs)
+
+
+def digest_of(*named: Mapping[str, Tensor]) -> str:
+    """Eight hexadecimal digits of a version's weights and acceptance head, by name; about a second for each
+    GB, once for a version."""
+    found = sha256()
+    for name, tensor in ((name, part[name]) for part in named for name in sorted(part)):
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        found.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return found.hexdigest()[:8]

@@ -26,7 +26,7 @@ from omnidemo.models.load import LanguageModel
 from omnidemo.pair.answer import Answer
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
-from omnidemo.pair.drafting_line import DraftingLine
+from omnidemo.pair.drafting_line import DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.stored_answers import StoredAnswers
@@ -73,6 +73,7 @@ class Pair:
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
+        self.drafter_digest = ""  # of the drafter's weights; `PairPool` fills it in
         # at the time of the measurements in `cost_model`
         self._compiled = compile_kernels.kernels() is not None
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
@@ -206,7 +207,8 @@ class Pair:
     ) -> None:  # fmt: skip
         """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head
         from the next round on."""
-        self._line(domain).published = (version, weights, head or {})
+        digest = digest_of(weights, head or {})
+        self._line(domain).published = (version, weights, head or {}, digest)
 
     def attach(self, store: Store) -> None:
         """Take the n-gram cache from the store, and keep it there from now on; answers may also copy from
@@ -257,6 +259,16 @@ class Pair:
             for other in self._lines.values():
                 other.cost_model.forget_times()
         return line
+
+    def _guesses(self, asked: GenerationConfig, line: DraftingLine, ngrams: NgramCache) -> str:
+        """See `Generation.guesses`. Costs nothing that grows with any of them. The lock is held."""
+        copies = self.copies.digest(asked.domain) if asked.copying and asked.learn else ""
+        parts = {
+            "drafter": self.drafter_digest[:8], "": line.adapter,
+            "ngrams": f"{len(ngrams)}-{ngrams.digest}" if len(ngrams) else "0", "copies": copies,
+        }  # fmt: skip
+        told = [f"{name}-{what}" if name else what for name, what in parts.items() if what]
+        return ".".join([*told, asked.drafting])
 
     def _swap(self, domain: str, line: DraftingLine) -> None:
         """Swap in published weights. What the drafter has read with the old ones is forgotten, in all

@@ -19,6 +19,7 @@ from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.metrics import measure
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.conversation_pool import DOMAIN
+from omnidemo.pair.drafting_line import digest_of
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Prompt, Round
@@ -67,6 +68,7 @@ class RemotePair(Pair):
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
             adapter, costs = self._adapters.get(asked.domain, BASE), line.cost_model
+            guesses = self._guesses(asked, line, ngrams)
             call = Call(
                 ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), costs, line.plain_at,
                 conversation=_conversation(prompt, ids, asked.domain),
@@ -104,7 +106,7 @@ class RemotePair(Pair):
                 learner(trace)
         made = replace(
             message.generation, rounds=tuple(rounds), prompt_tokens=len(ids), seed=asked.seed,
-            context_limit=self.target.context,
+            context_limit=self.target.context, guesses=guesses,
         )  # fmt: skip
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
@@ -120,10 +122,12 @@ class RemotePair(Pair):
     ) -> None:  # fmt: skip
         """Have these weights draft for a domain from the next answer on, which brings them to whoever writes
         it."""
+        digest = digest_of(weights, head or {})
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))
         with self._lock:
             line = self._line(domain)
             line.version, line.head = version, NumpyHead(head) if head else None
+            line.digest = digest
             line.cost_model.renew()
             self._adapters[domain] = adapter
 

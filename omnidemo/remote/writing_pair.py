@@ -83,7 +83,7 @@ class WritingPair(Pair):
         )
         with self._lock:
             line = self._line(domain)
-            line.published = adapter.version, _tensors(weights), _tensors(head)
+            line.published = adapter.version, _tensors(weights), _tensors(head), ""  # the app names it
             self._swap(domain, line)
             if not adapter.version:  # the line may have begun anew, which only the app's measurements tell
                 # what Ray brings cannot be written to

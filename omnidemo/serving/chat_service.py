@@ -243,7 +243,8 @@ class ChatService:
         that is."""
         keep_text, asked = self._pool.settings.keep_text, request.options
         settings = {name: getattr(asked, name) for name in NOTED}
-        settings |= {"conditions": made.conditions, "route_confidence": route.confidence}
+        settings |= {"conditions": made.conditions, "guesses": made.guesses}
+        settings |= {"route_confidence": route.confidence}
         settings |= {"route_why": route.why if keep_text else None}
         record = RequestRecord(
             session=request.session, target=pair.target.name, drafter=pair.drafter.name, domain=made.domain,

@@ -194,6 +194,7 @@ class PairPool:
             return False
         with suppress(OSError, ValueError):  # files that are gone by now: the model is here
             place.digest = weights_digest(pair.target.folder)
+            pair.drafter_digest = weights_digest(pair.drafter.folder)
         place.stop = False
         report("cache and adapter", 0.9, "restoring the n-gram cache and the active adapter")
         lines = attach_storage(pair, self.settings, self._store, self._trainers and self._trainers(pair))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from hashlib import blake2b
 from itertools import islice
 from secrets import token_hex
 from typing import Any, Literal
@@ -47,6 +48,7 @@ class NgramCache:
         self.unspelled: set[int] = set()
         # changes when anything is removed; until then the k-th n-gram has the number k of `since`
         self.epoch = token_hex(8)
+        self._sum = 0  # of the hashes of all n-grams
         self._entries: dict[int, NgramEntry] = {}  # by target id
         self._changed: set[int] = set()
         self._removed: set[int] = set()
@@ -70,6 +72,12 @@ class NgramCache:
         return tuple(
             (entry.target_id, entry.drafter_ids) for entry in islice(self._entries.values(), number, None)
         )
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits by which what the cache holds is told apart, in whatever order it came. It
+        is kept with every change, so that it costs nothing here."""
+        return f"{self._sum % 2**32:08x}"
 
     @property
     def nbytes(self) -> int:
@@ -136,6 +144,7 @@ class NgramCache:
     def clear(self) -> None:
         self._removed |= set(self._entries)
         self._entries.clear()
+        self._sum = 0
         self._changed.clear()
         self._refill()
 
@@ -165,6 +174,7 @@ class NgramCache:
         if len(self._entries) >= self.size:
             self._evict()
         self._entries[new.target_id] = new
+        self._sum += _hash(new)
         self.unspelled.add(new.target_id)
         if not self.trie.insert((ids, new.target_id)):
             self._fill()
@@ -186,6 +196,7 @@ class NgramCache:
 
         for entry in sorted(self._entries.values(), key=worth)[: max(1, self.size // 10)]:
             del self._entries[entry.target_id]
+            self._sum -= _hash(entry)
             self._removed.add(entry.target_id)
         self._refill()
 
@@ -201,6 +212,11 @@ class NgramCache:
 
     def _fill(self) -> None:
         self.trie.fill((entry.drafter_ids, entry.target_id) for entry in self._entries.values())
+
+
+def _hash(entry: NgramEntry) -> int:
+    ids = np.array([entry.target_id, *entry.drafter_ids], "<i8")
+    return int.from_bytes(blake2b(ids.tobytes(), digest_size=8).digest(), "little")
 
 
 @cache

@@ -95,6 +95,47 @@ def test_a_seed_repeats_under_the_same_fingerprint(app: tuple[Services, Any]) ->
     assert "ngrams-" in ask(1, "ngram-merge")[1]
 
 
+@pytest.mark.parametrize("method", ["block-verification", "ngram-merge", "typical-acceptance"])
+def test_where_guesses_show_in_the_text_the_fingerprint_names_what_they_came_from(
+    app: tuple[Services, Any], method: str
+) -> None:
+    """The same version number after a reset, and as many n-grams as before, are other ones."""
+    services, client = app
+    pair = services.pair(*PAIR)
+
+    def ask(**own: Any) -> str:
+        body = {"omnidemo": {"method": method, "learn": False, **own}}
+        made = client.chat.completions.create(
+            model="omnidemo", messages=STORY, temperature=1, max_tokens=6, seed=1, extra_body=body
+        )
+        found: str = made.system_fingerprint
+        return found
+
+    pair.fill_cache()
+    seen = [ask()]
+    named = r"drafter-[0-9a-f]{8}\.adapter-0\.ngrams-\d+-[0-9a-f]{8}\.\w+"
+    assert re.search(rf"\.{method}\.default\.{named}", seen[0])
+    assert ask() == seen[0]
+    weights = {name: weight.clone() for name, weight in pair.drafter.runner.weights().items()}
+    first = next(name for name, weight in weights.items() if weight.dim() == 2)
+    for _ in range(2):
+        weights[first] = weights[first] + 0.01
+        pair.publish(1, weights)
+        seen.append(ask())
+    pair.publish(0, {})
+    assert ask() == seen[0]
+    grams = [(gram.target_id, gram.drafter_ids) for gram in pair.ngrams]
+    for left_out in (0, 1):
+        pair.clear_cache()
+        for target_id, drafter_ids in grams[left_out : left_out + len(grams) - 1]:
+            pair.ngrams.insert(target_id, drafter_ids)
+        seen.append(ask())
+    assert len({one.rpartition(".ngrams-")[2].partition("-")[0] for one in seen[-2:]}) == 1, "as many"
+    pair.fill_cache()
+    seen += [ask(learn=True), ask(learn=True)]  # the second may copy from the first
+    assert len(set(seen)) == len(seen)
+
+
 def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apart(
     app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

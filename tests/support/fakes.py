@@ -485,6 +485,7 @@ class FakeServices:
             generation(done, time.monotonic() - start, method, finish, self.live(line)),
             domain=line,
             conditions="compiled.cpu.float32",
+            guesses="adapter-5.ngrams-42",
         )
 
     def compare(

@@ -149,8 +149,12 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
     text = memory.of("a")
     assert text is not None and memory.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
     assert [at for _, at in text.places([399, 5, 6], False)] and not text.places([0, 5], False)
+    before = memory.digest("a")
+    memory.add("a", [1, 2, 3], [400, 5])
+    assert before != memory.digest("a") and memory.digest("b") == ""
     memory.add("b", [], [1, 2])
     memory.forget("a")
+    assert memory.digest("a") == "" != memory.digest("b")
     assert memory.of("a") is None and len(text) == 0 and memory.of("b") is not None
     memory.clear()
     assert memory.nbytes == 0
@@ -166,12 +170,13 @@ def test_stored_answers_come_before_those_of_today() -> None:
         "they are asked for once"
     )
     memory.add("a", [], [7, 8, 9])
-    text = memory.of("a")
+    text, before = memory.of("a"), memory.digest("a")
     assert text is not None
     memory.put_before(*asked[0], [[1, 2, 3], [4, 5, 6], [1, 2, 9]])
     assert list(text.ids) == [4, 5, 6, BREAK, 1, 2, 9, BREAK, 7, 8, 9, BREAK], (
         "the oldest goes where there is no room"
     )
+    assert memory.digest("a") != before
     assert text.places([0, 8, 9], False) == [(2, 11)] and text.places([1, 2], False) == [(2, 6)], (
         "and an answer under way finds them"
     )

@@ -90,6 +90,28 @@ def test_lru_lets_the_oldest_use_go() -> None:
     assert 1 not in cache and 0 in cache
 
 
+def test_the_digest_is_of_what_is_there_in_any_order() -> None:
+    grams = [(1, 2), (2, 3), (3, 1)]
+    cache, turned = filled(grams), NgramCache(4)
+    for target_id in (2, 0, 1):
+        turned.insert(target_id, grams[target_id])
+    assert cache.digest == turned.digest != filled(grams[:2]).digest != NgramCache(4).digest
+    assert filled([(1, 2), (2, 3), (3, 2)]).digest != cache.digest != filled([(2, 3), (1, 2), (3, 1)]).digest
+    loaded, full = NgramCache(4), filled(grams, size=3)
+    loaded.load(cache)
+    assert loaded.digest == full.digest == cache.digest
+    full.insert(3, (2, 1))  # in the place of the oldest
+    assert len(full) == 3 and full.digest == rebuilt(full).digest != cache.digest
+    full.clear()
+    assert full.digest == NgramCache(4).digest
+
+
+def rebuilt(cache: NgramCache) -> NgramCache:
+    again = NgramCache(4)
+    again.load(cache)
+    return again
+
+
 def test_entries_come_back_with_their_counters() -> None:
     cache = filled([(0, 1), (1, 2, 3)])
     cache.clock = 4
