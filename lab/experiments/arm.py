@@ -98,8 +98,9 @@ class Run:
             self.settings = self.settings.model_copy(update=cosine)
         fast = world.settings.backend != "reference"
         self.drafter = load_model(
-            world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast
-        )
+            world.drafter, device="cpu", dtype="float32", hub=world.settings.trust_hub, fast=fast,
+            writes=False,
+        )  # fmt: skip
         if isinstance(self.drafter.runner, FusedLlama) and fast:
             self.drafter.runner.threads = 1
             compile_kernels.wait()  # an answer takes a seventh of the time by it

@@ -27,6 +27,7 @@ from omnidemo.models.model_files import Progress
 from omnidemo.models.names import gguf_file
 from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.transformers_runner import make_runner
+from omnidemo.models.unserved_settings import check_settings
 from omnidemo.vocab.vocabulary import Vocabulary
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
@@ -92,17 +93,17 @@ def load_model(
     fast: bool = True,
     park: bool = False,
     absent: bool = False,
+    writes: bool = True,
 ) -> LanguageModel:
-    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any of its names
-    (`gguf/sources.py`).
+    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's weights have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether
-    downloads are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here
-    (`ParkedModel`). absent: as `park`, and without weights. `progress(stage, fraction)` is called in the
-    stages "files", "downloading" where needed, "tokenizers" and "weights". ModelError, one sentence, when the
-    model cannot be loaded, also where its weights and 2,048 tokens (or a smaller window) do not fit.
+    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether downloads
+    are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here (`ParkedModel`).
+    absent: as `park`, without weights. writes: as a target, whose settings for generating count.
+    `progress(stage, fraction)`: in the stages "files", "downloading" where needed, "tokenizers", "weights".
+    ModelError, one sentence, also where weights and 2,048 tokens (or a smaller window) do not fit.
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
@@ -112,7 +113,7 @@ def load_model(
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
     source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
-    name = source.name
+    check_settings(name := source.name, source.files if writes else None)
     number = pick_dtype(dtype, place, source.config)
     free = model_files.free_memory(place)
     wide = _computes_in_float32(name, number, place, source.config, source.parameters, free)
@@ -172,8 +173,6 @@ def _weights_explained(name: str, sizes: str) -> Iterator[None]:
 
 
 def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runner: Runner) -> LanguageModel:
-    # tied weights count once
-    sizes = {weight.data_ptr(): weight.nbytes for weight in runner.weights().values()}
     return LanguageModel(
         name=source.name,
         tokenizer=tokenizer,
@@ -181,7 +180,8 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
         runner=runner,
         context=runner.max_positions,
         parameters=runner.parameters,
-        memory_bytes=sum(sizes.values()),
+        # tied weights count once
+        memory_bytes=sum({one.data_ptr(): one.nbytes for one in runner.weights().values()}.values()),
         device=runner.device,
         dtype=runner.dtype,
         folder=source.files,
@@ -194,8 +194,7 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
 
 def open_source(
     name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
-    free: int | None = None,
-    share: float = 1.0,
+    free: int | None = None, share: float = 1.0,
 ) -> ModelSource:  # fmt: skip
     """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of
     folders' weight files has to fit. ModelError, one sentence, where it cannot be had or read."""

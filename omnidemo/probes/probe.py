@@ -79,8 +79,9 @@ class Prober:
             settings = request.settings
             folder = model_files.find(request.drafter, hub=settings.trust_hub)
             drafter = load_model(
-                str(folder), device="cpu", dtype="float32", hub=False, fast=settings.backend != "reference"
-            )
+                str(folder), device="cpu", dtype="float32", hub=False, writes=False,
+                fast=settings.backend != "reference",
+            )  # fmt: skip
             if isinstance(drafter.runner, FusedLlama):
                 drafter.runner.threads = 1
                 if settings.compact != "neither":

@@ -96,7 +96,7 @@ class RayCluster:
             resolve(name, settings)
             for name in (target, drafter_of(target, settings) if drafter == DEFAULT else drafter)
         ]
-        models = [load_model(one.where, **options) for one in found]
+        models = [load_model(one.where, writes=one is found[0], **options) for one in found]
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))

@@ -53,8 +53,9 @@ def build_pair(
         large_at, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options
     )
     small = load_model(
-        small_at, progress=reporter("drafter", 0.6, 0.8, drafter), **{**options, "device": str(large.device)}
-    )
+        small_at, progress=reporter("drafter", 0.6, 0.8, drafter), writes=False,
+        **{**options, "device": str(large.device)},
+    )  # fmt: skip
     choice.backend_of(settings.backend, large.runner, small.runner)
     if isinstance(small.runner, FusedLlama) and settings.compact != "neither":
         small.runner.compact(True, rounding=True)

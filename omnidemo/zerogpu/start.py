@@ -37,7 +37,10 @@ def start(settings: Settings) -> Settings:
         "fast": settings.backend != "reference",
         "park": True,
     }
-    models = [load_model(resolve(name, settings).where, **options) for name in (target, drafter)]  # type: ignore[arg-type]
+    models = [
+        load_model(resolve(name, settings).where, writes=writes, **options)  # type: ignore[arg-type]
+        for name, writes in ((target, True), (drafter, False))
+    ]
     fixed = FixedPair(models[0], models[1], settings.limits)
 
     @spaces.GPU(duration=seconds)

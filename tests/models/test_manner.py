@@ -156,7 +156,6 @@ def test_what_is_not_possible_is_left_out_with_one_warning(
 
 # What made `transformers` fail as it read the tokenizer or the weights, and was then told of those.
 DAMAGED = ["[1]", '"x"', "{", "", "\x00", '{"max_new_tokens": "x"}', '{"cache_implementation": "x"}',
-    '{"watermarking_config": 3}',
            '{"num_beams": 3, "num_return_sequences": 9}', '{"temperature": "hot", "top_p": [1]}',
            "[" * 100_000]  # fmt: skip
 

@@ -73,7 +73,9 @@ class LocalCluster:
         settings: Settings,
         progress: Callable[[str, float, str], None] = lambda stage, fraction, detail: None,
     ) -> Pair:
-        models = [load_model(name, device="cpu", absent=True) for name in (target, drafter)]
+        models = [
+            load_model(name, device="cpu", absent=True, writes=name == target) for name in (target, drafter)
+        ]
         sides = [build_pair(target, drafter, settings, make=WritingPair) for _ in range(self.processes)]
         self.replicas = LocalReplicas(sides)  # type: ignore[arg-type]
         return ReplicatedPair(models[0], models[1], settings.limits, self.replicas)
