@@ -53,7 +53,9 @@ class Speller:
         `control_tokens` only. ValueError for one that cannot be written."""
         check_text(text)
         if control_tokens or not self._holds(text):
-            ids, begin = list(self._tokenizer(text)["input_ids"]), self._tokenizer.bos_token
+            # without `transformers`' warning of a long text, which `PromptReader` refuses in a sentence
+            ids = list(self._tokenizer(text, verbose=False)["input_ids"])
+            begin = self._tokenizer.bos_token
             twice = (
                 control_tokens
                 and begin
@@ -69,8 +71,9 @@ class Speller:
         check_messages(messages)
         if not any(_any_text(message, self._holds) for message in messages):
             found = self._tokenizer.apply_chat_template(
-                list(messages), add_generation_prompt=True, tokenize=True, return_dict=False
-            )
+                list(messages), add_generation_prompt=True, tokenize=True, return_dict=False,
+                tokenizer_kwargs={"verbose": False},
+            )  # fmt: skip
             return list(found)
         second, names, marks = self._renamed()
         pattern = self._pattern

@@ -3,6 +3,8 @@ as `transformers` does."""
 
 from __future__ import annotations
 
+import json
+import logging
 import sys
 from functools import cache
 from pathlib import Path
@@ -19,7 +21,7 @@ from omnidemo.models import chat_template
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
-from omnidemo.pair.prompt_reader import PromptReader
+from omnidemo.pair.prompt_reader import PromptReader, TooLong
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 from tests.support.models import save
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
@@ -272,3 +274,21 @@ def test_a_template_that_refuses_keeps_no_model_from_loading(tmp_path: Path, tem
     (folder / "chat_template.jinja").write_text(template)
     with pytest.raises(ValueError, match=r"the chat template of .* refuses these messages"):
         PromptReader(load_model(str(folder), device="cpu")).ids("Hello")
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_prompt_that_is_too_long_is_one_sentence_and_no_warning_of_the_tokenizers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, raw: bool
+) -> None:
+    """`transformers` warns once of each tokenizer that names a longest text, which it otherwise reads on."""
+    folder = Path(save(tmp_path / "model", "byte-level", window=64))
+    (folder / "chat_template.jinja").write_text("{% for m in messages %}{{ m['content'] }}{% endfor %}")
+    described = json.loads((folder / "tokenizer_config.json").read_text()) | {"model_max_length": 64}
+    (folder / "tokenizer_config.json").write_text(json.dumps(described))
+    model, text = load_model(str(folder), device="cpu"), "the other ducks " * 40
+    assert model.tokenizer.model_max_length == 64
+    with caplog.at_level(logging.WARNING), pytest.raises(TooLong, match="reads 64; shorten it"):
+        PromptReader(model).ids(text, raw)
+    assert not caplog.records
+    model.tokenizer(text)
+    assert "longer than the specified maximum" in caplog.text, "it would have warned"
