@@ -4,15 +4,18 @@ not installed."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.endpoint import api_routes
 from omnidemo.records import Generation
 from omnidemo.remote.messages import Call
 from omnidemo.replicas.ray_cluster import RayCluster, RayReplicas
@@ -20,6 +23,7 @@ from omnidemo.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
 from tests.support.models import needs
+from tests.support.running_app import free_port, running
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-scale.txt")
 pytestmark = [needs("a", "drafter"), pytest.mark.timeout(1500)]
@@ -92,6 +96,42 @@ def process(title: str) -> int:
             except OSError:
                 continue
     return 0
+
+
+def test_the_endpoint_waits_while_replicas_start_and_says_when_to_ask_again(
+    settings: Settings, cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does without Ray: a server that answers `/v1/models` is asked at once. It comes first: a cluster
+    serves one app at a time."""
+    free = settings.model_copy(update={"storage": tmp_path / "storage", "port": free_port()})
+    services, looks = Services(free, cluster), list[str]()
+    state = services.state
+
+    def noted(target: str, drafter: str) -> Any:
+        looks.append(state(target, drafter).stage)
+        return state(target, drafter)
+
+    monkeypatch.setattr(services, "state", noted)
+    body = {"messages": [{"role": "user", "content": QUESTIONS[0]}], "temperature": 0, "max_tokens": 8}
+
+    def post() -> httpx.Response:
+        return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=2 * SECONDS)
+
+    try:
+        with running(services) as url:
+            assert httpx.get(f"{url}/v1/models").status_code == 200
+            with monkeypatch.context() as patched:
+                patched.setattr(api_routes, "LOAD_SECONDS", 0.3)
+                early = post()
+            assert (early.status_code, early.headers["retry-after"]) == (503, "10")
+            assert "is still being loaded" in early.json()["error"]["message"]
+            monkeypatch.setattr(api_routes, "LOAD_SECONDS", 2 * SECONDS)
+            waited = post()
+            assert waited.status_code == 200 and waited.json()["choices"][0]["message"]["content"]
+            assert re.fullmatch(r"replicas\.[0-9a-f]{12}", waited.json()["system_fingerprint"])
+            assert {"ready"} < set(looks), "it had to wait, and was answered by what came"
+    finally:
+        services.close()
 
 
 def test_replicas_say_what_one_process_says_also_where_one_is_killed(
