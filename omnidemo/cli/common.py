@@ -23,7 +23,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from omnidemo.config import Settings
+from omnidemo.config import Settings, shortened
 
 if TYPE_CHECKING:
     from omnidemo.measuring.report_tables import Stage
@@ -95,9 +95,10 @@ def sentence(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
-        return f"the setting {name} (OMNIDEMO_{name.upper()}) is {first['input']!r}: {first['msg']}"
+        said, value = first["msg"].removeprefix("Value error, "), shortened(repr(first["input"]))
+        return f"the setting {name} (OMNIDEMO_{name.upper()}) is {value}: {said}"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+        return f"{error.strerror}: {shortened(str(error.filename))}" if error.filename else error.strerror
     return " ".join(str(error).split()) or type(error).__name__
 
 

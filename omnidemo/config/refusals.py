@@ -19,6 +19,11 @@ def check_text(text: str) -> str:
     return text
 
 
+def shortened(text: str, most: int = 160) -> str:
+    """A text that may be of any length, for a sentence."""
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def refusal(error: ValidationError, name: str = "") -> str:
     """The first thing that is wrong, as one sentence; `name` is what the option is called where it is not its
     own name."""
@@ -31,8 +36,5 @@ def refusal(error: ValidationError, name: str = "") -> str:
         "it should be ",
         re.sub("^(Input|String|List|Tuple) ", "it ", first["msg"]),
     )
-    shown = repr(first["input"])
-    return (
-        f"{name} = {shown if len(shown) <= 40 else shown[:37] + '...'} is not possible:"
-        f" {said.removeprefix('Value error, ')}"
-    )
+    shown = shortened(repr(first["input"]), 40)
+    return f"{name} = {shown} is not possible: {said.removeprefix('Value error, ')}"

@@ -69,7 +69,15 @@ def is_gone(name: str) -> bool:
 
 def local_folder(name: str) -> Path | None:
     """The folder of a bundled or local model, None for what can only be a Hub id. ModelError for a folder
-    that is not there."""
+    that is not there, and for a name that no folder can have."""
+    try:
+        return _local_folder(name)
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ModelError(f"{name[:120]} cannot be looked at ({why}); check the path") from error
+
+
+def _local_folder(name: str) -> Path | None:
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
@@ -92,8 +100,8 @@ def local_folder(name: str) -> Path | None:
         return path
     if path.is_absolute() or name.startswith((".", "~")) or not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
         raise ModelError(
-            f"there is no folder {name}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check the"
-            " spelling"
+            f"there is no folder {name[:120]}, and it is no Hub id such as Qwen/Qwen2.5-0.5B-Instruct; check"
+            " the spelling"
         )
     return None
 

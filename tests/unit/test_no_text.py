@@ -65,6 +65,17 @@ def test_an_argument_is_text(cli: Cli) -> None:
         refused(cli("generate", "the duck", *arguments), "half a character")
 
 
+def test_a_name_of_any_length_is_refused_in_a_short_sentence(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a" * 100_000, "bundled/" + "a" * 100_000, "/" + "a/" * 50_000):
+        refused(found := cli("generate", "the duck", "--target", name), "check the")
+        assert len(found.err) < 300
+    monkeypatch.setenv("OMNIDEMO_TARGET", "\udcff" + "a" * 100_000)
+    refused(found := cli("generate", "the duck"), "OMNIDEMO_TARGET", "the text holds half a character")
+    assert len(found.err) < 400 and "Value error" not in found.err
+
+
 def test_stop_strings_are_text() -> None:
     with pytest.raises(ValueError, match=r"stop = .* is not possible: the text holds half a character"):
         GenerationConfig.of(stop=["###", "\ud800"])
