@@ -119,6 +119,8 @@
       "",
     );
 
+  // Half a character, as some programs paste it, becomes what is shown for it; the server takes whole ones alone.
+  omni.whole = value => (typeof value === "string" && value.toWellFormed ? value.toWellFormed() : value);
   omni.copy = async text => {
     try {
       await navigator.clipboard.writeText(text);

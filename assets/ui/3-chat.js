@@ -34,8 +34,8 @@
     if (chat.turns.includes(editing)) leaveEdit(); // this is another question
     const turn = {
       run: omni.random(),
-      user: text,
-      system: chat.now.system,
+      user: omni.whole(text),
+      system: omni.whole(chat.now.system),
       answer: omni.newAnswer(),
       state: "waiting",
       versions: former?.versions ?? (former ? [former] : []),

@@ -8,7 +8,7 @@
   board.request = values => {
     Object.assign(board, { run: omni.random(), busy: true, stopping: false });
     setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
-    return [omni.session(), board.run, ...values.slice(2)];
+    return [omni.session(), board.run, ...values.slice(2).map(omni.whole)];
   };
   board.current = () => [omni.session(), board.run];
   board.settled = () => {

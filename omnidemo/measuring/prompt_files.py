@@ -81,7 +81,7 @@ def _item(path: Path, number: int, row: str, item: Callable[[Any], Item], form: 
     try:
         return item(json.loads(row))
     except json.JSONDecodeError as error:
-        why = f"this is not JSON ({error.msg} at column {error.colno}); {form}"
+        why = f"this is not JSON ({error.msg.removesuffix(' at')} at column {error.colno}); {form}"
     except RecursionError:
         why = f"this is nested too deeply; {form}"
     except Missing as error:

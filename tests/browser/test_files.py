@@ -55,6 +55,18 @@ def test_a_file_goes_with_the_message_in_a_block_with_its_name(page: Page) -> No
     expect(page.locator("#omni-message")).to_have_value("")
 
 
+def test_half_a_character_is_sent_as_what_is_shown_for_it(page: Page) -> None:
+    """The server refuses a text with a lone surrogate; the page said that the connection was lost."""
+    page.evaluate(
+        """() => { const box = document.getElementById("omni-message"); box.value = "a \\ud83d duck \\ud83e\\udd86";
+            box.dispatchEvent(new Event("input", {bubbles: true})); }"""
+    )
+    page.focus("#omni-message")
+    page.keyboard.press("Enter")
+    assert sent(page) == "a \ufffd duck \U0001f986"
+    expect(page.locator(".turn .status.error")).to_have_count(0)
+
+
 def test_a_file_alone_is_a_message_and_one_taken_away_is_not_sent(page: Page) -> None:
     choose(page, ("one.txt", b"first"), ("two.csv", b"a,b\n1,2\n"))
     page.get_by_role("button", name="Take one.txt away").click()

@@ -26,7 +26,10 @@ GOOD = b'{"prompt": "the duck"}\n'
         (GOOD + b'"\\udc00"\n', "line 2: the text holds half a character"),
         (GOOD + b'{"prompt": "caf\xc3', "is not UTF-8 text"),
         (b"\xff\xfe" + '{"prompt": "the duck"}'.encode("utf-16-le"), "is not UTF-8 text"),
-        (GOOD + b'{"prompt": "the \x00 duck"}\n', "line 2: this is not JSON"),
+        (
+            GOOD + b'{"prompt": "the \x00 duck"}\n',
+            "line 2: this is not JSON (Invalid control character at column 17)",
+        ),
         (GOOD + b'"' + b"duck " * 30 + b'"\n', "line 2: this line has more than 100 characters"),
     ],
     ids=["half a pair", "other half", "half UTF-8", "UTF-16", "NUL", "long line"],
