@@ -37,22 +37,24 @@ import numpy as np
 
 from omnidemo.copying.copier import CopyChances
 from omnidemo.decoding.calibration import EDGES, Calibration, StopRule
-from omnidemo.decoding.round_times import FITTED_EVERY, STRETCH, TRY, Look, RoundTimes
+from omnidemo.decoding.round_times import FITTED_EVERY, SETTLE, STRETCH, TRY, Look, RoundTimes
 
 State = Literal["drafting", "resting", "looking", "waiting", "trying"]
 
+# plain rounds in a row that are made to be timed
+BLOCK = SETTLE + STRETCH
 # plain rounds between two replays or tries while drafting loses; more where those are expensive (SPEND)
-FIRST_WAIT, LONGEST_WAIT = 24, 96
+FIRST_WAIT, LONGEST_WAIT = BLOCK, 96
 SPEND = 0.01  # the fraction of plain decoding's time that replays and tries may take
 # every third try is made without a replay that promises a gain, because the measured times may be out of date
 BLIND_EVERY = 3
 # While drafting wins, one round in PLAIN_EVERY is plain, to be timed; while the speedup is below CLEAR one in
 # NEAR_EVERY, because a machine that changes its pace could turn so small a gain into a loss. The first block
-# of them comes after EARLY rounds, each further one after four times as many, up to those figures.
-PLAIN_EVERY, NEAR_EVERY, CLEAR, EARLY = 64, 16, 1.2, 8
+# of them comes after EARLY rounds, each further one after eight times as many, up to those figures.
+PLAIN_EVERY, NEAR_EVERY, CLEAR, EARLY = 64, 8, 1.2, 8
 # Drafting is judged after ENOUGH_DRAFTS drafts (a multiple of `FITTED_EVERY`); after `FITTED_EVERY` of them
 # where the speedup is below CLEAR_LOSS.
-ENOUGH_DRAFTS, CLEAR_LOSS = 24, 0.65
+ENOUGH_DRAFTS, CLEAR_LOSS = 16, 0.85
 # plain rounds that a copied draft has to be expected to save, because times and chances are estimates
 WORTH = 0.1
 UNTIMED = 0.4  # chance from which on a copied id is proposed while no times are known
@@ -88,6 +90,7 @@ class CostModel(RoundTimes):
         self.tries = 0  # drafts of the try under way
         self.lost = 0.0  # seconds lost in the tries since the last rest
         self.rounds_since_plain = 0  # rounds since the last block of plain ones
+        self.probing = 0  # rounds left of the block under way
 
     @property
     def state(self) -> State:
@@ -111,18 +114,18 @@ class CostModel(RoundTimes):
                 count, most = place, gain - costs[place]
         return count
 
-    def probes(self, under_way: int) -> int:
-        """How many rounds from this one on are plain, to time them, where `under_way` were so from the last
-        one on. Counted over all answers, because a short one alone would never have any."""
+    def probes(self) -> int:
+        """How many rounds from this one on are plain, to time them. Counted over all answers, because a short
+        one alone would never have any."""
         if not self.speculating:
+            self.probing = 0
             return 0
-        if under_way > 1:
-            return under_way - 1
-        self.rounds_since_plain += 1
-        if self.rounds_since_plain % STRETCH or self.rounds_since_plain < self._most_drafts():
-            return 0
-        self.rounds_since_plain = 0
-        return STRETCH
+        self.probing = max(0, self.probing - 1)
+        if not self.probing:
+            self.rounds_since_plain += 1
+            if self.rounds_since_plain % STRETCH == 0 and self.rounds_since_plain >= self._most_drafts():
+                self.rounds_since_plain, self.probing = 0, BLOCK
+        return self.probing
 
     def may_draft(self, look: Look) -> bool:
         """Whether the drafter drafts in this round. `look` replays drafts on the newest tokens."""
@@ -164,8 +167,8 @@ class CostModel(RoundTimes):
     def _most_drafts(self) -> int:
         """Rounds from one block of plain ones to the next; a multiple of `STRETCH`."""
         near = self.speedup is not None and self.speedup < CLEAR
-        later = (NEAR_EVERY if near else PLAIN_EVERY) * STRETCH
-        return min(EARLY * 4 ** (self.plain_rounds // STRETCH), later)
+        later = (NEAR_EVERY if near else PLAIN_EVERY) * BLOCK
+        return min(EARLY * 8 ** (self.plain_rounds // STRETCH), later)
 
     def _promising(self, look: Look) -> bool:
         """Whether a try that is due is made: where a replay on the newest tokens promises a gain."""
@@ -229,7 +232,8 @@ class CostModel(RoundTimes):
     def renew(self) -> None:
         """The drafter has changed: where drafting loses, the next replay is made at once, if plain decoding
         has been timed."""
-        self.wait, self.left, self.pause = FIRST_WAIT, max(0, STRETCH - self.plain_rounds), 0
+        untimed = BLOCK - self._in_a_row if self.plain_rounds < STRETCH else 0
+        self.wait, self.left, self.pause = FIRST_WAIT, max(0, untimed), 0
 
     def _reconsider(self) -> None:
         """Note that drafting seems to lose. The first time only the measurement starts again, because the

@@ -201,7 +201,7 @@ class CostPolicy(AdaptivePolicy):
         return self.cost_model.copied(copied.chances, drafts)
 
     def budget(self, index: int, look: Look) -> int:
-        self._rule, self._plain = None, self.cost_model.probes(self._plain)
+        self._rule, self._plain = None, self.cost_model.probes()
         return self.longest if not self._plain and self.cost_model.may_draft(look) else 0
 
     def plain_lookahead(self) -> int:

@@ -1,9 +1,11 @@
 """What rounds last and bring, measured over all requests: the arithmetic from which `cost_model.py` decides.
 
-A plain round lasts t_plain seconds: the median over blocks of plain rounds in a row, for the first round of a
-block takes longer than the others. A round of d drafter tokens lasts t_0 + d·t_1 seconds: a line through the
-medians of the newest times of each d, so t_1 is what one more token costs both models. Tokens and seconds of
-drafting rounds are remembered with a decay. A round that copies has times of its own (`CopyTimes`).
+A plain round lasts t_plain seconds: the median over blocks of plain rounds in a row, without those close
+behind a draft: they take up to a third longer, until the processor's cache has the target's weights again,
+and decoding without a drafter has none of them. A round of d drafter tokens lasts t_0 + d·t_1 seconds: a line
+through the medians of the newest times of each d, so t_1 is what one more token costs both models. Tokens and
+seconds of drafting rounds are remembered with a decay. A round that copies has times of its own
+(`CopyTimes`).
 """
 
 from __future__ import annotations
@@ -29,9 +31,8 @@ Timed = Sequence[tuple[int, float]]  # (drafter tokens, seconds) of rounds with 
 FADE, ENOUGH_TOKENS = 0.995, 64.0
 RECENT = 0.975  # decay per drafting round of its tokens and seconds: a memory of 40 rounds
 TRY = 6  # drafting rounds of a try
-# plain probe rounds in a row: a small target computes them in one call, and a single one among drafts takes
-# longer
-STRETCH = 8
+STRETCH = 8  # plain rounds in a row whose mean is taken: a small target computes them in one call
+SETTLE = 24  # plain rounds after a draft that count only as long as there are no others
 MOST_SLOTS = 8  # longest draft that a replay considers
 PROMISE = 1.05  # replayed speedup, at the best of several lengths, above which a try is made
 # plain rounds that a row of the verification is believed to take before plain rounds are timed
@@ -77,6 +78,8 @@ class RoundTimes:
         self._each: deque[float] = deque(maxlen=TIMES)  # seconds of drafting alone, by drafter token
         self._plain: deque[PlainBlock] = deque(maxlen=STRETCHES)  # of `STRETCH` rounds each
         self._newest: list[float] = []  # of plain rounds since
+        self._in_a_row = 0  # plain rounds since the newest draft
+        self._settled = False  # whether a plain round was far enough from a draft; then no others count
         self._recent: deque[tuple[int, float]] = deque(maxlen=STRETCH)  # the newest rounds with a draft
         self.first_seconds = self.draft_seconds = 0.0  # t_0 and t_1
         self.plain_seconds: float | None = None  # t_plain
@@ -188,6 +191,7 @@ class RoundTimes:
             return
         if not drafted:
             return
+        self._in_a_row = 0
         self.drafts, self._plain_then = self.drafts + 1, self.plain_seconds
         if timed:
             self._times[drafted].append(seconds)
@@ -203,6 +207,12 @@ class RoundTimes:
         self._proposed = RECENT * self._proposed + proposed
 
     def _note_plain(self, seconds: float) -> None:
+        self._in_a_row += 1
+        if self._in_a_row > SETTLE and not self._settled:
+            self._settled = True
+            self.forget_plain()
+        elif self._in_a_row <= SETTLE and self._settled:
+            return
         self._newest.append(seconds)
         if len(self._newest) == STRETCH:
             beside = tuple(self._recent) if len(self._recent) == STRETCH else ()

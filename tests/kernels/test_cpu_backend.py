@@ -25,7 +25,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import CLEAR, EARLY, CostModel
+from omnidemo.decoding.cost_model import BLOCK, CLEAR, EARLY, NEAR_EVERY, CostModel
 from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, FixedPolicy, stretch, until_stretch
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler, SharedNoise
@@ -558,8 +558,9 @@ def test_rules_say_how_long_they_draft() -> None:
         if cost.budget(index, list):
             told.append(cost.draft_lookahead())
     assert told == list(range(EARLY - 2, -1, -1))
+    known.probing = 0
     known.rounds_since_plain, known._plain_then, known._tokens, known._weight, known.first_seconds = (
-        2 * EARLY * STRETCH + 5,
+        NEAR_EVERY * BLOCK - 3,
         1.0,
         1.1,
         1.0,
@@ -570,7 +571,7 @@ def test_rules_say_how_long_they_draft() -> None:
     known._plain.extend([PlainBlock(1.0)] * 4)
     cost = CostPolicy(8, known)
     told = [cost.draft_lookahead() for _ in range(3) if cost.budget(0, list)]
-    assert told == [1, 0] and cost.plain_lookahead() == STRETCH - 1
+    assert told == [1, 0] and cost.plain_lookahead() == BLOCK - 1
     known.speculating, known.tries = False, 2
     assert cost.draft_lookahead() == 3
 
