@@ -36,6 +36,7 @@ from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 AGREEMENTS = 500  # answers whose agreement is kept
+WARM_UP_SECONDS = 2.0  # after which no other round of a warm-up answer begins
 
 
 class Pair:
@@ -156,11 +157,13 @@ class Pair:
         for method, policy, tokens in (
             (BASELINE, "fixed", 12),
             ("ngram-exact", "fixed", 12),
-            ("ngram-exact", "cost", 24),
+            ("ngram-exact", "cost", 96),
         ):
+            until = self.clock() + WARM_UP_SECONDS
             self.generate(
-                prompt, method=method, draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False
-            )
+                prompt, cancelled=lambda until=until: self.clock() > until, method=method,
+                draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False,
+            )  # fmt: skip
 
     @property
     def adapter_version(self) -> int:
