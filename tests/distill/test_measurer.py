@@ -194,7 +194,7 @@ def test_the_error_of_a_change_is_what_its_prompts_tell() -> None:
     before, after = [(40, 10), (40, 20)], [(40, 10), (40, 10)]
     # 30 passes became 20: 1.5, of which 10 and 20 are 5 too few and 5 too many; √(2 · (25 + 25)) / 20
     assert learning_curve.error_of_change(before, after) == pytest.approx(0.5)
-    # lists, as the store has them; 31 passes became 30, and the prompts are 1/3, 1/3 and -2/3 of one off
+    # lists, as the store has them; 31 passes became 30, and the prompts are 1/3, 1/3 and 2/3 of a pass off
     assert learning_curve.error_of_change([[9, 10]] * 2 + [[9, 11]], [[9, 10]] * 3) == pytest.approx(1 / 30)
     # nothing tells prompts apart that all changed alike, or not at all
     assert learning_curve.error_of_change(before, [(40, 5), (40, 10)]) == 0.0
