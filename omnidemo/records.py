@@ -238,7 +238,8 @@ class Probe:
     `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
     recordings apart: of a target whose weights have changed nothing is compared with what was measured
     before. `examples`: answers that the version had learned from. `tokens` of the answers took `passes` of
-    the target. `shown` are some of the prompts, round by round.
+    the target, on each prompt, in their order, `counts` (tokens, passes); it is empty where nobody kept it.
+    `shown` are some of the prompts, round by round.
     """
 
     target: str
@@ -253,6 +254,7 @@ class Probe:
     passes: int
     agreement: Agreement | None = None
     shown: tuple[Replayed, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
     created_at: str = ""  # UTC, ISO 8601; empty: now
 
 

@@ -3,7 +3,8 @@
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
   const HELP = s =>
-    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (guesses that are merged). So neither settings nor the machine's speed move this curve, only what was learned.`;
+    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (guesses that are merged). So neither settings nor the machine's speed move this curve, only what was learned. Other prompts of the topic would give other figures: what is within two standard errors of the fresh drafter is called no difference.`;
+  const BEYOND = 2; // standard errors from which on a change is one
   const LETTER = 7; // pixels, at the size of a phone's labels
   const two = x => x.toFixed(x >= 10 ? 1 : 2);
 
@@ -16,7 +17,9 @@
       top = 18,
       bottom = 22;
     const most = Math.max(4, ...points.map(one => one.examples), ...s.marks.map(one => one.x));
-    const values = [1, fresh ?? 1, ...points.map(one => one.steps)],
+    const now = newest(s),
+      spread = fresh != null && now?.version && now.steps != null ? BEYOND * (now.error ?? 0) * fresh : 0;
+    const values = [1, fresh ?? 1, ...points.map(one => one.steps), (now?.steps ?? 1) + spread],
       high = Math.max(1.5, ...values) * 1.08,
       low = 0.9;
     const x = n => left + (n / most) * (width - left - right),
@@ -93,6 +96,22 @@
         ...points.map(one => [x(one.examples), y(one.steps)]),
       ];
       made.append(svg("polyline", { points: path.map(one => one.join(",")).join(" "), class: "learned" }));
+      if (spread)
+        made.append(
+          svg(
+            "line",
+            {
+              x1: x(now.examples),
+              x2: x(now.examples),
+              y1: y(now.steps + spread),
+              y2: y(Math.max(1, now.steps - spread)),
+              class: "spread",
+            },
+            title(
+              `v${now.version}: ${two(now.steps)} ± ${two(spread)}, two standard errors; where this reaches the dashed line, these prompts tell no difference`,
+            ),
+          ),
+        );
       for (const one of points)
         made.append(
           svg(
@@ -128,6 +147,21 @@
   };
 
   const newest = s => s.today ?? s.points.filter(one => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
+  // What the prompts tell of a change: "good", "bad" or "" (nothing that may be coloured), and the words.
+  const against = (now, fresh, prompts) => {
+    const change = 100 * (now.steps / fresh.steps - 1),
+      error = now.error == null ? null : 100 * now.error,
+      exact = size => size.toFixed(error != null && error < 1 ? 1 : 0),
+      size = exact(Math.abs(change)),
+      signed = `${+size ? (change > 0 ? "+" : "−") : ""}${size}`;
+    if (error == null) return ["", `${signed}\u00a0%, error not known`];
+    const figure = `\u00a0±\u00a0${exact(error)}\u00a0%`;
+    if (Math.abs(change) > BEYOND * error)
+      return change > 0 ? ["good", `▲\u00a0${size}${figure}`] : ["bad", `▼\u00a0${size}${figure}`];
+    return error
+      ? ["", `no difference that ${omni.plural(prompts, "prompt")} can tell (${signed}${figure})`]
+      : ["", `no difference on any of ${omni.plural(prompts, "prompt")}`];
+  };
   const sentence = s => {
     const now = newest(s),
       fresh = s.fresh;
@@ -140,21 +174,21 @@
       ];
     const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
     if (fresh?.steps == null) return parts;
-    const change = now.steps - fresh.steps,
-      size = Math.round((100 * change) / fresh.steps);
-    parts.push(`, ${two(fresh.steps)} when fresh`);
-    if (size)
-      parts.push(
-        " ",
-        el(
-          "span",
-          {
-            class: `gap ${change > 0 ? "good" : "bad"}`,
-            title: `${s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`} against the fresh drafter, on the same recorded answers of this topic`,
-          },
-          `${change > 0 ? "▲" : "▼"} ${Math.abs(size)} %`,
-        ),
-      );
+    const [told, words] = against(now, fresh, s.prompts),
+      about = s.today
+        ? "The version that drafts now"
+        : `Version ${now.version}, the newest that is measured,`;
+    parts.push(
+      `, ${two(fresh.steps)} when fresh${told ? " " : ": "}`,
+      el(
+        "span",
+        {
+          class: `gap ${told}`,
+          title: `${about} against the fresh drafter, on the same recorded answers of this topic; ± is the standard error over its prompts`,
+        },
+        words,
+      ),
+    );
     return parts;
   };
 

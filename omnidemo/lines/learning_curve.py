@@ -7,6 +7,7 @@ no draft policy, no temperature and no clock enters, and nothing of another topi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ from omnidemo.store.store import Store
 
 LOOKED_AT = 1000  # newest requests of a line that are searched for changes of topic
 MOST_CHANGES = 12
+Counts = Sequence[Sequence[int]]  # (tokens, passes) of each prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,11 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     """The curve as plain data. `topic`: if it is empty, the newest one of the line that is measured.
 
     points: one per version that was replayed, oldest first: version, examples (answers that it had seen),
-    steps (tokens per step), agreement, same_first, rolled_back. fresh: the same of version 0, or None. today:
-    of the version that drafts now (the fresh drafter's where nothing was learned or all was taken back), or
-    None where that is not measured yet. marks: x (examples), kind (swap, rollback or topic), label; the swap
-    is at what drafts now. topics: those that have a figure.
+    steps (tokens per step), error (`error_of_change` of steps, against fresh), agreement, same_first,
+    rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh
+    drafter's where nothing was learned or all was taken back), or None where that is not measured yet. marks:
+    x (examples), kind (swap, rollback or topic), label; the swap is at what drafts now. topics: those that
+    have a figure.
     """
     rows = store.probes(target, drafter, line)
     measured = sorted({row["topic"] for row in rows})
@@ -48,7 +51,8 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
     own = [row for row in rows if row["topic"] == topic]  # of one recording: the store keeps no others
     versions = {version.version: version for version in store.adapters(target, drafter, line)}
     gone = {number for number, version in versions.items() if version.effect.get("rolled_back")}
-    points = [_point(row, row["version"] in gone) for row in own]
+    start = next((row["counts"] for row in own if row["version"] == 0), None)
+    points = [_point(row, row["version"] in gone, start) for row in own]
     fresh = next((point for point in points if point["version"] == 0), None)
     active = store.active_version(target, drafter, line)
     today = next((point for point in points if point["version"] == active), None)
@@ -86,10 +90,27 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
     return BeforeAfter(newest, tuple(before for before, _ in pairs), tuple(after for _, after in pairs))
 
 
-def _point(row: Mapping[str, Any], rolled_back: bool) -> dict[str, Any]:
+def error_of_change(before: Counts | None, after: Counts | None) -> float | None:
+    """The standard error of the relative change of tokens per step, as a share, over prompts as a sample of
+    their topic: (tokens, passes) of each, in one order, by the linearised ratio estimator (Cochran, 6.4).
+
+    Both went through the same answers, so the change is a ratio of passes, less 1, and what a prompt adds to
+    the error is how far its own passes are from that ratio. With few prompts it comes out a little small.
+    None where the counts are not known, not of the same answers, or of fewer than two.
+    """
+    if not before or not after or len(before) < 2 or [t for t, _ in before] != [t for t, _ in after]:
+        return None
+    passes, count = sum(each for _, each in after), len(after)
+    ratio = sum(each for _, each in before) / passes
+    squares = sum((old - ratio * new) ** 2 for (_, old), (_, new) in zip(before, after, strict=True))
+    return math.sqrt(squares * count / (count - 1)) / passes
+
+
+def _point(row: Mapping[str, Any], rolled_back: bool, start: Counts | None) -> dict[str, Any]:
     names = ("version", "examples", "agreement", "same_first")
     return {name: row[name] for name in names} | {
         "steps": row["tokens"] / row["passes"],
+        "error": error_of_change(start, row["counts"]),
         "rolled_back": rolled_back,
     }
 

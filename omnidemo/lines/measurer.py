@@ -25,7 +25,7 @@ from omnidemo.store.store import Store
 from omnidemo.store.version_store import LineVersions
 
 log = logging.getLogger(__name__)
-ANSWER_TOKENS = 56  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
+ANSWER_TOKENS = 96  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
 SHOWN = 3  # prompts whose rounds are kept, for people to look at
 MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
 AT_ONCE = 8
@@ -223,14 +223,14 @@ class Measurer:
         if version and version not in self._line(domain).numbers():
             return  # the line was reset meanwhile
         self._done.add(key)
-        tokens = sum(answer.tokens for answer in replayed)
-        passes = sum(len(answer.rounds) for answer in replayed)
+        counts = tuple((answer.tokens, len(answer.rounds)) for answer in replayed)
+        tokens, passes = (sum(each[place] for each in counts) for place in (0, 1))
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
             Probe(
                 *names, domain, version, topic, records.key, examples,
                 len(asked),
-                tokens, passes, agreement=agreed, shown=shown,
+                tokens, passes, agreement=agreed, shown=shown, counts=counts,
             )
         )  # fmt: skip
 

@@ -177,6 +177,7 @@ class LineStore(VersionTable):
             row |= {
                 "created_at": utc(probe.created_at or None),
                 "shown": [asdict(each) for each in probe.shown] or None,
+                "counts": probe.counts or None,
             }
             connection.execute(insert(PROBES).values(pair_id=pair, **row, **_measured(probe.agreement)))
 

@@ -190,7 +190,7 @@ STEPS = _table(
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
 # A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of
-# each line probed last.
+# each line probed last; `counts` is null in rows that versions before it wrote.
 PROBES = _table(
     "probes",
     *_whole("id", key=True),
@@ -202,6 +202,7 @@ PROBES = _table(
     *_whole("examples", "prompts", "tokens", "passes"),
     *_measured("agreement", "same_first"),
     sa.Column("shown", sa.JSON(none_as_null=True)),
+    sa.Column("counts", sa.JSON(none_as_null=True)),
     *_words(40, "created_at"),
     sa.UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),
 )

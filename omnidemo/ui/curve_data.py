@@ -59,7 +59,7 @@ def _point(one: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return (
         None
         if one is None
-        else dict(one) | {name: finite(one[name]) for name in ("steps", "agreement", "same_first")}
+        else dict(one) | {name: finite(one[name]) for name in ("steps", "error", "agreement", "same_first")}
     )
 
 

@@ -230,6 +230,49 @@ def test_compares_clock_can_be_read_on_a_phone(
     assert ("in brackets" in text) == (speedup is not None)
 
 
+CHANGES = {  # tokens per step of a version against 2 of the fresh drafter, error of the change → class, words
+    "more": (2.12, 0.02, "good", "▲ 6 ± 2 %"),
+    "less": (1.88, 0.02, "bad", "▼ 6 ± 2 %"),
+    "little error": (2.02, 0.003, "good", "▲ 1.0 ± 0.3 %"),
+    "within": (1.94, 0.04, "", "no difference that 7 prompts can tell (−3 ± 4 %)"),
+    "within, more": (2.12, 0.0301, "", "no difference that 7 prompts can tell (+6 ± 3 %)"),
+    "nothing": (2.0, 0.02, "", "no difference that 7 prompts can tell (0 ± 2 %)"),
+    "equal": (2.0, 0.0, "", "no difference on any of 7 prompts"),
+    "not known": (1.94, None, "", "−3 %, error not known"),
+}
+
+
+def test_a_change_of_the_curve_is_coloured_only_where_its_prompts_can_tell_it(
+    browser: Browser, served: Served
+) -> None:
+    draw = """states => {
+        const host = document.createElement('div'), soft = document.createElement('p');
+        host.className = 'omni-widget'; host.dataset.widget = 'hero'; host.style.width = '330px';
+        document.querySelector(".gradio-container .contain").append(host, soft);
+        soft.className = 'small';
+        const widget = omni.widgets.hero(host, { trigger() {} });
+        const known = Object.fromEntries(['good', 'bad', 'soft'].map(name => {
+            soft.style.color = `var(--o-${name})`;
+            return [getComputedStyle(soft).color, name]; }));
+        return states.map(state => {
+            widget.update(JSON.stringify(state));
+            const gap = host.querySelector('.gap'), drawn = host.querySelector('.spread');
+            return [known[getComputedStyle(gap).color], gap.textContent.replaceAll('\\u00a0', ' '),
+                gap.getBoundingClientRect().right <= host.getBoundingClientRect().right, Boolean(drawn)]; }); }"""
+    states = []
+    for steps, error, _, _ in CHANGES.values():
+        point = {"version": 1, "examples": 20, "steps": steps, "error": error}
+        state = {"label": "code", "taught": True, "topics": ["code"], "names": {}, "chosen": "", "marks": []}
+        state |= {"fresh": {"version": 0, "examples": 0, "steps": 2.0}, "points": [point], "today": point}
+        states.append(state | {"prompts": 7, "draft_length": 4})
+    with someone(browser, **PHONE) as context:
+        found = come(context, served).evaluate(draw, states)
+    assert dict(zip(CHANGES, found, strict=True)) == {
+        name: [colour or "soft", words, True, bool(error)]
+        for name, (_, error, colour, words) in CHANGES.items()
+    }
+
+
 @pytest.mark.parametrize("examples", [4, 19, 138])
 @pytest.mark.parametrize("width", [330, 700])
 def test_the_curves_axis_can_be_read_on_a_phone(

@@ -172,6 +172,8 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     assert fresh["tokens"] == first["tokens"] == 24 and all(
         row["passes"] <= 24 and row["agreement"] for row in (fresh, first)
     )  # type: ignore[operator]
+    for row in (fresh, first):
+        assert [sum(each) for each in zip(*row["counts"], strict=True)] == [row["tokens"], row["passes"]]  # type: ignore[call-overload]
     both = learning_curve.before_after(world.store, *world.names, "default", "code")
     assert both is not None and both.after_version == 1
     for before, after in zip(both.before, both.after, strict=True):
@@ -181,9 +183,38 @@ def test_each_version_is_replayed_on_the_recorded_answers_and_the_agreement_of_a
     drawn = learning_curve.curve(world.store, *world.names, "default", "code")
     assert drawn["fresh"]["steps"] == pytest.approx(fresh["tokens"] / fresh["passes"])  # type: ignore[operator]
     assert [one["version"] for one in drawn["points"]] == [1] and drawn["today"]["examples"] == 2
+    assert drawn["today"]["error"] == learning_curve.error_of_change(fresh["counts"], first["counts"])  # type: ignore[arg-type]
+    assert drawn["today"]["error"] is not None
     assert {"x": 2, "kind": "swap", "label": "v1"} in drawn["marks"] and drawn["topics"] == ["code"]
     # nothing of another topic
     assert learning_curve.curve(world.store, *world.names, "default", "news")["points"] == []
+
+
+def test_the_error_of_a_change_is_what_its_prompts_tell() -> None:
+    before, after = [(40, 10), (40, 20)], [(40, 10), (40, 10)]
+    # 30 passes became 20: 1.5, of which 10 and 20 are 5 too few and 5 too many; √(2 · (25 + 25)) / 20
+    assert learning_curve.error_of_change(before, after) == pytest.approx(0.5)
+    # lists, as the store has them; 31 passes became 30, and the prompts are 1/3, 1/3 and 2/3 of a pass off
+    assert learning_curve.error_of_change([[9, 10]] * 2 + [[9, 11]], [[9, 10]] * 3) == pytest.approx(1 / 30)
+    # nothing tells prompts apart that all changed alike, or not at all
+    assert learning_curve.error_of_change(before, [(40, 5), (40, 10)]) == 0.0
+    assert learning_curve.error_of_change(before, before) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, [(40, 9), (40, 9)]),  # of an older version
+        ([(40, 9), (40, 9)], None),
+        ([(40, 9)], [(40, 8)]),  # one prompt tells nothing of others
+        ([(40, 9), (40, 9)], [(40, 9), (41, 9)]),  # other answers
+        ([(40, 9), (40, 9)], [(40, 9), (40, 9), (40, 9)]),
+    ],
+)
+def test_no_error_is_known_of_answers_that_are_not_the_same(
+    before: learning_curve.Counts | None, after: learning_curve.Counts | None
+) -> None:
+    assert learning_curve.error_of_change(before, after) is None
 
 
 def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:

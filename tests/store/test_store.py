@@ -22,6 +22,7 @@ from sqlalchemy import event
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
 from omnidemo.config import Settings
+from omnidemo.lines import learning_curve
 from omnidemo.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
 from omnidemo.store import backup as backups
 from omnidemo.store import database
@@ -652,8 +653,12 @@ values ('s1', 1, '2026-01-02T03:04:05.000+00:00', 'chat', 'ngram-exact', 'defaul
 '{}', '{}', 0.5)"""
 
 
-def old_database(url, store, tmp_path, monkeypatch, kept):
-    """A database of the first `kept` migrations, with a request and a training step."""
+PROBED = """insert into probes (pair_id, domain, version, topic, recording, examples, prompts, tokens, passes,
+created_at) values (1, '', 0, 'code', 'r1', 0, 3, 30, 20, 'now')"""
+
+
+def old_database(url, store, tmp_path, monkeypatch, kept, *also):
+    """A database of the first `kept` migrations, with a request, a training step and what `also` inserts."""
     store.close()
     first, file = tmp_path / "first", tmp_path / "folder" / "omnidemo.db"
     file.unlink()
@@ -672,7 +677,8 @@ def old_database(url, store, tmp_path, monkeypatch, kept):
             "insert into training_steps (pair_id, domain, version, step, loss, created_at) values (1,"
             " 'default', 1, 1, 0.5, 'now')"
         )
-        connection.execute(line)
+        for statement in (line, *also):
+            connection.execute(statement)
     return Store(url)
 
 
@@ -715,6 +721,23 @@ def test_an_old_database_takes_topics_agreement_and_probes(url, store, tmp_path,
     assert upgraded.export_csv("requests", tmp_path / "requests.csv", topic="code") == 1
     row = pd.read_csv(tmp_path / "requests.csv").iloc[0]
     assert (row["topic"], row["agreement"], row["same_first"]) == ("code", 0.25, 0.5) and "key" not in row
+    upgraded.close()
+
+
+def test_probes_of_an_old_database_have_no_counts_and_are_drawn_without_an_error(
+    url, store, tmp_path, monkeypatch
+):
+    upgraded = old_database(url, store, tmp_path, monkeypatch, 9, PROBED)
+    new = replace(probe(1), counts=((10, 3), (10, 3), (10, 4)))
+    upgraded.record_probe(new)
+    assert upgraded.flush() and upgraded.status.ok
+    assert [row["counts"] for row in upgraded.probes(*PAIR)] == [None, [[10, 3], [10, 3], [10, 4]]]
+    drawn = learning_curve.curve(upgraded, *PAIR, "default", "code")
+    assert (drawn["fresh"]["steps"], drawn["fresh"]["error"]) == (1.5, None)
+    assert [(one["steps"], one["error"]) for one in drawn["points"]] == [(3.0, None)]
+    upgraded.record_probe(replace(new, version=0, domain="", passes=20, counts=((10, 6), (10, 6), (10, 8))))
+    assert upgraded.flush()
+    assert learning_curve.curve(upgraded, *PAIR, "default", "code")["points"][0]["error"] == 0.0
     upgraded.close()
 
 

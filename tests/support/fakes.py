@@ -554,7 +554,7 @@ class FakeServices:
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = "default") -> dict[str, Any]:
         """A line that learned code from 1.9 to 3.1, and took one version back."""
-        point = {"agreement": 0.45, "same_first": 0.55, "rolled_back": False}
+        point = {"error": 0.08, "agreement": 0.45, "same_first": 0.55, "rolled_back": False}
         points = (
             [{"version": v, "examples": 4 * v, "steps": 1.9 + 0.2 * v} | point for v in range(1, 7)]
             if topic == "code"
