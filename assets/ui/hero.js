@@ -151,7 +151,7 @@
   const against = (now, fresh, prompts) => {
     const change = 100 * (now.steps / fresh.steps - 1),
       error = now.error == null ? null : 100 * now.error,
-      exact = size => size.toFixed(error != null && error < 1 ? 1 : 0),
+      exact = size => size.toFixed(error != null && error < BEYOND ? 1 : 0),
       size = exact(Math.abs(change)),
       signed = `${+size ? (change > 0 ? "+" : "−") : ""}${size}`;
     if (error == null) return ["", `${signed}\u00a0%, error not known`];
