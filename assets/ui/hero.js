@@ -3,8 +3,8 @@
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
   const HELP = s =>
-    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (guesses that are merged). So neither settings nor the machine's speed move this curve, only what was learned. Other prompts of the topic would give other figures: what is within two standard errors of the fresh drafter is called no difference.`;
-  const BEYOND = 2; // standard errors from which on a change is one
+    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (guesses that are merged). So neither settings nor the machine's speed move this curve, only what was learned. Other prompts of the topic would give other figures: what chance alone would make in 19 of 20 cases is called no difference.`;
+  const BEYOND = 2.45; // standard errors from which on a change is one: of seven prompts, chance makes less in 19 of 20 cases
   const LETTER = 7; // pixels, at the size of a phone's labels
   const two = x => x.toFixed(x >= 10 ? 1 : 2);
 
@@ -108,7 +108,7 @@
               class: "spread",
             },
             title(
-              `v${now.version}: ${two(now.steps)} ± ${two(spread)}, two standard errors; where this reaches the dashed line, these prompts tell no difference`,
+              `v${now.version}: ${two(now.steps)} ± ${two(spread)}, which 19 of 20 cases are within; where this reaches the dashed line, these prompts tell no difference`,
             ),
           ),
         );
@@ -151,7 +151,7 @@
   const against = (now, fresh, prompts) => {
     const change = 100 * (now.steps / fresh.steps - 1),
       error = now.error == null ? null : 100 * now.error,
-      exact = size => size.toFixed(error != null && error < BEYOND ? 1 : 0),
+      exact = size => size.toFixed(error != null && error < 2 ? 1 : 0),
       size = exact(Math.abs(change)),
       signed = `${+size ? (change > 0 ? "+" : "−") : ""}${size}`;
     if (error == null) return ["", `${signed}\u00a0%, error not known`];

@@ -235,7 +235,7 @@ CHANGES = {  # tokens per step of a version against 2 of the fresh drafter, erro
     "less": (1.88, 0.02, "bad", "▼ 6 ± 2 %"),
     "little error": (2.02, 0.003, "good", "▲ 1.0 ± 0.3 %"),
     "within": (1.94, 0.04, "", "no difference that 7 prompts can tell (−3 ± 4 %)"),
-    "within, more": (2.12, 0.0301, "", "no difference that 7 prompts can tell (+6 ± 3 %)"),
+    "within, more": (2.12, 0.026, "", "no difference that 7 prompts can tell (+6 ± 3 %)"),
     # rounded to 2 ± 1 it would read like two standard errors
     "nearly": (1.97, 0.0102, "", "no difference that 7 prompts can tell (−1.5 ± 1.0 %)"),
     "nothing": (2.0, 0.02, "", "no difference that 7 prompts can tell (0 ± 2 %)"),
