@@ -7,7 +7,7 @@
     [
       "pieces",
       "Pieces",
-      "Each of the merged guesses, as in There|fore → Therefore (the drafter's sub-tokens)",
+      "Where several guesses make one word, each of them, as in There|fore → Therefore (the drafter's sub-tokens)",
     ],
   ];
   const settings = { view: "text", discarded: false, only: "", ...omni.load("view", {}) };

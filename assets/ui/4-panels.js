@@ -37,8 +37,8 @@
   omni.widgets.facts = host => {
     facts = host;
   };
-  const million = n => `${(n / 1e6).toFixed(1)} M`;
-  const size = n => (n >= 1e9 ? `${(n / 1e9).toFixed(1)} B` : million(n));
+  const million = n => `${(n / 1e6).toFixed(1)}\u00a0M`;
+  const size = n => (n >= 1e9 ? `${(n / 1e9).toFixed(1)}\u00a0B` : million(n));
   const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) =>
     big && small
       ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`

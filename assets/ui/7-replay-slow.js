@@ -65,7 +65,7 @@
       of = named(round);
     if (!round.guesses.length) return `No guess this time: the big model writes ${own} by itself.`;
     if (wrong)
-      return `${kept ? `The big model agrees with the first ${kept === 1 ? of(1) : of(kept, `${kept} `)}: kept. The ${ordinal(kept + 1)} is` : of(1, "The first ") + " is"} wrong: it writes ${own} instead${unseen ? `, and what came after that is dropped` : ""}.`;
+      return `${kept ? `The big model agrees with the first ${kept === 1 ? of(1) : of(kept, `${kept} `)}: kept. The ${ordinal(kept + 1)} is` : of(1, "The first ") + " is"} wrong: ${kept ? "it" : "the big model"} writes ${own} instead${unseen ? `, and what came after that is dropped` : ""}.`;
     if (unseen)
       return `${kept === 1 ? of(1, "One ") + " is" : of(kept, `${kept} `) + " are"} kept; the answer ends here, so the rest is dropped.`;
     return `${kept === 1 ? of(1, "The ") + " is" : of(kept, kept === 2 ? "Both " : `All ${kept} `) + " are"} right: kept${round.wrote ? `, and the same step of the big model brings the next one, too: ${own}` : ""}.`;
@@ -249,7 +249,11 @@
       rows.check.fact.textContent =
         stage < 1 ? "" : `one step${lane.timed ? `, ${replay.clock(verify)}` : ""}`;
       rows.keep.chips.replaceChildren(
-        ...(over ? round.tokens.map(one => chip(one, one === round.wrote ? "own" : "right")) : []),
+        ...(over
+          ? round.tokens.map(one =>
+              chip(one, one === round.wrote ? (one.s === "bonus" ? "next" : "own") : "right"),
+            )
+          : []),
       );
       rows.keep.fact.textContent = over ? `${count(round.tokens.length, "token")} for one step` : "";
       if (pace) {

@@ -24,7 +24,7 @@
   const draw = () => {
     if (!place) return;
     place.chips.replaceChildren(...list.map(one => button(one, "chip")));
-    // Four rounds, which come one after the other; | is where two guesses were merged.
+    // Four rounds, which come one after the other; | is where two guesses make one word.
     const demo = [
       [
         ["There", "direct"],

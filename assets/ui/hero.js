@@ -3,7 +3,7 @@
   const { el, svg } = omni;
   const hero = (omni.hero = { wanted: "" });
   const HELP = s =>
-    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (guesses that are merged). So neither settings nor the machine's speed move this curve, only what was learned. Other prompts of the topic would give other figures: what chance alone would make in 19 of 20 cases is called no difference.`;
+    `Tokens per step of the big model, 1 without guessing. Measured on ${omni.plural(s.prompts, "prompt")} of this topic that nobody plays: the big model's answers were recorded once, and the fresh drafter and each later version that drafted in a quiet moment guess through them, ${s.draft_length} guesses a step, with the same n-grams (several guesses that make one word). So neither settings nor the machine's speed move this curve, only what was learned. Other prompts of the topic would give other figures: what chance alone would make in 19 of 20 cases is called no difference.`;
   const BEYOND = 2.45; // standard errors from which on a change is one: of seven prompts, chance makes less in 19 of 20 cases
   const LETTER = 7; // pixels, at the size of a phone's labels
   const two = x => x.toFixed(x >= 10 ? 1 : 2);

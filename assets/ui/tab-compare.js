@@ -170,9 +170,7 @@
         { class: "verdict" },
         method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result),
         method.name === "autoregressive" ? null : same(result.identical),
-        result.best &&
-          method.name !== "autoregressive" &&
-          !(result.speedup?.[0] && omni.wild(result.speedup[1], result.speedup[2]))
+        result.best && method.name !== "autoregressive" && ties
           ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
           : null,
       ),
@@ -368,7 +366,10 @@
           : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
       const longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
       const single = s.prompts === 1,
-        ties = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive").length;
+        best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
+        ties = best.some(one => one.speedup?.[0] && omni.wild(one.speedup[1], one.speedup[2]))
+          ? 0
+          : best.length; // runs that differ too much rank nothing
       lanes.replaceChildren(
         ...(single
           ? s.methods.map(method =>
@@ -393,7 +394,7 @@
           ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
           : null,
         single
-          ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses to merge is known, as in a chat that goes on."
+          ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses make one word is known, as in a chat that goes on."
           : null,
       ]
         .filter(Boolean)

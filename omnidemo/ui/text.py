@@ -19,10 +19,10 @@ CLASSES: dict[str, tuple[str, str]] = {
         "The small model guessed this token and the big one agreed. Both vocabularies have it (“direct”).",
     ),
     "ngram": (
-        "merged guesses",
+        "several guesses, one word",
         (
-            "Several guesses of the small model that spell one token of the big model, which agreed: merged"
-            " into one, as in There|fore → Therefore (“n-gram”)."
+            "Several guesses of the small model that spell one token of the big model, which agreed, as in"
+            " There|fore → Therefore (“n-gram”)."
         ),
     ),
     "copied": (
@@ -37,8 +37,8 @@ CLASSES: dict[str, tuple[str, str]] = {
         "No guess here was right: the big model wrote its own word (“corrected”).",
     ),
     "bonus": (
-        "added",
-        "All guesses were right, and the same step brought the token after them, too (“bonus”).",
+        "big model’s next word",
+        "All guesses were right, and the same step of the big model wrote the next word, too (“bonus”).",
     ),
     "plain": ("no guess", "Written by the big model alone, one token for one step (“plain”)."),
     "discarded": (

@@ -257,6 +257,12 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
         tmp_path / "good.jsonl",
         tmp_path / "bad.jsonl",
     )
+    tmp_path.joinpath("refused.png").write_bytes(b"no text")
+    page.get_by_label("A file").check()
+    expect(page.locator("#omni-compare-mode").get_by_label("Topic", exact=True)).to_be_hidden()
+    upload.set_input_files(tmp_path.joinpath("refused.png"))  # which the page refuses: no topic in its place
+    page.click("#omni-compare-batch")
+    expect(page.locator("#omni-compare [role=alert]")).to_contain_text("There is no file: none was chosen")
     bad.write_text('{"prompt": "What is 1 plus 1?"}\nnot json\n')
     upload.set_input_files(bad)
     expect(page.locator("#omni-compare-file")).to_contain_text(re.compile(r"bad\s*\.jsonl"))

@@ -233,6 +233,20 @@ def test_what_compare_says_of_runs(
     assert resting == found and rests in rested and rests not in whole and "null" not in whole
 
 
+def test_no_lane_ties_with_one_whose_runs_differ_too_much(browser: Browser, app: App) -> None:
+    """A tie is said of every lane of it, or of none."""
+    drawn = """paces => { const host = document.createElement('div'), names = paces.map((_, i) => `lane ${i}`); document.body.append(host);
+        const lanes = paces.map((speedup, i) => ({ method: names[i], drafted: 9, speedup, best: true, lines: "", seconds: 1, tokens: 9 })),
+            methods = names.map(name => ({ name, title: name, colour: "red", lossless: true }));
+        omni.widgets.compare(host, { trigger() {} }).update(
+            JSON.stringify({ state: "running", prompts: 1, runs: 3, done: 0, total: 6, methods, lanes }));
+        return [...host.querySelectorAll('.verdict')].map(node => node.innerText.includes('tie of 2')); }"""
+    steady, wild = [2.0, 1.8, 2.1], [1.6, 0.9, 2.0]
+    with visitor(browser, app) as page:
+        assert page.evaluate(drawn, [steady, steady]) == [True, True]
+        assert page.evaluate(drawn, [steady, wild]) == [False, False]
+
+
 def made(rounds: int, right: int, speedup: float, **figures: float) -> dict[str, object]:
     """An answer of so many rounds, each of four guesses, some right, and a token of the big model. Half of it
     was measured."""
@@ -301,4 +315,4 @@ def test_the_first_colours_are_explained_where_they_stand(browser: Browser, app:
         )
         named = key.locator("span").evaluate_all("spans => spans.map(span => span.className).sort()")
         assert named == shown
-        expect(key).to_have_text("guessed rightmerged guessescopiedbig model’s own word")
+        expect(key).to_have_text("guessed rightseveral guesses, one wordcopiedbig model’s own word")

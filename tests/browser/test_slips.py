@@ -219,6 +219,42 @@ def test_examples_are_seen_as_they_are_taught(
     expect(lesson).to_have_count(0)
 
 
+def test_at_a_zoom_of_200_percent_a_round_is_seen_without_scrolling(browser: Browser, served: Served) -> None:
+    served[0].pace = 0.0
+    small = {"viewport": {"width": 640, "height": 400}, "device_scale_factor": 2}
+    with someone(browser, **small, reduced_motion="reduce") as context:
+        page = come(context, served)
+        ask(page, "what is this?")
+        page.locator(".replay-button.slow").click()
+        for _ in range(4):
+            page.keyboard.press("ArrowDown")
+        below = page.locator(".replay-controls").bounding_box()
+        for part in (".replay-text", ".slow-head .caption", ".slow-row.draft"):
+            box = page.locator(f".replay-body {part}").bounding_box()
+            assert box is not None and below is not None and box["y"] + box["height"] <= below["y"] + 1, part
+        assert page.evaluate("document.documentElement.scrollWidth") <= 640
+
+
+def test_slow_motion_has_the_colours_of_the_text(page: Page) -> None:
+    """What the big model wrote itself, at a wrong guess or behind the last right one, has one colour
+    throughout."""
+    ask(page, "what is this?")
+    page.locator(".replay-button.slow").click()
+    page.keyboard.press("Home")
+    seen = set()
+    for _ in range(page.evaluate("omni.replay.rounds(omni.chat.turns[0].answer).length")):
+        page.keyboard.press("ArrowDown")
+        pair = page.evaluate(
+            """() => [document.querySelector('.slow-row.keep .chip-token:is(.own, .next)'),
+                      [...document.querySelectorAll('.replay-text .tok.fresh:is(.s-corrected, .s-bonus)')].at(-1)]
+                     .map(node => node && getComputedStyle(node).backgroundColor)"""
+        )
+        if all(pair):
+            assert pair[0] == pair[1], pair
+            seen.add(pair[0])
+    assert seen
+
+
 def test_nothing_is_too_small_to_read_on_a_phone(browser: Browser, served: Served) -> None:
     served[0].pace = 0.0
     with someone(browser, **PHONE, reduced_motion="reduce") as context:

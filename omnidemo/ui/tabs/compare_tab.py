@@ -22,10 +22,11 @@ from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_bat
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, load_ready, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, load_ready, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, TODAY)
+NO_FILE = "There is no file: none was chosen, or it was refused. Choose one, or take the prompts of a topic."
 UPDATE_SECONDS = 0.25  # at most this often to the browser while a batch runs
 
 
@@ -127,32 +128,18 @@ def _settings(services: PublicServices) -> list[Any]:
         )
         hint += "Top-p and the like are the model's own."
         temperature = gr.Slider(0, 1.5, value=0, step=0.05, label="Temperature", info=hint, min_width=140)
-        length = gr.Slider(
-            0,
-            16,
-            value=0,
-            step=1,
-            label="Draft length",
-            info="Drafter tokens per round; 0: as long as in the chat.",
-            min_width=140,
-        )
+        hint = "Drafter tokens per round; 0: as long as in the chat."
+        length = gr.Slider(0, 16, value=0, step=1, label="Draft length", info=hint, min_width=140)
     with gr.Row(elem_classes=["omni-tight", EXPERT]):
-        most = gr.Slider(
-            8,
-            512,
-            value=min(own.max_new_tokens, 128),
-            step=8,
-            label="Most new tokens",
-            info="The same budget for all.",
-            min_width=140,
-        )
+        hint, budget = "The same budget for all.", min(own.max_new_tokens, 128)
+        most = gr.Slider(8, 512, value=budget, step=8, label="Most new tokens", info=hint, min_width=140)
         seed = gr.Number(0, label="Seed", precision=0, info="The same for all.", min_width=140)
     return [methods, temperature, length, most, seed]
 
 
 def _prompts(services: PublicServices) -> tuple[Any, ...]:
-    """What is compared, in two tabs: one prompt with its examples and button; topic, count, file and button
-    of a batch."""
+    """What is compared, in two tabs: one prompt with its examples and button; of a batch where its prompts
+    come from, topic, count, file and button."""
     topics = services.topics()
     with gr.Tab("One prompt"):
         prompt = gr.Textbox(
@@ -165,7 +152,9 @@ def _prompts(services: PublicServices) -> tuple[Any, ...]:
         chips = widget("examples", for_browser(services.examples(services.settings.target)), events=("pick",))
         first = gr.Button("Run side by side", variant="primary", elem_id="omni-compare-run")
     with gr.Tab("Many prompts", elem_classes=EXPERT):
-        with gr.Row(elem_classes="omni-tight"):
+        ways = [("A topic", "topic"), ("A file", "file")]
+        source = gr.Radio(ways, value="topic", label="Prompts of", elem_id="omni-compare-source")
+        with gr.Row(elem_classes="omni-tight") as sampled:
             topic = gr.Dropdown(
                 [(text.TOPICS.get(name, name), name) for name in topics],
                 value=topics[0] if topics else None,
@@ -175,21 +164,24 @@ def _prompts(services: PublicServices) -> tuple[Any, ...]:
             )
             count = gr.Slider(2, 100, value=8, step=1, label="Prompts", min_width=140)
         file = gr.File(
-            label='…or JSON Lines: {"prompt": "…"}, or Spec-Bench\'s {"turns": ["…", "…"]}',
+            label='JSON Lines: {"prompt": "…"}, or Spec-Bench\'s {"turns": ["…", "…"]}',
             file_types=[".jsonl", ".json", ".txt"],
             type="filepath",
             height=140,
             elem_id="omni-compare-file",
+            visible=False,
         )
+        show = lambda way: (gr.update(visible=way != "file"), gr.update(visible=way == "file"))  # noqa: E731
+        source.change(show, [source], [sampled, file], **QUIET)
         second = gr.Button("Run the batch", variant="primary", elem_id="omni-compare-batch")
-    return prompt, chips, first, topic, count, file, second
+    return prompt, chips, first, (source, topic, count, file), second
 
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Compare tab."""
     with gr.Row(elem_id="omni-compare-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=5, min_width=320), gr.Tabs(elem_id="omni-compare-mode", elem_classes="omni-sub"):
-            prompt, chips, first, topic, count, file, second = _prompts(services)
+            prompt, chips, first, batch, second = _prompts(services)
         with gr.Column(scale=5, min_width=320, elem_classes=EXPERT):
             settings = _settings(services)
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
@@ -208,17 +200,18 @@ def build(services: PublicServices, shell: Shell) -> None:
         run_id: str,
         target: str,
         drafter: str,
+        source: str,
         topic: str,
         count: float,
         file: str | None,
         *more: Any,
     ) -> Iterator[Any]:
         def read() -> Sequence[Asked]:
-            return (
-                read_batch(file)
-                if file
-                else services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
-            )
+            if source != "file":
+                return services.sample_prompts(topic, min(MOST_PROMPTS, int(count or 1)))
+            if not file:  # none was chosen, or the one chosen was refused: never a topic in its place
+                raise Refused(NO_FILE)
+            return read_batch(file)
 
         yield from run(session, run_id, target, drafter, read, *more)
 
@@ -228,7 +221,7 @@ def build(services: PublicServices, shell: Shell) -> None:
         [shell.session, run_id, shell.target, shell.drafter],
         "(...values) => omni.compare.request(values)",
     )
-    for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [topic, count, file])):
+    for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [*batch])):
         started = button.click(
             act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine
         )
