@@ -43,8 +43,8 @@
         type: "button",
         onclick: () => {
           really.firstChild.textContent = omni.visitor.guest
-            ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses to merge (your n-grams) stays."
-            : "Forget what the small model has learned here, for everybody? With the default memory, which guesses to merge (its n-grams) goes too.";
+            ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
+            : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.";
           really.hidden = false;
           reset.hidden = true;
           really.querySelector("button").focus();
@@ -95,7 +95,7 @@
         const resting =
           s.loaded &&
           {
-            off: "Learning is switched off: only which guesses to merge is remembered.",
+            off: "Learning is switched off: only which guesses make one word is remembered.",
             paused: "Learning is paused: it learns from them when you press Resume.",
           }[s.state];
         if (resting !== omni.resting) {
