@@ -51,7 +51,8 @@ def _run(
         prompts = read()
         chosen, left_out = _chosen(services, target, drafter, prompts, methods)
     except Refused as why:
-        yield for_browser({"state": "error", "error": str(why)}), gr.skip()
+        # with the run: the browser is told nothing of a value that is the one before
+        yield for_browser({"state": "error", "error": str(why), "run": run_id}), gr.skip()
         return
     options: dict[str, Any] = {
         "max_new_tokens": int(most),
