@@ -222,6 +222,8 @@ def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None
         page.wait_for_timeout(500)
     page.keyboard.press("End")
     figure = window.locator(".race-figure")
+    if "too much to tell" in figure.inner_text():
+        pytest.skip("the measured runs differ by more than 1.5 times: this machine is too busy to time them")
     # by its own run (1.8×), or by what was measured since (0.54–0.68×)
     expect(figure).to_have_class(re.compile("slower"))
     assert re.fullmatch(r"[\d.]+(–[\d.]+)?\s*×", figure.locator("b").inner_text())
