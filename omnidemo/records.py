@@ -237,9 +237,8 @@ class Probe:
 
     `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
     recordings apart: of a target whose weights have changed nothing is compared with what was measured
-    before. `examples`: answers that the version had learned from. `tokens` of the answers took `passes` of
-    the target, on each prompt, in their order, `counts` (tokens, passes); it is empty where nobody kept it.
-    `shown` are some of the prompts, round by round.
+    before. `examples`: answers that the version had learned from. `counts`: (tokens, passes of the target)
+    of each prompt, in their order. `shown` are some of the prompts, round by round.
     """
 
     target: str
@@ -249,12 +248,9 @@ class Probe:
     topic: str
     recording: str
     examples: int
-    prompts: int
-    tokens: int
-    passes: int
+    counts: tuple[tuple[int, int], ...]
     agreement: Agreement | None = None
     shown: tuple[Replayed, ...] = ()
-    counts: tuple[tuple[int, int], ...] = ()
     created_at: str = ""  # UTC, ISO 8601; empty: now
 
 

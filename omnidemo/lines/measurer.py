@@ -224,15 +224,10 @@ class Measurer:
             return  # the line was reset meanwhile
         self._done.add(key)
         counts = tuple((answer.tokens, len(answer.rounds)) for answer in replayed)
-        tokens, passes = (sum(each[place] for each in counts) for place in (0, 1))
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
-            Probe(
-                *names, domain, version, topic, records.key, examples,
-                len(asked),
-                tokens, passes, agreement=agreed, shown=shown, counts=counts,
-            )
-        )  # fmt: skip
+            Probe(*names, domain, version, topic, records.key, examples, counts, agreed, shown)
+        )
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
         """Let the target answer a prompt, unless a request arrives; whether it has answered."""

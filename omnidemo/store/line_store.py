@@ -172,12 +172,14 @@ class LineStore(VersionTable):
             connection.execute(delete(PROBES).where(*own, PROBES.c.version == probe.version))
             if probe.shown:
                 connection.execute(update(PROBES).where(*own).values(shown=None))
-            names = ("domain", "topic", "recording", "version", "examples", "prompts", "tokens", "passes")
+            names = ("domain", "topic", "recording", "version", "examples", "counts")
             row: dict[str, Any] = {name: getattr(probe, name) for name in names}
             row |= {
                 "created_at": utc(probe.created_at or None),
                 "shown": [asdict(each) for each in probe.shown] or None,
-                "counts": probe.counts or None,
+                "prompts": len(probe.counts),
+                "tokens": sum(tokens for tokens, _ in probe.counts),
+                "passes": sum(passes for _, passes in probe.counts),
             }
             connection.execute(insert(PROBES).values(pair_id=pair, **row, **_measured(probe.agreement)))
 

@@ -221,7 +221,7 @@ def test_the_curve_marks_the_version_that_drafts_now(tmp_path: Path) -> None:
     store = open_store(Settings(storage=tmp_path))
     for version in (0, 1, 2):
         line = "default" if version else ""
-        store.record_probe(Probe("t", "d", line, version, "code", "key", 4 * version, 1, 20, 20 - version))
+        store.record_probe(Probe("t", "d", line, version, "code", "key", 4 * version, ((20, 20 - version),)))
         if version:
             store.add_adapter(
                 AdapterVersion(
@@ -253,7 +253,7 @@ def test_the_curve_of_nothing_in_particular_is_of_the_newest_topic_that_is_measu
     """What a browser sees that has asked nothing since the server was started."""
     store, found = open_store(Settings(storage=tmp_path)), list[str]()
     for topic in ("code", "howto"):
-        store.record_probe(Probe("t", "d", "", 0, topic, "key", 0, 1, 20, 10))
+        store.record_probe(Probe("t", "d", "", 0, topic, "key", 0, ((20, 10),)))
     answer = Generation((1,), "", (), {}, "end", "x", 1)
     for line, topic in (
         ("default", ""),

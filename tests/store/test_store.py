@@ -735,7 +735,7 @@ def test_probes_of_an_old_database_have_no_counts_and_are_drawn_without_an_error
     drawn = learning_curve.curve(upgraded, *PAIR, "default", "code")
     assert (drawn["fresh"]["steps"], drawn["fresh"]["error"]) == (1.5, None)
     assert [(one["steps"], one["error"]) for one in drawn["points"]] == [(3.0, None)]
-    upgraded.record_probe(replace(new, version=0, domain="", passes=20, counts=((10, 6), (10, 6), (10, 8))))
+    upgraded.record_probe(replace(new, version=0, domain="", counts=((10, 6), (10, 6), (10, 8))))
     assert upgraded.flush()
     assert learning_curve.curve(upgraded, *PAIR, "default", "code")["points"][0]["error"] == 0.0
     upgraded.close()
@@ -753,8 +753,9 @@ def probe(version, topic="code", domain="default", recording="r1", passes=10, sh
     )  # fmt: skip
     rounds = (Replayed("Write it.", (done,)),) if shown else ()
     where = domain if version else ""
+    counts = ((10, passes - 2), (10, 1), (10, 1))
     return Probe(
-        *PAIR, where, version, topic, recording, 4 * version, 3, 30, passes, Agreement(0.5, 0.6, 30), rounds
+        *PAIR, where, version, topic, recording, 4 * version, counts, Agreement(0.5, 0.6, 30), rounds
     )
 
 
