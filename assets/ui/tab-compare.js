@@ -62,7 +62,7 @@
       result.method !== "autoregressive" &&
       value != null &&
       guessed(result) &&
-      !omni.wild(low, high) &&
+      !omni.unsteady(low, high) &&
       Boolean(inverse ? many(1 / high, 1 / low) : many(low, high))
     );
   };
@@ -74,6 +74,10 @@
         { class: "pace" },
         `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
       );
+    if (omni.unsteady(low, high)) {
+      const { value: range, words, side } = omni.pace({ speedup: value, low, high });
+      return el("span", { class: `pace ${side > 0 ? "good" : "bad"}` }, `${range} ${words}`);
+    }
     const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
     return el(
       "span",
@@ -367,7 +371,7 @@
       const longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
       const single = s.prompts === 1,
         best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
-        ties = best.some(one => one.speedup?.[0] && omni.wild(one.speedup[1], one.speedup[2]))
+        ties = best.some(one => one.speedup?.[0] && omni.unsteady(one.speedup[1], one.speedup[2]))
           ? 0
           : best.length; // runs that differ too much rank nothing
       lanes.replaceChildren(
