@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from omnidemo.answer_figures import FIGURES
 from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
@@ -18,6 +19,7 @@ HOSTILE = (
     "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What"
     " is 17 plus 25?"
 )
+LAST = "omni.chat.turns.at(-1).answer"
 SOURCES = {"direct", "ngram", "copied", "corrected", "bonus", "plain"}
 
 
@@ -316,6 +318,12 @@ def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> 
     stored = app.query("select id, tokens from requests order by id")
     assert sorted(zip(frame["request_id"], frame["tokens"], strict=True)) == stored
     assert frame["prompt"].str.startswith("'=1+1").sum() == 1  # a spreadsheet shows it, and runs nothing
+    kept, figures = frame.set_index("request_id").loc[stored[-1][0]], page.evaluate(f"{LAST}.figures")
+    for figure in FIGURES:
+        if (shown := figures.get(figure.name)) is None:
+            assert pd.isna(kept[figure.column]), figure.name
+        else:
+            assert kept[figure.column] == pytest.approx(shown, abs=1e-4), figure.name
     rounds = download(page, "Rounds as CSV", tmp_path / "rounds.csv")
     emitted = rounds.groupby("request_id")["emitted"].sum()
     assert emitted.loc[stored[-1][0]] == stored[-1][1]
