@@ -162,9 +162,10 @@
     if (facts) chat.switchTo(id);
     else open({ id: id ?? omni.random() }, []);
   };
-  // Everything that this browser keeps of chats, and what is on the page.
+  // Everything that this browser keeps of chats and of Compare, and what is on the page.
   chat.forget = () => {
     chats.forget();
+    omni.compare.forget();
     chat.forgetDraft();
     if (chat.parts) chat.fresh();
     chat.drawList();

@@ -20,6 +20,28 @@
       });
     board.busy = false;
   };
+  // The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
+  const ROOM = 400_000; // characters
+  board.keep = state => {
+    const lanes = state.lanes.map(({ lines, ...one }) => one),
+      at = new Date().toISOString();
+    const fits = [state, { ...state, lanes }, { ...state, lanes, charts: [] }].find(
+      one => JSON.stringify(one).length <= ROOM,
+    );
+    if (!fits || !omni.save("compared", { ...fits, run: "", kept: at })) omni.save("compared", null);
+  };
+  board.forget = () => {
+    omni.save("compared", null);
+    if (!board.busy) draw({ state: "empty" });
+  };
+  const restore = () => {
+    const kept = omni.load("compared", null);
+    try {
+      draw(kept?.state ? kept : { state: "empty" });
+    } catch {
+      board.forget(); // it is of another version
+    }
+  };
   board.picked = () => [board.picked_prompt ?? ""];
 
   omni.widgets.examples = (host, context) => {
@@ -161,7 +183,7 @@
       role: "group",
       "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
     });
-    omni.readLines(answer, result.lines).forEach((line, i) => {
+    omni.readLines(answer, result.lines ?? "").forEach((line, i) => {
       if (line.k === "t") tokens.append(omni.tokenSpan(line, i));
     });
     omni.watchTokens(tokens, answer, said => {
@@ -186,16 +208,18 @@
             "Its small model rests, for its guesses had cost more time than they saved. It tries again soon.",
           )
         : "",
-      el(
-        "details",
-        {
-          open: opened.has(method.name) || null,
-          ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
-        },
-        el("summary", {}, "The answer"),
-        tokens,
-        omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
-      ),
+      result.lines === undefined
+        ? ""
+        : el(
+            "details",
+            {
+              open: opened.has(method.name) || null,
+              ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
+            },
+            el("summary", {}, "The answer"),
+            tokens,
+            omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
+          ),
       el(
         "p",
         { class: "small omni-expert" },
@@ -343,13 +367,24 @@
       },
       "■ Stop",
     );
-    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop),
+    const title = "This browser keeps the last run that ended; remove it";
+    const remove = () => {
+      board.forget();
+      document.querySelector("#omni-compare-prompt textarea")?.focus({ preventScroll: true });
+    };
+    const clear = el("button", { type: "button", class: "link", title, onclick: remove }, "Clear");
+    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop, clear),
       lanes = el("div", { class: "lanes" }),
       ruler = el("div", { class: "ruler" }),
       figures = el("div", { class: "results omni-expert" }),
       note = el("p", { class: "small" });
     host.append(error, progress, lanes, ruler, note, figures, empty, voice);
-    omni.whileVisible(host, 0, omni.plotAgain);
+    let longest = 0;
+    const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+    omni.whileVisible(host, 0, () => {
+      rule(); // what was kept is drawn before it is seen, when nothing has a width
+      omni.plotAgain();
+    });
     const plots = new Map();
     draw = s => {
       board.last = s;
@@ -361,14 +396,15 @@
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
       stop.hidden = !busy;
       stop.disabled = Boolean(board.stopping);
+      clear.hidden = busy;
       for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
         button.disabled = busy; // the engine makes one comparison at a time
       meter.set(s.total ? s.done / s.total : 0);
       line.textContent =
         s.state === "asked"
           ? "waiting for the engine…"
-          : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
-      const longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
+          : `${s.kept ? `Kept from ${omni.when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""} · ` : ""}${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+      longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
       const single = s.prompts === 1,
         best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
         ties = best.some(one => one.speedup?.[0] && omni.unsteady(one.speedup[1], one.speedup[2]))
@@ -388,7 +424,7 @@
             )
           : []),
       );
-      ruler.replaceChildren(...(single && longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+      rule();
       note.hidden = !s.methods?.length;
       note.textContent = [
         single && longest ? "All bars share one clock." : null,
@@ -450,7 +486,9 @@
         const s = JSON.parse(value);
         if (s.run && board.run && s.run !== board.run) return; // an older run's last words
         if (s.state !== "running") board.busy = false;
+        if (s.state === "empty" && !board.run) return restore();
         draw(s);
+        if (s.run === board.run && s.done && (s.state === "done" || s.state === "stopped")) board.keep(s);
       },
     };
   };
