@@ -251,6 +251,12 @@
     return line;
   };
 
+  // What has taught the small model of today's lane, which is that of one adapter line.
+  const learnsFrom = line =>
+    line === "default"
+      ? "Today’s small model learns from what is asked and taught here, but for topics with a small model of their own."
+      : `Today’s small model is the one of the topic “${line}”, and learns from that alone.`;
+
   // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
   const spread = ([middle, low, high], form) => [
     format(middle, form),
@@ -429,7 +435,7 @@
       note.textContent = [
         single && longest ? "All bars share one clock." : null,
         s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
-        omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`,
+        omni.visitor.guest || !s.line ? null : learnsFrom(s.line),
         single && longest && s.runs > 1
           ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
           : null,
