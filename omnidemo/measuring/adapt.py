@@ -168,7 +168,7 @@ class _Adaptation:
         epochs, requests = self.what.offline, self.what.requests
         steps = epochs * -(-len(self.traces) // self.settings.batch_size)
         cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})
-        line = Line(self.pair.drafter.folder, cosine, {}, self.what.seed)
+        line = Line(self.pair.drafter.folder, cosine, {})
         for _ in line.epochs(self.traces, epochs):
             pass
         self.pair.publish(OFFLINE, line.weights(), line.head())
