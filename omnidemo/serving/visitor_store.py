@@ -53,11 +53,6 @@ class VisitorStore:
         # the page asks for the visitor's own rows; what is recorded only `recording` tells
         return self._store.recorded(requests)
 
-    def probes(
-        self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any
-    ) -> list[dict[str, Any]]:
-        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
-
     def delete_session(self, session: str) -> int:
         return self._store.forget_visitor(self._visitor.own)
 

@@ -406,7 +406,8 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         lambda: front.activate(*pair, 0, domain="maths"),
         lambda: front.reset(*pair, domain="maths"),
         lambda: front.store.forget_domain("maths"),
-        lambda: front.pair(*pair),
+        lambda: front.stop(*pair),
+        lambda: front.resolve(pair[0]),
     ]
     for one in tries:
         with pytest.raises(Refused) as told:
