@@ -26,6 +26,7 @@ from omnidemo.store.visitors import Caller
 from omnidemo.ui import replay_data
 from omnidemo.ui.tabs import history_tab
 from tests.support.chats import chat, ready
+from tests.support.row_counts import row_counts
 
 
 def parse(lines: str) -> list[dict[str, Any]]:
@@ -160,7 +161,7 @@ def test_only_chats_with_their_text_are_recorded(store: Store) -> None:
         record(count=0),
     ):
         store.record_request(one)
-    assert kept(store) == [] and store.counts()["recordings"] == 0 and len(store.requests()) == 4
+    assert kept(store) == [] and row_counts(store)["recordings"] == 0 and len(store.requests()) == 4
 
 
 def test_the_newest_fifty_of_a_session_stay(store: Store) -> None:
@@ -178,7 +179,9 @@ def test_a_recording_goes_with_its_request_and_its_session(store: Store) -> None
         store.record_request(record(session))
     first, second, third = kept(store)
     assert store.delete_requests([first]) == 1 and kept(store) == [second, third]
-    assert store.delete_session("mine") == 1 and kept(store) == [third] and store.counts()["recordings"] == 1
+    assert (
+        store.delete_session("mine") == 1 and kept(store) == [third] and row_counts(store)["recordings"] == 1
+    )
 
 
 def test_probe_prompts_travel_without_times() -> None:
