@@ -21,9 +21,10 @@ from omnidemo.measuring.learning_pair import learning
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_prompts, numbers
 from omnidemo.measuring.report_tables import Stage, csv_table
+from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, Trace
-from omnidemo.serving.comparison import BASELINE, Comparison, compare
+from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store

@@ -17,7 +17,7 @@ from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
-from omnidemo.serving.pair_pool import PairPool, PairState
+from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
 from omnidemo.serving.visitor_lines import VisitorLines
 from omnidemo.store.backup import Backup
@@ -26,8 +26,6 @@ from omnidemo.zerogpu import start as zero_gpu
 
 if TYPE_CHECKING:
     from omnidemo.serving.public_services import PublicServices
-
-__all__ = ["MethodInfo", "PairState", "Services"]
 
 
 class Cluster(Protocol):

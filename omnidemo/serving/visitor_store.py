@@ -10,7 +10,8 @@ from typing import Any
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.lines.router import DEFAULT
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.store import Store, StoreStatus
+from omnidemo.store.database import StoreStatus
+from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
 
 

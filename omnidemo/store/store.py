@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, delete, func, insert, select
 
 from omnidemo.store import csv_export, recordings
-from omnidemo.store.database import Rows, StoreStatus
+from omnidemo.store.database import Rows
 from omnidemo.store.line_store import CHUNK
 from omnidemo.store.request_rows import RequestRecord, drafted_per_round, request_row, round_row
 from omnidemo.store.session_store import SessionStore, answer_of
@@ -28,7 +28,6 @@ from omnidemo.store.tables import (
     utc,
 )
 
-__all__ = ["Store", "StoreStatus"]
 log = logging.getLogger(__name__)
 CURVE = [
     "created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second",

@@ -28,9 +28,10 @@ from omnidemo.store import backup as backups
 from omnidemo.store import database
 from omnidemo.store.backup import Backup, back_up_database, restore_database
 from omnidemo.store.connections import make_engine
+from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import replayed
 from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store, StoreStatus
+from omnidemo.store.store import Store
 from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN
 from tests.support.row_counts import row_counts
