@@ -67,8 +67,5 @@ class VisitorStore:
         )
         return self._store.export_csv(kind, path, **{**filters, **mine})
 
-    def flush(self, timeout: float = 10.0) -> bool:
-        return self._store.flush(timeout)
-
     def __getattr__(self, name: str) -> Any:
         raise Refused("In a public app visitors see and change what is theirs only.")
