@@ -84,7 +84,7 @@ def learn(
     """Readings of all kept sets: of the fresh drafter, and every so many requests. `direct`: with the labels
     of the paper, the directly mapped tokens alone. `then`: after the requests so many of one set. `epochs`:
     offline instead, so many passes over all answers, a reading after each."""
-    line = Line(folder, settings.model_copy(update={"head": "off"}), {}, seed)
+    line = Line(folder, settings.model_copy(update={"head": "off", "training_seed": seed}), {})
 
     def counts() -> Iterator[int]:
         if epochs:

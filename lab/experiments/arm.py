@@ -90,7 +90,7 @@ class Run:
 
     def __init__(self, world: World, arm: Arm, seed: int) -> None:
         self.world, self.arm, self.seed = world, arm, seed
-        self.settings = world.settings.model_copy(update=dict(arm.settings))
+        self.settings = world.settings.model_copy(update={"training_seed": seed, **dict(arm.settings)})
         self.epochs = offline_epochs(self.settings) if arm.offline else 0
         if arm.offline:
             steps = self.epochs * max(1, arm.requests // self.settings.batch_size)
@@ -204,9 +204,7 @@ class Run:
 
     def line(self, domain: str) -> Line:
         if domain not in self.lines:
-            self.lines[domain] = Line(
-                self.drafter.folder, self.settings, self.learners, self.seed, self.arm.only_ngrams
-            )
+            self.lines[domain] = Line(self.drafter.folder, self.settings, self.learners, self.arm.only_ngrams)
         return self.lines[domain]
 
     def _answer(

@@ -25,11 +25,10 @@ from omnidemo.backends import bf16_weights
 from omnidemo.config import Settings
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.measuring.prompt_files import check_prompts
-from omnidemo.methods import fitting, make_method
+from omnidemo.methods import BASELINE, fitting, make_method
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
-from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried

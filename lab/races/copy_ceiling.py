@@ -21,8 +21,8 @@ from omnidemo.copying.copier import LONGEST_COPY, Copier, CopyChances
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.measuring.prompt_files import check_prompts, check_writable
 from omnidemo.measuring.report_tables import Stage, group_by, markdown_table, report
+from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 
 BEHIND = 256  # positions before the timed passes, as in the middle of a chat

@@ -18,8 +18,8 @@ from lab.races.machine import Peak
 from lab.races.speed_report import Row
 from omnidemo.config import Settings
 from omnidemo.measuring.report_tables import Spread, Stage, group_by, recorded
+from omnidemo.methods import BASELINE
 from omnidemo.models.names import known_settings
-from omnidemo.serving.comparison import BASELINE
 
 # Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of
 # the answer.

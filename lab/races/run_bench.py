@@ -136,17 +136,19 @@ def distilled(
     """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app,
     and tell of each answer in a `stage`. The settings' storage keeps recordings and result, so the next time
     it is returned at once. ModelError where a model is not there."""
-    settings = at_its_pace(settings, settings.drafter).model_copy(update={"head": "off"})
+    settings = at_its_pace(settings, settings.drafter).model_copy(
+        update={"head": "off", "training_seed": seed}
+    )
     records = TargetRecords(settings.storage / "records", target, settings.drafter, settings)
     rules = settings.model_dump(
         mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share", "threads"}
     )
-    key = hashlib.sha256(repr((records.key, rules, list(prompts), seed)).encode()).hexdigest()[:16]
+    key = hashlib.sha256(repr((records.key, rules, list(prompts))).encode()).hexdigest()[:16]
     path = settings.storage / "bench" / "adapters" / f"{key}.safetensors"
     if not path.exists():
         yield Stage(stage, 0, len(prompts))
         record(records, records.missing(prompts), settings)
-        line = Line(model_files.find(settings.drafter, hub=settings.trust_hub), settings, {}, seed)
+        line = Line(model_files.find(settings.drafter, hub=settings.trust_hub), settings, {})
         for count, prompt in enumerate(prompts, 1):
             line.observe(records.load(prompt).trace)
             yield Stage(stage, count, len(prompts))

@@ -20,7 +20,7 @@ from omnidemo.measuring.report_tables import (
     percentile_cells,
     report,
 )
-from omnidemo.serving.comparison import BASELINE
+from omnidemo.methods import BASELINE
 
 SPEEDS = {
     "tokens/s": ("tokens_per_second", ".0f"),

@@ -12,8 +12,8 @@ from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
 from omnidemo.measuring.prompt_files import check_writable
 from omnidemo.measuring.report_tables import Percentiles, Stage, group_by, recorded
+from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.comparison import BASELINE
 from omnidemo.serving.pair_loading import build_measured_pair
 
 METHOD = "ngram-exact"

@@ -56,11 +56,9 @@ def read_facts(name: str) -> ModelFacts:
             " models` lists"
         )
     if folder is None:
-        parameters, looked_up, source = (
-            int(entry["parameters"]),
-            int(entry.get("embedding", 0)),
-            "the catalogue",
-        )
+        parameters = int(entry["parameters"])
+        looked_up = int(entry.get("embedding", 0))
+        source = "the catalogue"
     else:
         parameters, looked_up, source = _sizes(name, folder)
     return ModelFacts(
@@ -131,11 +129,9 @@ def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
             f"{name} has a configuration that transformers cannot read; choose another model"
         ) from error
     text = config.get_text_config(decoder=True)
-    tied, rows, width = (
-        getattr(config, "tie_word_embeddings", True),
-        getattr(text, "vocab_size", None),
-        getattr(text, "hidden_size", None),
-    )
+    tied = getattr(config, "tie_word_embeddings", True)
+    rows = getattr(text, "vocab_size", None)
+    width = getattr(text, "hidden_size", None)
     looked_up = 0 if tied or not isinstance(rows, int) or not isinstance(width, int) else rows * width
     if model_files.weight_files(folder) and not model_files.missing_shards(folder):
         parameters, source = model_files.count_parameters(folder), "the headers of its weight files"

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from omnidemo.advisor.advice import modelled_speedup
 from omnidemo.measuring.compare_methods import summarise
-from omnidemo.serving.comparison import BASELINE, Comparison
+from omnidemo.methods import BASELINE
+from omnidemo.serving.comparison import Comparison
 
 PROMPTS, TOKENS, SECONDS = 20, 64, 120.0
 METHODS = (BASELINE, "auto")

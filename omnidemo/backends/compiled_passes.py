@@ -86,10 +86,6 @@ class CompiledPasses:
         compile_kernels.prepare()
 
     @property
-    def two_bytes(self) -> bool:
-        return self.form == "bfloat16"
-
-    @property
     def helpers(self) -> int:
         """How many threads help the one that makes a pass, unless it is a small one."""
         return thread_pool.pick_size(self.runner.threads)

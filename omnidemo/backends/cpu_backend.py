@@ -70,11 +70,9 @@ class CpuBackend(RolloutBackend):
         if kernels is None or read.stats is None or type(method).accept is not Method.accept:
             result = reference_round(context, method, plan, self.clock, lambda _: read)
         else:
-            numbers, accepts, likely = (
-                context.upcoming(len(proposal) + 1),
-                np.zeros(len(proposal)),
-                np.zeros(len(proposal) + 1),
-            )
+            numbers = context.upcoming(len(proposal) + 1)
+            accepts = np.zeros(len(proposal))
+            likely = np.zeros(len(proposal) + 1)
             choice = choice_of(sampling, numbers, context.noise, context.place(0).position, len(proposal) + 1)
             text = text_of(context.target_seen(), self._end_tokens(context)[0])
             accepted, written, spent = kernels.judge_given(
@@ -87,10 +85,8 @@ class CpuBackend(RolloutBackend):
                 likely,
             )
             context.use_up(spent)
-            token, judged = (
-                None if written == NONE else written,
-                min(len(proposal), accepted + (written != NONE)),
-            )
+            token = None if written == NONE else written
+            judged = min(len(proposal), accepted + (written != NONE))
             result = RoundResult(
                 plan.copied, accepted, token, accepted < len(proposal) and written != NONE,
                 accepts[:judged].tolist(), likely.tolist(),

@@ -176,12 +176,10 @@ class GraphRollout:
     def _next(self, trie: TrieTable, ids: Tensor) -> Tensor:
         """The state [12] after two draws `ids` [2]: that of the walk going on, that of the next slot, or the
         old one."""
-        state, places, limits, draw_numbers = (
-            self.state,
-            self.state[PLACES],
-            self.state[LIMITS],
-            self.state[DRAW_NUMBERS],
-        )
+        state = self.state
+        places = self.state[PLACES]
+        limits = self.state[LIMITS]
+        draw_numbers = self.state[DRAW_NUMBERS]
         children = trie.find(state[NODES], ids)
         complete, within, open_ = (trie.info.index_select(0, children) <= limits[:, None]).unbind(1)
         complete = complete | self.alone.gather(1, ids[:, None]).squeeze(1)

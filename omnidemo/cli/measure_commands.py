@@ -171,7 +171,10 @@ def adapt(
     temperature: Temperature = 0.0,
     max_new_tokens: MaxNewTokens = None,
     draft_length: DraftLength = None,
-    seed: int = 0,
+    seed: Annotated[int, typer.Option(help="Of what the answers draw above temperature 0.")] = 0,
+    training_seed: Annotated[
+        int | None, typer.Option(help="Of the trainer: which answers it draws, how an adapter starts.")
+    ] = None,
     target: Target = None,
     drafter: Drafter = None,
     storage: KeptIn = None,
@@ -182,8 +185,8 @@ def adapt(
     """
     settings = read_settings(
         target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,
-        draft_length=draft_length,
-        update_interval=update_interval, steps_per_update=steps, storage=storage, draft_policy=draft_policy,
+        draft_length=draft_length, update_interval=update_interval, steps_per_update=steps,
+        storage=storage, draft_policy=draft_policy, training_seed=training_seed,
     )  # fmt: skip
     from omnidemo.measuring import adapt
     from omnidemo.measuring.compare_methods import HEADINGS, check_methods

@@ -47,4 +47,6 @@ class LearningSettings(BaseSettings):
         "Which answers an update draws: half new and half old, the newest, mostly the badly guessed, or"
         " any.")
     buffer_mb: int = Field(64, ge=1, le=65_536, description="Most memory of the replay buffer.")
+    training_seed: int = Field(0, ge=0, lt=2**31, description=
+        "Seed of the trainer: which answers its steps draw, and how a new adapter starts.")
     # fmt: on

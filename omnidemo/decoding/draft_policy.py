@@ -227,7 +227,6 @@ class Drafting:
     policy: Policy
     length: float
     speculating: bool
-    estimated_speedup: float | None
     sentence: str
     calibration: list[tuple[float, float, float]]
 
@@ -235,7 +234,6 @@ class Drafting:
 def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
     """How a pair drafts now, with a sentence for the page."""
     losing = policy == "cost" and not costs.speculating
-    estimated = costs.speedup if losing else costs.gain
     if losing:
         sentence = (
             "The small model's guesses cost more time than they saved lately, so it rests; it tries again"
@@ -251,4 +249,4 @@ def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int
         sentence = "Nothing has been drafted yet."
     table = costs.head if policy == "head" and has_head else costs.acceptance
     length = float(draft_length) if policy == "fixed" else costs.length
-    return Drafting(policy, length, not losing, estimated, sentence, table.rows())
+    return Drafting(policy, length, not losing, sentence, table.rows())

@@ -125,12 +125,6 @@ class RoundTimes:
         return self._tokens / self._seconds * plain if plain is not None and self._seconds > 0 else None
 
     @property
-    def gain(self) -> float | None:
-        """`speedup` with plain rounds scaled to the machine's pace during the drafts, to show on the page."""
-        plain = self._paced
-        return self._tokens / self._seconds * plain if plain and self._seconds > 0 else self.speedup
-
-    @property
     def token_seconds(self) -> float:
         """Seconds of a token at the best of the speeds, which is what one more accepted token saves; 0 while
         nothing is known."""

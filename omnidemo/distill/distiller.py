@@ -80,7 +80,9 @@ class Distiller:
 
     def _begin(self) -> None:
         """Everything that a reset forgets."""
-        self.buffer = TraceBuffer(self.settings.buffer_mb << 20, order=self.settings.buffer_order)
+        self.buffer = TraceBuffer(
+            self.settings.buffer_mb << 20, self.settings.training_seed, self.settings.buffer_order
+        )
         self.evaluation = Evaluation(self.versions.current.adapter)
 
     @property

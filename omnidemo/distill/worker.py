@@ -74,7 +74,7 @@ class TrainingPlan:
         return rate
 
 
-def plan_of(settings: Settings, seed: int = 0, slower: float = 1.0) -> TrainingPlan:
+def plan_of(settings: Settings, slower: float = 1.0) -> TrainingPlan:
     """The settings as a training plan; `slower` is a factor of the learning rate."""
     return TrainingPlan(
         rank=settings.lora_rank,
@@ -88,7 +88,7 @@ def plan_of(settings: Settings, seed: int = 0, slower: float = 1.0) -> TrainingP
         ngram_weight=settings.ngram_weight,
         errors_only=settings.buffer_positions == "errors",
         head=settings.head,
-        seed=seed,
+        seed=settings.training_seed,
     )
 
 

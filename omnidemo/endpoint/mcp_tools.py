@@ -27,10 +27,10 @@ from omnidemo.endpoint.request_body import (
     checked,
     with_options,
 )
-from omnidemo.methods import METHODS
+from omnidemo.methods import BASELINE, METHODS
 from omnidemo.metrics import Lengths
 from omnidemo.records import Generation, Round
-from omnidemo.serving.comparison import BASELINE, Comparison
+from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.public_services import PublicServices
 
 Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much

@@ -39,11 +39,9 @@ def bars(
 ) -> Figure:
     """Horizontal bars, first name on top; `spread` draws ± whiskers, `ranges` those from least to most,
     `base` a line to compare with (plain decoding)."""
-    shown, labels, places = (
-        [finite(value) for value in values],
-        [escape(name) for name in names],
-        list(range(len(values))),
-    )
+    shown = [finite(value) for value in values]
+    labels = [escape(name) for name in names]
+    places = list(range(len(values)))
     whiskers = _whiskers("error_x", spread, color=INK, thickness=1.2, width=4)
     if any(low != high for low, high in ranges):
         whiskers = _range_whiskers(shown, ranges)

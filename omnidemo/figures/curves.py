@@ -147,10 +147,8 @@ def curve(rows: Sequence[Row], what: Curve, *, window: int = 8, revision: str = 
     traces: list[Any] = []
     for place, target in enumerate(dict.fromkeys(row.get("target") for row in rows)):
         own = {float(x): row for x, row in enumerate(rows, start=1) if row.get("target") == target}
-        values, notes = (
-            [finite(row.get(what.key)) for row in own.values()],
-            [_note(row) for row in own.values()],
-        )
+        values = [finite(row.get(what.key)) for row in own.values()]
+        notes = [_note(row) for row in own.values()]
         colour = PALETTE[place % len(PALETTE)]
         traces += _points(
             list(own), values, window if what.noisy else 1, colour, str(target or what.title), what, notes

@@ -99,10 +99,8 @@ def _two_bits(codes: Bytes) -> Codes:
 
 def _q2_k(blocks: Bytes) -> Parts:
     both = blocks[:, :16]
-    scales, minima = (
-        _halves(blocks, 80) * (both & 0x0F).astype(np.float32),
-        _halves(blocks, 82) * (both >> 4).astype(np.float32),
-    )
+    scales = _halves(blocks, 80) * (both & 0x0F).astype(np.float32)
+    minima = _halves(blocks, 82) * (both >> 4).astype(np.float32)
     return Parts(_two_bits(blocks[:, 16:80]), scales, -minima)
 
 

@@ -71,9 +71,6 @@ class Header:
         value = self.metadata.get(key, otherwise)
         return value if isinstance(value, (int, float)) and not isinstance(value, bool) else otherwise
 
-    def path_of(self, tensor: TensorInfo) -> Path:
-        return self.parts[tensor.part]
-
 
 # llama.cpp's numbers for mixtures of types; a type by itself has its own name.
 _FILE_TYPES = {

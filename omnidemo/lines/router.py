@@ -100,11 +100,9 @@ class Router:
             best = int(chances.argmax())
             weights = evidence[best] - np.delete(evidence, best, axis=0).mean(axis=0)
             spoke = tuple((words[i], float(weights[i])) for i in np.argsort(-weights)[:3] if weights[i] > 0)
-            name, sure, seeded = (
-                self._names[best],
-                float(chances[best]),
-                self._names[best] not in self._taught,
-            )
+            name = self._names[best]
+            sure = float(chances[best])
+            seeded = name not in self._taught
         if sure < SURE:
             return Route(
                 DEFAULT,

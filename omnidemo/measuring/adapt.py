@@ -21,9 +21,10 @@ from omnidemo.measuring.learning_pair import learning
 from omnidemo.measuring.line import Line
 from omnidemo.measuring.prompt_files import check_prompts, numbers
 from omnidemo.measuring.report_tables import Stage, csv_table
+from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Agreement, Trace
-from omnidemo.serving.comparison import BASELINE, Comparison, compare
+from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
@@ -168,7 +169,7 @@ class _Adaptation:
         epochs, requests = self.what.offline, self.what.requests
         steps = epochs * -(-len(self.traces) // self.settings.batch_size)
         cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})
-        line = Line(self.pair.drafter.folder, cosine, {}, self.what.seed)
+        line = Line(self.pair.drafter.folder, cosine, {})
         for _ in line.epochs(self.traces, epochs):
             pass
         self.pair.publish(OFFLINE, line.weights(), line.head())

@@ -9,9 +9,10 @@ from itertools import chain
 
 from omnidemo.measuring.prompt_files import group_of
 from omnidemo.measuring.report_tables import Percentiles, group_by
+from omnidemo.methods import BASELINE
 from omnidemo.metrics import Lengths
 from omnidemo.records import Round
-from omnidemo.serving.comparison import BASELINE, Comparison
+from omnidemo.serving.comparison import Comparison
 
 Table = tuple[str, list[str], list[list[str]]]  # title, headings, lines
 # Heading → metric, factor, format: medians over the answers, with the 10th and the 90th percentile.

@@ -12,10 +12,10 @@ from typing import Any
 from omnidemo.answer_figures import columns
 from omnidemo.measuring.prompt_files import check_prompts
 from omnidemo.measuring.report_tables import Spread, Stage, group_by, recorded
-from omnidemo.methods import check_method
+from omnidemo.methods import BASELINE, check_method
 from omnidemo.metrics import Lengths
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.comparison import BASELINE, Asked, Comparison, compare, turns_of
+from omnidemo.serving.comparison import Asked, Comparison, compare, turns_of
 
 # CSV column: metric. The units are in the names, but for one, which had none from the beginning.
 FIGURES = {column.replace("right_share", "right"): name for column, name in columns("report").items()}

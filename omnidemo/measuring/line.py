@@ -27,12 +27,12 @@ class Line:
     plan and step."""
 
     def __init__(
-        self, folder: Path, settings: Settings, learners: Learners, seed: int, only_ngrams: bool = False
+        self, folder: Path, settings: Settings, learners: Learners, only_ngrams: bool = False
     ) -> None:
         """`learners` may be shared by all lines of a process: training is a pure function."""
-        self.folder, self.settings, self.seed, self.only_ngrams = folder, settings, seed, only_ngrams
-        self.plan = plan_of(settings, seed)
-        self.buffer = TraceBuffer(settings.buffer_mb << 20, seed, settings.buffer_order)
+        self.folder, self.settings, self.only_ngrams = folder, settings, only_ngrams
+        self.plan = plan_of(settings)
+        self.buffer = TraceBuffer(settings.buffer_mb << 20, self.plan.seed, settings.buffer_order)
         self.adapter: AdapterState | None = None
         self.optimiser: OptimiserState | None = None
         self.version, self.seconds, self.loss = 0, 0.0, math.nan
@@ -68,7 +68,7 @@ class Line:
     def epochs(self, traces: Sequence[Trace], count: int) -> Iterator[int]:
         """Offline: so many passes over all traces, each in a new order; yields the number of each pass when
         it is done."""
-        order, size = np.random.default_rng(self.seed), self.settings.batch_size
+        order, size = np.random.default_rng(self.plan.seed), self.settings.batch_size
         for trace in traces:  # what an interleaved head draws from
             self.buffer.add(trace)
         for epoch in range(1, count + 1):

@@ -94,10 +94,8 @@ def report(
     lengths = {
         token_id: 1 if built.drafters[token_id] >= 0 else len(built.ngram(token_id) or ()) for token_id in ids
     }
-    spelled, distinct = (
-        Counter(lengths[token_id] for token_id in ids),
-        sum(length > 1 for length in lengths.values()),
-    )
+    spelled = Counter(lengths[token_id] for token_id in ids)
+    distinct = sum(length > 1 for length in lengths.values())
     return Report(target_name, drafter_name, sum(i >= 0 for i in built.drafters), spelled, distinct, seconds)
 
 

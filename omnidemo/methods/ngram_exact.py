@@ -116,12 +116,10 @@ class NgramExact(Method):
         draws = 0
         children: list[int] = []
         if context.map.targets[first] >= 0:
-            slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = (
-                context.map.targets[first],
-                path,
-                q,
-                (q,),
-            )
+            slot.target_id = context.map.targets[first]
+            slot.draft_ids = path
+            slot.q = q
+            slot.draft_probs = (q,)
         trie = self.ngrams(context).trie
         node = trie.child(0, first)
         while trie.can_continue(node, slot.limit):
@@ -143,12 +141,10 @@ class NgramExact(Method):
             path, q = (*path, drawn), q * factor
             draft_probs.append(factor)
             if trie.spells(node) >= 0:
-                slot.target_id, slot.draft_ids, slot.q, slot.draft_probs = (
-                    trie.spells(node),
-                    path,
-                    q,
-                    tuple(draft_probs),
-                )
+                slot.target_id = trie.spells(node)
+                slot.draft_ids = path
+                slot.q = q
+                slot.draft_probs = tuple(draft_probs)
                 children = []
         return draws, children
 

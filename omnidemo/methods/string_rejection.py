@@ -190,10 +190,8 @@ class Strings:
                 yield direct
             return
         rest = wanted[len(self.text(path)) :]
-        low, high = (
-            bisect_left(self._texts, rest),
-            bisect_right(self._texts, rest, key=lambda text: text[: len(rest)]),
-        )
+        low = bisect_left(self._texts, rest)
+        high = bisect_right(self._texts, rest, key=lambda text: text[: len(rest)])
         yield from self._ids[low:high]  # those that reach the end of the token
         # those that do not; the empty ones are role tokens, which end a string
         for length in range(len(rest)):

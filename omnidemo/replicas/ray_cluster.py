@@ -50,11 +50,9 @@ class RayCluster:
         except ImportError as error:
             raise ValueError(NEEDED) from error
         cores = os.cpu_count() or 1
-        self.processes, self.threads, self._hub = (
-            replicas,
-            settings.threads or max(1, cores // replicas),
-            settings.trust_hub,
-        )
+        self.processes = replicas
+        self.threads = settings.threads or max(1, cores // replicas)
+        self._hub = settings.trust_hub
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
         if address is None:
             options |= {"num_cpus": max(cores, PAIRS * replicas * self.threads), "include_dashboard": False}

@@ -156,10 +156,6 @@ class AdaptationService:
         for lines in self._pool.all_lines():
             lines.configure(self._pool.settings)
 
-    def route(self, target: str, drafter: str, prompt: str) -> Route:
-        """The line that a prompt would be routed to."""
-        return self._routed(self._lines(target, drafter), [prompt])
-
     def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
         """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say.
         ValueError for a name that no line can have."""

@@ -3,7 +3,6 @@ for the races on the page."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -36,18 +35,18 @@ class Beside:
 
     def plain(
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], max_new_tokens: int,
-        seed: int | None = None, cancel: threading.Event | None = None, **sampling: float | None,
+        seed: int | None = None, **sampling: float | None,
     ) -> list[Generation]:  # fmt: skip
         """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`:
         the options of that name; what it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
-            return _often(lambda: (_alone(pair, prompt, cancel, method=BASELINE, **options),))[0]
+            return _often(lambda: (_alone(pair, prompt, method=BASELINE, **options),))[0]
 
     def fresh_and_today(
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
-        max_new_tokens: int, domain: str, cancel: threading.Event | None = None,
+        max_new_tokens: int, domain: str,
     ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
         """The answer at temperature 0, else in the target's manner, with the base drafter and with what
         drafts for `domain` now, four guesses a round each and nothing copied, for it is the drafters that are
@@ -56,14 +55,11 @@ class Beside:
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
-            options = {
+            options: dict[str, Any] = {
                 "method": method if drafting else make_method("auto", pair.map).name,
-                "draft_length": DRAFT_LENGTH,
-            }
-            options |= {
-                "draft_policy": "fixed", "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0,
+                "draft_policy": "fixed", "draft_length": DRAFT_LENGTH, "copying": False,
+                "max_new_tokens": max_new_tokens, "temperature": 0.0, "seed": 0,
             }  # fmt: skip
-            options |= {"copying": False}
             if domain not in lines.names():  # a comparison must not create one
                 raise ValueError(
                     "The topic memory that drafted this answer is not there any more, so there is nothing to"
@@ -72,7 +68,7 @@ class Beside:
             with lines.using(domain):
                 before, after = _often(
                     lambda: tuple(
-                        _alone(pair, prompt, cancel, domain=line, **options) for line in (FRESH_LINE, domain)
+                        _alone(pair, prompt, domain=line, **options) for line in (FRESH_LINE, domain)
                     )
                 )
                 return before, after
@@ -92,31 +88,24 @@ def _middle_first(runs: list[Generation]) -> list[Generation]:
     return [runs.pop((len(runs) - 1) // 2), *runs]
 
 
-def _alone(
-    pair: Pair, prompt: Sequence[Mapping[str, str]], cancel: threading.Event | None, **options: Any
-) -> Generation:
+def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], **options: Any) -> Generation:
     """Generate while the pair answers nobody else; started again where a request came in between."""
-    stopped = cancel or threading.Event()
+    unasked: dict[str, Any] = {
+        "learn": False,
+        "note": False,
+        "reuse": False,
+        "cancelled": lambda: pair.in_flight > 1,
+    }
     for _ in range(TRIES):
         until = time.monotonic() + PATIENCE
-        while pair.in_flight and not stopped.is_set():
+        while pair.in_flight:
             if time.monotonic() > until:
                 raise RuntimeError("Others are being answered right now; try again in a moment.")
             time.sleep(LOOK_SECONDS)
-        if stopped.is_set():
-            break
-        unasked: dict[str, Any] = {
-            "learn": False,
-            "note": False,
-            "reuse": False,
-            "cancelled": lambda: stopped.is_set() or pair.in_flight > 1,
-        }
         pair.generate(prompt, **options | unasked | {"max_new_tokens": WARM_UP})
         made = pair.generate(prompt, **options | unasked)
         if made.finish_reason != "cancelled":
             return made
-    if stopped.is_set():
-        raise RuntimeError("The measurement was stopped.")
     raise RuntimeError(
         "Others asked something meanwhile, so nothing could be measured; try again in a moment."
     )

@@ -16,7 +16,6 @@ from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
-from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round
 from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
@@ -93,11 +92,6 @@ class PublicServices(CallerRights):
         """Refused to visitors: the answer tells which files are there."""
         self._refuse_visitors()
         return self._services.resolve(name)
-
-    def pair(self, target: str, drafter: str) -> Pair:
-        """Refused to visitors: a pair answers without a quota."""
-        self._refuse_visitors()
-        return self._services.pair(target, drafter)
 
     def close(self) -> None:
         """Refused to visitors."""
@@ -211,12 +205,6 @@ class PublicServices(CallerRights):
             return self._services.routed(self.caller_name or session)
         route = self._services.routed(visitor.own)
         return None if route is None else replace(route, domain=DEFAULT, why=WHY)
-
-    def route(self, target: str, drafter: str, prompt: str) -> Route:
-        """For a visitor always the default line: the router is not asked."""
-        if self._visitor() is not None:
-            return Route(DEFAULT, 1.0, "")
-        return self._services.route(target, drafter, prompt)
 
     # Adapter lines. A visitor sees, steers and takes home their own one, whatever they call it.
 

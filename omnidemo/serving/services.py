@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omnidemo import private_folders
 from omnidemo.config import Manner, Settings
-from omnidemo.decoding.draft_policy import Drafting
-from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import sample_prompts
-from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import LineInfo
-from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.lines.trainer_pool import Trainers
 from omnidemo.methods import AUTO, AUTO_HELP, METHODS
-from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.chat_service import ChatService
-from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
-from omnidemo.serving.pair_pool import PairPool, PairState
+from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
 from omnidemo.serving.visitor_lines import VisitorLines
 from omnidemo.store.backup import Backup
@@ -37,8 +26,6 @@ from omnidemo.zerogpu import start as zero_gpu
 
 if TYPE_CHECKING:
     from omnidemo.serving.public_services import PublicServices
-
-__all__ = ["MethodInfo", "PairState", "Services"]
 
 
 class Cluster(Protocol):
@@ -95,6 +82,44 @@ class Services:
         self.speeds.public = is_public(settings)
         self._chats = ChatService(self._pool, self._adaptation, self.store, self.speeds)
         self._beside = Beside(self._pool)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Have the methods of the parts that somebody outside calls."""
+        pool, chats, beside, lines = self._pool, self._chats, self._beside, self._adaptation
+        self.load = pool.load
+        self.state = pool.state
+        self.stop = pool.stop
+        self.known = pool.known
+        self.conditions = pool.conditions
+
+        self.chat = chats.chat
+        self.play = chats.play
+        self.compare = chats.compare
+        self.let_learn = chats.let_learn
+        self.following = chats.following
+        self.routed = chats.routed
+        self.forget_asked = chats.forget
+        self.plain = beside.plain
+        self.fresh_and_today = beside.fresh_and_today
+        self.speeds_of = self.speeds.of
+        self.speed_lanes = self.speeds.lanes
+
+        self.lines = lines.lines
+        self.trainer = lines.trainer
+        self.drafting = lines.drafting
+        self.pause = lines.pause
+        self.resume = lines.resume
+        self.reset = lines.reset
+        self.activate = lines.activate
+        self.on_disk = lines.on_disk
+        self.export_adapter = lines.export_adapter
+        self.import_adapter = lines.import_adapter
+        self.forget_exports = lines.forget_exports
+        self.configure = lines.configure
+        self.measuring = lines.measuring
+        self.hero = lines.hero
+        self.before_after = lines.before_after
 
     @property
     def settings(self) -> Settings:
@@ -158,107 +183,3 @@ class Services:
     def manner(self, target: str, drafter: str) -> Manner:
         """How the target of a ready pair writes where a request says nothing."""
         return self.pair(target, drafter).target.manner
-
-    # Pairs in memory: `PairPool`.
-
-    def load(self, target: str, drafter: str) -> PairState:
-        return self._pool.load(target, drafter)
-
-    def state(self, target: str, drafter: str) -> PairState:
-        return self._pool.state(target, drafter)
-
-    def stop(self, target: str, drafter: str) -> PairState:
-        return self._pool.stop(target, drafter)
-
-    def known(self, name: str) -> str:
-        return self._pool.known(name)
-
-    def conditions(self, target: str, drafter: str) -> str:
-        return self._pool.conditions(target, drafter)
-
-    # Answers: `ChatService`, `Speeds` and `Beside`.
-
-    def chat(self, **asked: Any) -> Iterator[Round | Generation]:
-        return self._chats.chat(**asked)
-
-    def play(self, **asked: Any) -> Iterator[tuple[int, str, Generation]]:
-        return self._chats.play(**asked)
-
-    def compare(self, **asked: Any) -> Iterator[Comparison]:
-        return self._chats.compare(**asked)
-
-    def plain(self, **asked: Any) -> list[Generation]:
-        return self._beside.plain(**asked)
-
-    def fresh_and_today(self, **asked: Any) -> tuple[list[Generation], list[Generation]]:
-        return self._beside.fresh_and_today(**asked)
-
-    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
-        return self.speeds.of(keys)
-
-    def speed_lanes(self, key: str, patience: float) -> Speed | None:
-        return self.speeds.lanes(key, patience)
-
-    def following(self, session: str) -> Route | None:
-        return self._chats.following(session)
-
-    def routed(self, session: str) -> Route | None:
-        return self._chats.routed(session)
-
-    def forget_asked(self, session: str) -> None:
-        self._chats.forget(session)
-
-    # Adapter lines: `AdaptationService`.
-
-    def lines(self, target: str, drafter: str) -> list[LineInfo]:
-        return self._adaptation.lines(target, drafter)
-
-    def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        return self._adaptation.trainer(target, drafter, domain)
-
-    def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        return self._adaptation.drafting(target, drafter, domain)
-
-    def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._adaptation.pause(target, drafter, domain)
-
-    def resume(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._adaptation.resume(target, drafter, domain)
-
-    def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        self._adaptation.reset(target, drafter, domain)
-
-    def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        self._adaptation.activate(target, drafter, version, domain)
-
-    def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
-        return self._adaptation.on_disk(target, drafter, domain)
-
-    def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        return self._adaptation.export_adapter(target, drafter, domain, version)
-
-    def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
-        return self._adaptation.import_adapter(target, drafter, domain, path)
-
-    def forget_exports(self, domain: str) -> None:
-        self._adaptation.forget_exports(domain)
-
-    def configure(self, /, **changes: Any) -> None:
-        self._adaptation.configure(**changes)
-
-    def route(self, target: str, drafter: str, prompt: str) -> Route:
-        return self._adaptation.route(target, drafter, prompt)
-
-    def let_learn(
-        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = ""
-    ) -> None:
-        self._chats.let_learn(target, drafter, line, cancel, topic)
-
-    def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        return self._adaptation.measuring(target, drafter, topic)
-
-    def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        return self._adaptation.hero(target, drafter, topic, domain)
-
-    def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        return self._adaptation.before_after(target, drafter, domain, topic)

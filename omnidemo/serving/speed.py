@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from omnidemo.config import GenerationConfig
@@ -96,7 +96,7 @@ class Speeds:
                 speeds.setdefault(self._order.answer.key, None)
             return speeds
 
-    def lanes(self, key: str, patience: float, cancelled: Callable[[], bool] = lambda: False) -> Speed | None:
+    def lanes(self, key: str, patience: float) -> Speed | None:
         """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at
         most `patience` seconds. None where it cannot be known."""
         until = time.monotonic() + patience
@@ -104,7 +104,7 @@ class Speeds:
             while key not in self._known and self._order is not None and self._order.answer.key == key:
                 self._order.wanted = True
                 self._condition.notify_all()
-                if time.monotonic() > until or cancelled():
+                if time.monotonic() > until:
                     return None
                 self._condition.wait(LOOK_SECONDS)
             return self._known.get(key)

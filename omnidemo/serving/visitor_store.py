@@ -10,7 +10,8 @@ from typing import Any
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.lines.router import DEFAULT
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.store import Store, StoreStatus
+from omnidemo.store.database import StoreStatus
+from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
 
 
@@ -53,11 +54,6 @@ class VisitorStore:
         # the page asks for the visitor's own rows; what is recorded only `recording` tells
         return self._store.recorded(requests)
 
-    def probes(
-        self, target: str, drafter: str, domain: str = DEFAULT, *wanted: Any, **more: Any
-    ) -> list[dict[str, Any]]:
-        return self._store.probes(target, drafter, self._visitor.own, *wanted, **more)
-
     def delete_session(self, session: str) -> int:
         return self._store.forget_visitor(self._visitor.own)
 
@@ -70,9 +66,6 @@ class VisitorStore:
             {"domain": self._visitor.own} if kind == "steps" else {"session": self._visitor.own}
         )
         return self._store.export_csv(kind, path, **{**filters, **mine})
-
-    def flush(self, timeout: float = 10.0) -> bool:
-        return self._store.flush(timeout)
 
     def __getattr__(self, name: str) -> Any:
         raise Refused("In a public app visitors see and change what is theirs only.")

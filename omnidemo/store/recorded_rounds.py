@@ -3,12 +3,11 @@ database. No SQL here.
 
 The lines of a round, in reading order, each a JSON object with a key `k`:
 
-    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces, gi
-    their ids; of a copied one,
-            which has no q (it is 1), m [length of the match, where it is]
-    x       a discarded draft: as `t`; j true for the one that was judged and rejected r       the round
-    itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle, other (only where it
-    was timed)
+    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces,
+            gi their ids; of a copied one, which has no q (it is 1), m [length of the match, where it is]
+    x       a discarded draft: as `t`; j true for the one that was judged and rejected
+    r       the round itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle,
+            other (only where it was timed)
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from omnidemo.decoding.engine import STAGES
-from omnidemo.records import PROPOSED, Round, Token
+from omnidemo.records import PROPOSED, STAGES, Round, Token
 
 MOST_BYTES = 20_000  # of a recording, packed
 

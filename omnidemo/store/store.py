@@ -6,17 +6,16 @@ import logging
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from sqlalchemy import Connection, delete, func, insert, select
 
 from omnidemo.store import csv_export, recordings
-from omnidemo.store.database import Rows, StoreStatus
+from omnidemo.store.database import Rows
 from omnidemo.store.line_store import CHUNK
 from omnidemo.store.request_rows import RequestRecord, drafted_per_round, request_row, round_row
 from omnidemo.store.session_store import SessionStore, answer_of
 from omnidemo.store.tables import (
-    METADATA,
     RECORDINGS,
     REQUESTS,
     ROUNDS,
@@ -29,10 +28,7 @@ from omnidemo.store.tables import (
     utc,
 )
 
-__all__ = ["Store", "StoreStatus"]
-T = TypeVar("T")
 log = logging.getLogger(__name__)
-ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
 CURVE = [
     "created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second",
     "speedup", "ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic",
@@ -165,18 +161,6 @@ class Store(SessionStore):
         return self.read(
             lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], []
         )
-
-    def counts(self) -> dict[str, int]:
-        """Rows of every table; empty where the database does not work."""
-
-        def read(connection: Connection) -> dict[str, int]:
-            count = select(func.count())
-            return {
-                table.name: connection.scalar(count.select_from(table)) or 0
-                for table in METADATA.sorted_tables
-            }
-
-        return self.read(read, {})
 
     def export_csv(
         self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None

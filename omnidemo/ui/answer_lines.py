@@ -3,16 +3,16 @@
 The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded
 answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
 
-    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`) t,
-    x, r the rounds: see `recorded_rounds.round_lines` m       Markdown (`ui/markdown_tree.py`) of the text up
-    to here: b the blocks after those of earlier lines that no later line changes,
-            o the ones after them, until the next such line
-    f       figures so far (names of Generation.metrics) and counts per class end     finish, method, version,
-    cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text (the answer, for a check
-            against the joined tokens); context_tokens of context_limit (prompt and answer, the target's
-            window), dropped_messages (of the chat, no longer read); plain: microseconds of a plain round
-            beside these ones and the time (UNIX) of the newest one, where they are known; line: the adapter
-            line that drafted, why: the router's reason; guessing, key: those of `Generation`
+    run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
+    t, x, r the rounds: see `recorded_rounds.round_lines`
+    m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines
+            that no later line changes, o the ones after them, until the next such line
+    f       f figures so far (names of Generation.metrics), c counts per class
+    end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text
+            (the answer, for a check against the joined tokens); context_tokens of context_limit (prompt and
+            answer, the target's window), dropped_messages (of the chat, no longer read); plain: microseconds
+            of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
+            line: the adapter line that drafted, why: the router's reason; guessing, key: of `Generation`
     error   text: cause and next step
     speed   later, by the page itself: `speed` of an answer that was measured
 """

@@ -89,10 +89,8 @@ def bar_charts(table: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
     """Speed and block efficiency of the methods that were measured, as bar charts: medians, with whiskers
     from least to most."""
     rows = [row for row in table if row["n"]]
-    names, colours = (
-        [titles.get(row["method"], row["method"]) for row in rows],
-        [layout.method_colour(row["method"]) for row in rows],
-    )
+    names = [titles.get(row["method"], row["method"]) for row in rows]
+    colours = [layout.method_colour(row["method"]) for row in rows]
     plain = next((row["tokens_per_second"][0] for row in rows if row["method"] == BASELINE), None)
     out = []
     for key, title, unit, form, base in (
@@ -122,10 +120,8 @@ def length_charts(lengths: Mapping[str, Lengths], titles: Mapping[str, str]) -> 
         max(map(len, values))
         for values in zip(*((own.judged, own.rounds) for own in drafting.values()), strict=True)
     )
-    positions, counts = (
-        range(1, min(longest, MOST_POSITIONS) + 1),
-        range(1, min(most - 1, MOST_POSITIONS + 1) + 1),
-    )
+    positions = range(1, min(longest, MOST_POSITIONS) + 1)
+    counts = range(1, min(most - 1, MOST_POSITIONS + 1) + 1)
     right, shares = [], []
     for method, own in drafting.items():
         name, colour = titles.get(method, method), layout.method_colour(method)

@@ -51,6 +51,11 @@ def report(error: BaseException, doing: str) -> str:
     return f"Something went wrong inside ({type(error).__name__} at {place}). Try again, or report it."
 
 
+def sentence(said: str) -> str:
+    """What an error says, which may begin and end as a part of a sentence does, as a whole one."""
+    return f"{said[:1].upper()}{said[1:].rstrip('.')}."
+
+
 def check(blocks: Iterable[Any], values: Iterable[Any]) -> None:
     """ValueError, one sentence, for a value that its component cannot have."""
     for block, value in zip(blocks, values, strict=False):

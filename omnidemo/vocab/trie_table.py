@@ -46,10 +46,8 @@ class TrieTable:
         self._info = np.full((size + PROBES + 1, 3), FAR, np.int64)
         self.kin = np.zeros((size + PROBES + 1, 4), np.int64)
         self._changed: set[int] = set()  # nodes that the device lacks
-        self.keys, self.info = (
-            torch.from_numpy(self._keys).to(self.device),
-            torch.from_numpy(self._info).to(self.device),
-        )
+        self.keys = torch.from_numpy(self._keys).to(self.device)
+        self.info = torch.from_numpy(self._info).to(self.device)
 
     def find(self, nodes: Tensor, tokens: Tensor) -> Tensor:
         """The children [R] of nodes [R] by tokens [R], 0 where there is none. Shapes and addresses are fixed;

@@ -302,6 +302,29 @@ def test_adapt(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> Non
     pd.testing.assert_frame_equal(table[same], again[same])
 
 
+def test_adapt_has_a_seed_of_the_trainer_beside_that_of_the_answers(
+    cli: Cli, names: list[str], prompts: Path, tmp_path: Path
+) -> None:
+    tables = [
+        adaptation(cli, names, prompts, tmp_path / f"{number}.csv", "--offline", 2, *seeds)[1]
+        for number, seeds in enumerate(
+            ((), ("--training-seed", 0), *[("--training-seed", 3)] * 2, ("--seed", 3))
+        )
+    ]
+    none, zero, three, again, of_answers = (table[["agreement", "loss_nats"]] for table in tables)
+    pd.testing.assert_frame_equal(none, zero)
+    pd.testing.assert_frame_equal(three, again)
+    # at temperature 0 the answers draw nothing
+    pd.testing.assert_frame_equal(none, of_answers)
+    learned = none.notna() & (tables[0][["train_steps"]] > 0).to_numpy()
+    offline = tables[0]["kind"] == "offline"
+    assert learned[offline].any(axis=None) and learned[~offline].any(axis=None)
+    untaught = ~learned & none.notna()
+    assert (none[untaught] == three[untaught]).where(untaught, True).all(axis=None)
+    assert (none[learned] != three[learned]).where(learned, True).all(axis=None)
+    assert "--training-seed" in cli("adapt", "--help").out
+
+
 def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
     cli: Cli, names: list[str], prompts: Path, tmp_path: Path
 ) -> None:

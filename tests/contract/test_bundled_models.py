@@ -176,7 +176,7 @@ def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tupl
         "bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose})
     )
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]
-    assert tuple(runner.passes.two_bytes for runner in runners) == compact
+    assert tuple(runner.passes.form == "bfloat16" for runner in runners) == compact
     ids = pair.prompt_ids("How much is 18 divided by 6?")
     found = pair.generate(ids, max_new_tokens=24, learn=False).token_ids
     model = AutoModelForCausalLM.from_pretrained(pair.target.folder, dtype=torch.float32)

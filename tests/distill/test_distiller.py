@@ -22,8 +22,9 @@ from omnidemo.config import Settings, changed
 from omnidemo.distill import in_process_worker, train_step
 from omnidemo.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.distill.evaluation import difference
-from omnidemo.distill.learner import learner_for
+from omnidemo.distill.learner import Learner, learner_for
 from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
+from omnidemo.distill.trace_buffer import TraceBuffer
 from omnidemo.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
 from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
 
@@ -623,6 +624,60 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
 
 
 # --- settings -----------------------------------------------------------------------------------------------
+
+
+def taught(folder: Path, storage: Path, **settings: Any) -> AdapterState:
+    """What a line learned in two updates of two answers each, with a worker of its own."""
+    values: dict[str, Any] = {"update_interval": 2, "steps_per_update": 3, "batch_size": 2, "lora_rank": 4}
+    distiller = Distiller(
+        folder, "drafter", "target", Settings(training="inline", **values | settings), storage,
+        publish=Owner().publish, store=FakeStore(),
+    )  # fmt: skip
+    for seed in (0, 2):
+        feed(distiller, seed=seed)
+        assert distiller.run_pending()
+    distiller.close()
+    adapter = distiller.versions.current.adapter
+    assert adapter is not None and distiller.status().version == 2
+    return adapter
+
+
+def same(one: AdapterState, other: AdapterState) -> bool:
+    """Whether weights and acceptance head are equal to the last bit."""
+    pairs = ((one.weights, other.weights), (one.head, other.head))
+    return all(
+        left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+        for left, right in pairs
+    )
+
+
+@pytest.mark.parametrize(("rank", "order"), [(4, "mixed"), (0, "mixed"), (4, "newest")])
+def test_the_training_seed_decides_what_is_learned(
+    folder: Path, tmp_path: Path, rank: int, order: str
+) -> None:
+    """Also where all weights are trained, so that every seed starts alike and only what is drawn differs."""
+    found = [
+        taught(folder, tmp_path / str(number), lora_rank=rank, buffer_order=order, **given)
+        for number, given in enumerate(({}, {"training_seed": 0}, *[{"training_seed": 7}] * 2))
+    ]
+    assert same(found[0], found[1]) and same(found[2], found[3])
+    assert not any(torch.equal(found[0].weights[name], found[2].weights[name]) for name in found[0].weights)
+
+
+def test_without_a_training_seed_a_line_learns_as_buffer_and_learner_do_by_themselves(
+    folder: Path, tmp_path: Path
+) -> None:
+    buffer, state = TraceBuffer(1 << 24), None
+    adapter, chosen = None, TrainingPlan(rank=4, warmup=12, divergence="acceptance")
+    for seed in (0, 2):
+        for number in range(2):
+            buffer.add(make_trace(seed + number))
+        batches = buffer.take(3, 2)
+        learner = Learner(folder, 4)
+        adapter, state, _ = train_step.train(
+            learner, adapter, state, batches, chosen, buffer.draw(chosen.head_steps, 2)
+        )
+    assert adapter is not None and same(adapter, taught(folder, tmp_path))
 
 
 def test_settings_change_while_it_runs(make: Make) -> None:

@@ -93,7 +93,7 @@ def test_the_fast_runners_keep_the_law(
 ) -> None:
     monkeypatch.setattr("omnidemo.backends.compiled_passes.WORTH_SHARING", 0)
     world = Modelled(PLAIN, compact, threads)
-    assert world.runners[0][0].passes.two_bytes == compact
+    assert (world.runners[0][0].passes.form == "bfloat16") == compact
     law, sampling = world.emitted_law(METHODS[name], SamplingParams(0.8), 2, 2), SamplingParams(0.8)
     assert sum(law.values()) == pytest.approx(1, abs=1e-9)
     assert distance(law, world.general(sampling, 2)) < 1e-6

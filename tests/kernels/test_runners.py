@@ -171,7 +171,7 @@ def test_lean_greedy_answers_are_those_of_transformers(
     runner = FusedLlama(models[1])
     runner.threads = 4
     runner.compact("two bytes" in products)
-    assert runner.passes is not None and runner.passes.two_bytes == ("two bytes" in products)
+    assert two_bytes(runner) == ("two bytes" in products)
     general, own = TransformersRunner(models[0]).new_cache(), runner.new_cache()
     prompt = some_ids(30)
     answers = []
@@ -197,7 +197,7 @@ def test_weights_of_two_bytes_say_what_those_of_four_say(
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     runner = FusedLlama(model)
     runner.compact(True)
-    assert runner.passes is not None and runner.passes.two_bytes
+    assert two_bytes(runner)
     wanted = reference(model, ids)
     cache = runner.new_cache()
     at = 0
@@ -258,7 +258,7 @@ def test_answers_that_are_given_at_once_share_no_piece(monkeypatch: pytest.Monke
 
 def two_bytes(runner: FusedLlama) -> bool:
     assert runner.passes is not None
-    return runner.passes.two_bytes
+    return runner.passes.form == "bfloat16"
 
 
 def test_rounding_follows_new_weights_and_copies() -> None:
@@ -319,7 +319,7 @@ def test_a_target_takes_the_form_in_which_it_decodes_fastest_alone(
     def forward(self: compiled_passes.CompiledPasses, given: Sequence[int], *rest: Any) -> Any:
         nonlocal now
         # the first pass of a process is slow
-        now += seconds[2 if self.two_bytes else 4] * (3 if not shown else 1)
+        now += seconds[2 if self.form == "bfloat16" else 4] * (3 if not shown else 1)
         shown.append(len(given))
         return ()
 

@@ -592,7 +592,7 @@ def test_a_line_chosen_by_hand_learns_alone_and_teaches_the_router(
         ("default", 0, True),
         ("ducks", 1, True),
     ]
-    assert services.route(*models, "ducks count a duck").domain == "ducks"
+    assert services._adaptation.router.route("ducks count a duck").domain == "ducks"
 
 
 def test_the_prompt_chooses_a_line_and_the_history_says_why(
@@ -644,7 +644,7 @@ def test_who_opted_out_teaches_neither_line_nor_router(services: Services, model
         _, last = chat(services, models, "my secret plan", domain="plans", learn=False, keep=False)
     assert last.domain == "plans"
     assert services.trainer(*models, "plans").requests_seen == 0
-    assert services.route(*models, "my secret plan").domain != "plans"
+    assert services._adaptation.router.route("my secret plan").domain != "plans"
     assert "plans" not in services._adaptation.router.domains()
 
 
@@ -727,7 +727,9 @@ def test_played_traffic_teaches_its_topic_and_goes_to_its_line_where_prompts_cho
         "max_new_tokens": 8,
     }
     assert [made.domain for _, _, made in services.play(count=2, **played)] == ["default"] * 2  # type: ignore[arg-type]
-    assert "sample prompts" not in services.route(*models, "how many apples are left?").why  # it was taught
+    assert (
+        "sample prompts" not in services._adaptation.router.route("how many apples are left?").why
+    )  # it was taught
     services.configure(domain="auto")
     assert [made.domain for _, _, made in services.play(count=2, **played)] == ["maths"] * 2  # type: ignore[arg-type]
     assert services.trainer(*models, "maths").version == 1

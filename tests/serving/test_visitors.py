@@ -239,7 +239,7 @@ def test_two_visitors_have_lines_ngrams_and_a_history_of_their_own(app: App) -> 
     for seed in range(3):
         answer = app.ask("a", temperature=1.5, max_new_tokens=40, seed=seed)
     assert answer.domain == "default"  # what the page shows of it
-    app.front.store.flush()
+    app.services.store.flush()
     mine = app.front.store.requests(), app.front.store.curve(*app.pair), app.front.store.steps(*app.pair)
     assert all(mine) and {row["session"] for row in mine[0]} == {OWN + "a"}
     assert app.front.trainer(*app.pair).version >= 1
@@ -361,7 +361,7 @@ def test_two_visitors_at_once_take_turns(app: App) -> None:
         thread.join(120)
     assert {"a ends", "b ends"} <= set(order)
     assert order.index("b") < order.index("a ends") and order.index("a") < order.index("b ends")
-    app.front.store.flush()
+    app.services.store.flush()
     for name in ("a", "b"):
         app.who = Caller(name)
         assert [row["prompt"] for row in app.front.store.requests()] == [f"a story of {name}"]
@@ -370,7 +370,7 @@ def test_two_visitors_at_once_take_turns(app: App) -> None:
 def test_recorded_rounds_and_runs_beside_an_answer_are_the_visitors_own(app: App) -> None:
     for number in range(2):
         app.ask("a", f"duck {number}")
-    app.front.store.flush()
+    app.services.store.flush()
     one = max(row["id"] for row in app.front.store.requests())
     assert replay_data.recall(app.front, one)["prompt"] == "duck 1"
     asked = {
@@ -406,7 +406,8 @@ def test_what_concerns_everybody_is_refused_in_one_sentence(app: App, tmp_path: 
         lambda: front.activate(*pair, 0, domain="maths"),
         lambda: front.reset(*pair, domain="maths"),
         lambda: front.store.forget_domain("maths"),
-        lambda: front.pair(*pair),
+        lambda: front.stop(*pair),
+        lambda: front.resolve(pair[0]),
     ]
     for one in tries:
         with pytest.raises(Refused) as told:

@@ -30,11 +30,13 @@ from omnidemo.store import backup as backups
 from omnidemo.store import database
 from omnidemo.store.backup import Backup, back_up_database, restore_database
 from omnidemo.store.connections import make_engine
+from omnidemo.store.database import StoreStatus
 from omnidemo.store.line_store import replayed
 from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store, StoreStatus
+from omnidemo.store.store import Store
 from omnidemo.store.tables import METADATA
 from omnidemo.store.visitors import OWN
+from tests.support.row_counts import row_counts
 
 ROOT = Path(__file__).parents[2]
 PAIR = ("bundled/a", "bundled/drafter")
@@ -149,7 +151,7 @@ def test_a_request_comes_back_as_it_went_in(store):
     assert row["metrics"]["odd_metric"] == 3.0
     assert row["settings"] == {"temperature": 0.0, "path": "x"}
     assert row["created_at"] == "2026-03-01T10:00:00.000+00:00"
-    assert store.counts() | {"rounds": 3, "requests": 1, "sessions": 1, "pairs": 1} == store.counts()
+    assert row_counts(store) | {"rounds": 3, "requests": 1, "sessions": 1, "pairs": 1} == row_counts(store)
 
 
 @both
@@ -188,7 +190,7 @@ def test_a_session_that_opted_out_leaves_no_requests(url, store):
     store.record_request(record("open"))
     store.flush()
     assert {row["session"] for row in store.requests()} == {"open"}
-    assert store.counts()["rounds"] == 3
+    assert row_counts(store)["rounds"] == 3
     # The choice outlives a deletion and a restart, and can be taken back.
     assert store.delete_session("private") == 0
     store.close()
@@ -199,7 +201,7 @@ def test_a_session_that_opted_out_leaves_no_requests(url, store):
     again.start_session("private")
     again.record_request(record("private"))
     again.flush()
-    assert again.counts()["requests"] == 2
+    assert row_counts(again)["requests"] == 2
     again.close()
 
 
@@ -209,9 +211,9 @@ def test_deleting_takes_the_rounds_along(store):
         store.record_request(record(session))
     assert store.delete_session("s1") == 2
     assert [row["id"] for row in store.sessions()] == ["s2"]
-    assert store.counts() | {"requests": 2, "rounds": 6, "sessions": 1} == store.counts()
+    assert row_counts(store) | {"requests": 2, "rounds": 6, "sessions": 1} == row_counts(store)
     assert store.delete_requests([3, 3, 99, *range(1000, 3000)]) == 1
-    assert store.counts() | {"requests": 1, "rounds": 3, "sessions": 1} == store.counts()
+    assert row_counts(store) | {"requests": 1, "rounds": 3, "sessions": 1} == row_counts(store)
     (session,) = store.sessions()
     assert (session["requests"], session["keep"], session["learn"]) == (1, True, True)
 
@@ -330,7 +332,7 @@ def test_a_restart_restores_everything(url, store):
         store.load_ngrams(*PAIR),
         store.adapters(*PAIR),
         store.steps(*PAIR),
-        store.counts(),
+        row_counts(store),
     )
     store.close()
     again = Store(url)
@@ -339,7 +341,7 @@ def test_a_restart_restores_everything(url, store):
         again.load_ngrams(*PAIR),
         again.adapters(*PAIR),
         again.steps(*PAIR),
-        again.counts(),
+        row_counts(again),
     ) == before
     again.close()
 
@@ -365,10 +367,13 @@ def test_eight_threads_and_two_stores_write_at_once(url, store):
         thread.join()
     assert store.flush(30)
     assert other.flush(30)
-    assert (
-        store.counts() | {"requests": 200, "rounds": 600, "sessions": 8, "ngrams": 200, "pairs": 4}
-        == other.counts()
-    )
+    assert row_counts(store) | {
+        "requests": 200,
+        "rounds": 600,
+        "sessions": 8,
+        "ngrams": 200,
+        "pairs": 4,
+    } == row_counts(other)
     assert store.status == other.status == StoreStatus(True, "", 0, 0)
     other.close()
 
@@ -388,7 +393,7 @@ def test_kill_leaves_whole_requests_only(url, lives):
     os.kill(child, signal.SIGKILL)
     assert lives.hear() == "gone"
     again = Store(url)
-    counts = again.counts()
+    counts = row_counts(again)
     assert again.status.ok
     assert counts["requests"] > 0
     assert counts["rounds"] == 40 * counts["requests"]
@@ -403,7 +408,7 @@ def test_what_waits_is_written_at_exit(url, lives):
     lives.say("leave", 1, url)
     assert lives.hear() == "gone"
     again = Store(url)
-    assert again.counts()["requests"] == 50
+    assert row_counts(again)["requests"] == 50
     again.close()
 
 
@@ -449,7 +454,7 @@ def test_a_broken_database_is_reported_and_recovers(tmp_path, damage, caplog):
     store = Store(f"sqlite:///{path}", retry_seconds=0.1)
     write_everything(store)
     assert read_everything(store) == [[]] * 6
-    assert (store.counts(), store.active_version(*PAIR)) == ({}, 0)
+    assert (row_counts(store), store.active_version(*PAIR)) == ({}, 0)
     assert not store.flush(0.3)
     status = store.status
     assert (status.ok, status.pending, status.lost) == (False, 5, 0)
@@ -576,7 +581,7 @@ def test_a_database_damaged_while_running(store, tmp_path):
     assert broken.status.pending == 1
     path.write_bytes(good)
     assert broken.flush()
-    assert broken.counts()["requests"] == 31
+    assert row_counts(broken)["requests"] == 31
     broken.close()
 
 
@@ -597,7 +602,7 @@ def test_a_full_disk_keeps_writes_waiting(store, caplog):
     assert caplog.text.count("Free some disk space") == 1  # no flapping between the retries
     full = False
     assert store.flush()
-    assert store.counts()["requests"] == 21
+    assert row_counts(store)["requests"] == 21
 
 
 def test_a_full_queue_refuses_the_newest(tmp_path):
@@ -814,7 +819,7 @@ def test_an_older_database_is_upgraded_and_a_newer_one_refused(url, store, tmp_p
         upgraded = Store(url)
         upgraded.record_request(record())
         assert upgraded.flush()
-        assert upgraded.counts()["requests"] == 2
+        assert row_counts(upgraded)["requests"] == 2
         upgraded.close()
     columns = (
         sqlite3.connect(tmp_path / "folder" / "omnidemo.db").execute("pragma table_info(requests)").fetchall()
@@ -948,8 +953,8 @@ def test_backup_and_restore(store, tmp_path):
     fresh.with_name("omnidemo.db-wal").write_bytes((tmp_path / "folder" / "omnidemo.db-wal").read_bytes())
     assert restore_database(copy, fresh) is True
     again = Store(f"sqlite:///{fresh}")
-    assert again.counts() == store.counts()
-    assert again.counts()["requests"] == 2
+    assert row_counts(again) == row_counts(store)
+    assert row_counts(again)["requests"] == 2
     again.close()
     copy.write_bytes(copy.read_bytes()[:5000])
     assert restore_database(copy, tmp_path / "torn.db") is False

@@ -8,7 +8,8 @@ import pytest
 
 from omnidemo.records import Generation, Round
 from omnidemo.serving import adaptation_service, gc_pauses
-from omnidemo.serving.services import PairState, Services
+from omnidemo.serving.pair_pool import PairState
+from omnidemo.serving.services import Services
 
 
 @pytest.fixture

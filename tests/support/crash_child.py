@@ -19,6 +19,7 @@ from omnidemo.distill.worker import plan_of
 from omnidemo.pair.pair import Pair
 from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
+from tests.support.row_counts import row_counts
 
 PROMPTS = ("the other ducks swim — naïve ✓", "the small duck", "def double(n):", "there is another theory")
 
@@ -67,7 +68,7 @@ def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> No
         )
         distiller.run_pending()
         if number % 3 == 0 and store.flush(60):
-            requests = store.counts()["requests"]
+            requests = row_counts(store)["requests"]
             os.write(log, f"requests {requests}\nngrams {len(pair.ngrams)}\n".encode())
 
 

@@ -670,13 +670,13 @@ class FakeServices:
             why = (
                 "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
             )
-            return Drafting(self.now["draft_policy"], 0.0, False, 0.84, why, [])
+            return Drafting(self.now["draft_policy"], 0.0, False, why, [])
         bins = [
             (0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1))
             for place in range(10)
         ]
         return Drafting(
-            self.now["draft_policy"], 5.4, True, 1.62, "Guessing pays: about 1.6 times plain decoding.", bins
+            self.now["draft_policy"], 5.4, True, "Guessing pays: about 1.6 times plain decoding.", bins
         )
 
     def on_disk(self, target: str, drafter: str, domain: str = "default") -> list[int]:

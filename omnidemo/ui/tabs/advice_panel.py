@@ -19,7 +19,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import MOST_PROMPTS
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.errors import ENGINE, report, sentence
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, megabytes, widget
 
 # it reads tokenizers: one at a time
@@ -69,19 +69,19 @@ def state(
         shown |= {"title": found.target.title, "acceptances": advice.ACCEPTANCES, "warnings": found.warnings}
         shown |= {"assumptions": found.assumptions, "rows": [_row(one) for one in found.candidates]}
     except ValueError as error:
-        sentence = str(error).rstrip(".")
-        shown["error"] = f"{sentence[:1].upper()}{sentence[1:]}."
+        shown["error"] = sentence(str(error))
     return for_browser(shown)
 
 
 def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str]:
     """Try the loaded pair on sample prompts; yields the widget's values, one after each prompt, and ends when
     it is closed."""
+    show = partial(state, services, target, drafter)
     now = services.state(target, drafter)
     if now.stage != "ready":
         stage = text.STAGES.get(now.stage, now.stage)
         why = now.error or f"The pair is still loading ({stage}). Try again when it is ready."
-        yield state(services, target, drafter, {"error": why})
+        yield show({"error": why})
         return
     most = min(trial.PROMPTS, MOST_PROMPTS) if services.public else trial.PROMPTS
     length = services.settings.draft_length
@@ -93,28 +93,16 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
     try:
         found = _advise(services, target, drafter)
         cost = next(one.cost for one in found.candidates if one.model.name == drafter)
-        yield state(services, target, drafter, {"busy": f"{most} prompts"}, found)
+        yield show({"busy": f"{most} prompts"}, found)
         results: list[Comparison] = []
         with closing(
             services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)
         ) as runs:  # type: ignore[type-var]
             for results in trial.whole_prompts(runs, SECONDS):
-                yield state(
-                    services,
-                    target,
-                    drafter,
-                    {"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"},
-                    found,
-                )
-        yield state(
-            services,
-            target,
-            drafter,
-            {"result": asdict(trial.summed_up(results, length, cost, "mixed"))},
-            found,
-        )
+                yield show({"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"}, found)
+        yield show({"result": asdict(trial.summed_up(results, length, cost, "mixed"))}, found)
     except Exception as error:  # any cause: the page says why it ended
-        yield state(services, target, drafter, {"error": report(error, "a try")})
+        yield show({"error": report(error, "a try")})
 
 
 def build_advice(services: PublicServices, shell: Shell) -> None:

@@ -218,10 +218,8 @@ def build(services: PublicServices, shell: Shell) -> None:
 
     engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
     settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
-    common, js = (
-        [shell.session, run_id, shell.target, shell.drafter],
-        "(...values) => omni.compare.request(values)",
-    )
+    common = [shell.session, run_id, shell.target, shell.drafter]
+    js = "(...values) => omni.compare.request(values)"
     for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [*batch])):
         started = button.click(
             act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine

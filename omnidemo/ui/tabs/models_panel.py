@@ -12,6 +12,7 @@ from omnidemo.models.catalogue import HERE, ModelCard
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import sentence
 from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, widget
 
 GROUPS = ("On this machine", "To download", "Not to be used here")
@@ -69,8 +70,8 @@ def use(services: PublicServices, wanted: str, role: str, target: str, drafter: 
         try:
             wanted = services.resolve(wanted)
         except ValueError as error:
-            said = str(error).rstrip(".").replace("`", "")
-            return state(services, target, drafter, f"{said[:1].upper()}{said[1:]}."), gr.skip(), gr.skip()
+            said = sentence(str(error).replace("`", ""))
+            return state(services, target, drafter, said), gr.skip(), gr.skip()
     names[role] = wanted
     pickers = [choose(services, one, name) if one == role else gr.skip() for one, name in names.items()]
     return state(services, *names.values()), *pickers
