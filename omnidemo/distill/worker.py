@@ -62,7 +62,7 @@ class TrainingPlan:
     head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
     head_steps: int = 8  # of "interleaved", per update
     clip: float = 1.0
-    memory: float = 0.98  # of the running average of the weights over steps, which is what is published
+    memory: float = 0.99  # of the running average of the weights over steps, which is what is published
     window: int = 1024
     seed: int = 0
 
