@@ -51,9 +51,12 @@
     const text = get(CHAT + id) ?? "",
       turns = parsed(text.slice(text.indexOf("\n") + 1), []),
       lines = parsed(get(TOKENS + id), {});
-    return Array.isArray(turns)
-      ? turns.map(turn => ({ ...turn, lines: turn.lines ?? lines[turn.run] ?? "" }))
-      : [];
+    const whole = turn => ({
+      ...turn,
+      lines: turn.lines ?? lines[turn.run] ?? "",
+      versions: turn.versions?.map(whole),
+    });
+    return Array.isArray(turns) ? turns.map(whole) : [];
   };
   chats.size = () =>
     [...names(CHAT), ...names(TOKENS)].reduce((sum, name) => sum + name.length + (get(name) ?? "").length, 0);
@@ -89,12 +92,15 @@
       if (gone) dropped.push(gone);
     }
   };
-  // Writes a chat: {id, name, system, …}, turns with their `lines`. Returns {at, dropped: names of chats that went for it, kept: whether it is}.
+  // Writes a chat: {id, name, system, …}, turns with their `lines`, and `versions` of these. Returns {at, dropped: names of chats that went for it, kept: whether it is}.
   chats.write = ({ id, ...facts }, turns) => {
     const dropped = [],
       at = Date.now(),
-      short = turns.map(({ lines, ...turn }) => turn),
-      lines = Object.fromEntries(turns.map(turn => [turn.run, turn.lines]));
+      bare = ({ lines, versions, ...turn }) => ({ ...turn, versions: versions?.map(bare) }),
+      short = turns.map(bare),
+      lines = Object.fromEntries(
+        turns.flatMap(turn => [turn, ...(turn.versions ?? [])]).map(turn => [turn.run, turn.lines]),
+      );
     for (const name of names(TOKENS)) if (get(CHAT + name.slice(TOKENS.length)) === null) remove(name);
     remove(TOKENS + id);
     const kept = put(

@@ -30,8 +30,8 @@
       ? "No guess this time: none promised to pay, or the big model’s own pace was being timed."
       : "");
 
-  // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range, by more than WILD
-  // nothing: then something else has kept the machine busy.
+  // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range. Where they differ by
+  // more than WILD, something else has kept the machine busy: no one figure stands for them, and where some were faster and some slower they tell nothing.
   const STEADY = 1.1,
     WILD = 1.5,
     SAME = 0.03;
@@ -40,7 +40,8 @@
     const digits = low < 1.2 ? 2 : low < 10 ? 1 : 0;
     return `${low.toFixed(digits)}–${high.toFixed(digits)} ×`;
   };
-  omni.wild = (low, high) => high / low > WILD;
+  omni.unsteady = (low, high) => high / low > WILD;
+  omni.wild = (low, high) => omni.unsteady(low, high) && low <= 1 && high >= 1;
   omni.pace = speed => {
     const { speedup, low, high } = speed ?? {};
     if (!speedup || omni.wild(low, high)) return null;
@@ -116,7 +117,7 @@
   omni.why = answer => {
     const f = answer.figures,
       { speedup, tokens, low, high } = answer.speed ?? {};
-    if (!f?.proposed || !speedup || omni.wild(low, high)) return "";
+    if (!f?.proposed || !speedup || omni.unsteady(low, high)) return "";
     const written = answer.tokens.filter(line => line.k === "t").slice(0, tokens || undefined),
       steps = new Set(written.map(line => line.r)).size; // the part that was measured
     const times = steps ? written.length / steps / speedup : 0;

@@ -185,7 +185,7 @@
       chat.ask(turn.user, turn);
     }
   };
-  // A turn that was asked anew keeps what stood there before, while the page lives: `versions`, the oldest first. Shows the one before.
+  // A turn that was asked anew keeps what stood there before: `versions`, the oldest first. Shows the one before.
   chat.former = turn => {
     if (busy() || chat.turns.at(-1) !== turn) return;
     const { versions } = turn,

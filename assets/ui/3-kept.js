@@ -3,7 +3,8 @@
   const { chat, chats } = omni;
   const KEEP_TURNS = 60,
     KEEP_LINES = 1_200_000,
-    KEEP_TEXT = 40_000; // of a chat: answers, characters of tokens, characters of a question
+    KEEP_TEXT = 40_000, // of a chat: answers, characters of tokens, characters of a question
+    KEEP_VERSIONS = 8; // of its last answer, beside the one that is shown
 
   // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
   const META = [
@@ -21,34 +22,40 @@
   ];
   const kept = turns => {
     let room = KEEP_LINES;
-    return turns
-      .slice(-KEEP_TURNS)
-      .reverse()
-      .map(({ run, user, system, answer }) => {
-        const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
-        room -= lines.length;
-        const about = Object.fromEntries(
-          META.filter(name => meta[name] !== undefined).map(name => [name, meta[name]]),
-        );
-        return {
-          run,
-          user: user.slice(0, KEEP_TEXT),
-          system,
-          text,
-          blocks: [...blocks, ...open],
-          read,
-          figures,
-          counts,
-          context,
-          error,
-          meta: about,
-          finish: end?.finish ?? answer.finish,
-          ended: Boolean(end) || answer.finish !== undefined,
-          stopped: Boolean(meta.stopped),
-          lines: room > 0 ? lines : "",
-        };
-      })
-      .reverse();
+    const item = ({ run, user, system, answer }) => {
+      const { text, blocks, open, read, figures, counts, context, error, end, lines, meta } = answer;
+      room -= lines.length;
+      const about = Object.fromEntries(
+        META.filter(name => meta[name] !== undefined).map(name => [name, meta[name]]),
+      );
+      return {
+        run,
+        user: user.slice(0, KEEP_TEXT),
+        system,
+        text,
+        blocks: [...blocks, ...open],
+        read,
+        figures,
+        counts,
+        context,
+        error,
+        meta: about,
+        finish: end?.finish ?? answer.finish,
+        ended: Boolean(end) || answer.finish !== undefined,
+        stopped: Boolean(meta.stopped),
+        lines: room > 0 ? lines : "",
+      };
+    };
+    const items = list => list.reverse().map(item).reverse(); // the newest have the room
+    const found = items(turns.slice(-KEEP_TURNS)),
+      last = turns.at(-1),
+      all = last?.versions ?? [], // nobody comes back to those of an answer that the chat went on from
+      others = all.filter(one => one !== last).slice(-KEEP_VERSIONS);
+    if (others.length) {
+      const place = others.filter(one => all.indexOf(one) < all.indexOf(last)).length;
+      Object.assign(found.at(-1), { place, versions: items(others) });
+    }
+    return found;
   };
   const revive = item => {
     if (typeof item?.user !== "string") return null;
@@ -70,13 +77,19 @@
       finish: item.finish,
     });
     if (!item.ended && !answer.error) answer.meta[item.stopped ? "stopped" : "cut"] = true;
-    return {
+    const turn = {
       run: item.run ?? omni.random(),
       user: item.user,
       system: item.system ?? "",
       answer,
       state: "done",
     };
+    if (Array.isArray(item.versions)) {
+      const all = turnsOf(item.versions);
+      all.splice(item.place, 0, turn);
+      all.forEach(one => (one.versions = all));
+    }
+    return turn;
   };
   const turnsOf = items => items.map(revive).filter(Boolean);
 
@@ -149,9 +162,10 @@
     if (facts) chat.switchTo(id);
     else open({ id: id ?? omni.random() }, []);
   };
-  // Everything that this browser keeps of chats, and what is on the page.
+  // Everything that this browser keeps of chats and of Compare, and what is on the page.
   chat.forget = () => {
     chats.forget();
+    omni.compare.forget();
     chat.forgetDraft();
     if (chat.parts) chat.fresh();
     chat.drawList();

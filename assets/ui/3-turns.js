@@ -125,7 +125,7 @@
       {
         type: "button",
         class: "link last former",
-        title: "Show the one before; nothing that was asked anew is lost while this page is open",
+        title: "Show the one before; this browser keeps them with the chat, until it goes on",
         onclick: event => {
           event.stopPropagation();
           chat.former(turn);

@@ -74,7 +74,7 @@
   // Time of a token without guessing, by the measured runs of this answer; null where they tell nothing. What the answer's own plain rounds took is
   // no measure: a machine that wanders makes another figure of it than the race shows.
   const measuredPace = (speed, lane) =>
-    speed?.speedup && lane.timed && !omni.wild(speed.low, speed.high)
+    speed?.speedup && lane.timed && !omni.unsteady(speed.low, speed.high)
       ? (lane.total * speed.speedup) / lane.count
       : null;
 

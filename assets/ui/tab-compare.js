@@ -20,6 +20,28 @@
       });
     board.busy = false;
   };
+  // The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
+  const ROOM = 400_000; // characters
+  board.keep = state => {
+    const lanes = state.lanes.map(({ lines, ...one }) => one),
+      at = new Date().toISOString();
+    const fits = [state, { ...state, lanes }, { ...state, lanes, charts: [] }].find(
+      one => JSON.stringify(one).length <= ROOM,
+    );
+    if (!fits || !omni.save("compared", { ...fits, run: "", kept: at })) omni.save("compared", null);
+  };
+  board.forget = () => {
+    omni.save("compared", null);
+    if (!board.busy) draw({ state: "empty" });
+  };
+  const restore = () => {
+    const kept = omni.load("compared", null);
+    try {
+      draw(kept?.state ? kept : { state: "empty" });
+    } catch {
+      board.forget(); // it is of another version
+    }
+  };
   board.picked = () => [board.picked_prompt ?? ""];
 
   omni.widgets.examples = (host, context) => {
@@ -62,7 +84,7 @@
       result.method !== "autoregressive" &&
       value != null &&
       guessed(result) &&
-      !omni.wild(low, high) &&
+      !omni.unsteady(low, high) &&
       Boolean(inverse ? many(1 / high, 1 / low) : many(low, high))
     );
   };
@@ -74,6 +96,10 @@
         { class: "pace" },
         `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
       );
+    if (omni.unsteady(low, high)) {
+      const { value: range, words, side } = omni.pace({ speedup: value, low, high });
+      return el("span", { class: `pace ${side > 0 ? "good" : "bad"}` }, `${range} ${words}`);
+    }
     const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
     return el(
       "span",
@@ -157,7 +183,7 @@
       role: "group",
       "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
     });
-    omni.readLines(answer, result.lines).forEach((line, i) => {
+    omni.readLines(answer, result.lines ?? "").forEach((line, i) => {
       if (line.k === "t") tokens.append(omni.tokenSpan(line, i));
     });
     omni.watchTokens(tokens, answer, said => {
@@ -182,16 +208,18 @@
             "Its small model rests, for its guesses had cost more time than they saved. It tries again soon.",
           )
         : "",
-      el(
-        "details",
-        {
-          open: opened.has(method.name) || null,
-          ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
-        },
-        el("summary", {}, "The answer"),
-        tokens,
-        omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
-      ),
+      result.lines === undefined
+        ? ""
+        : el(
+            "details",
+            {
+              open: opened.has(method.name) || null,
+              ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
+            },
+            el("summary", {}, "The answer"),
+            tokens,
+            omni.colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
+          ),
       el(
         "p",
         { class: "small omni-expert" },
@@ -222,6 +250,12 @@
       line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
     return line;
   };
+
+  // What has taught the small model of today's lane, which is that of one adapter line.
+  const learnsFrom = line =>
+    line === "default"
+      ? "Today’s small model learns from what is asked and taught here, but for topics with a small model of their own."
+      : `Today’s small model is the one of the topic “${line}”, and learns from that alone.`;
 
   // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
   const spread = ([middle, low, high], form) => [
@@ -339,13 +373,24 @@
       },
       "■ Stop",
     );
-    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop),
+    const title = "This browser keeps the last run that ended; remove it";
+    const remove = () => {
+      board.forget();
+      document.querySelector("#omni-compare-prompt textarea")?.focus({ preventScroll: true });
+    };
+    const clear = el("button", { type: "button", class: "link", title, onclick: remove }, "Clear");
+    const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop, clear),
       lanes = el("div", { class: "lanes" }),
       ruler = el("div", { class: "ruler" }),
       figures = el("div", { class: "results omni-expert" }),
       note = el("p", { class: "small" });
     host.append(error, progress, lanes, ruler, note, figures, empty, voice);
-    omni.whileVisible(host, 0, omni.plotAgain);
+    let longest = 0;
+    const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+    omni.whileVisible(host, 0, () => {
+      rule(); // what was kept is drawn before it is seen, when nothing has a width
+      omni.plotAgain();
+    });
     const plots = new Map();
     draw = s => {
       board.last = s;
@@ -357,17 +402,18 @@
       progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
       stop.hidden = !busy;
       stop.disabled = Boolean(board.stopping);
+      clear.hidden = busy;
       for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
         button.disabled = busy; // the engine makes one comparison at a time
       meter.set(s.total ? s.done / s.total : 0);
       line.textContent =
         s.state === "asked"
           ? "waiting for the engine…"
-          : `${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
-      const longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
+          : `${s.kept ? `Kept from ${omni.when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""} · ` : ""}${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+      longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
       const single = s.prompts === 1,
         best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
-        ties = best.some(one => one.speedup?.[0] && omni.wild(one.speedup[1], one.speedup[2]))
+        ties = best.some(one => one.speedup?.[0] && omni.unsteady(one.speedup[1], one.speedup[2]))
           ? 0
           : best.length; // runs that differ too much rank nothing
       lanes.replaceChildren(
@@ -384,12 +430,12 @@
             )
           : []),
       );
-      ruler.replaceChildren(...(single && longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+      rule();
       note.hidden = !s.methods?.length;
       note.textContent = [
         single && longest ? "All bars share one clock." : null,
         s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
-        omni.visitor.guest || !s.line ? null : `Today’s small model is that of the topic memory “${s.line}”.`,
+        omni.visitor.guest || !s.line ? null : learnsFrom(s.line),
         single && longest && s.runs > 1
           ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
           : null,
@@ -446,7 +492,9 @@
         const s = JSON.parse(value);
         if (s.run && board.run && s.run !== board.run) return; // an older run's last words
         if (s.state !== "running") board.busy = false;
+        if (s.state === "empty" && !board.run) return restore();
         draw(s);
+        if (s.run === board.run && s.done && (s.state === "done" || s.state === "stopped")) board.keep(s);
       },
     };
   };

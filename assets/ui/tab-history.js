@@ -227,7 +227,7 @@
       tr.append(td);
       return tr;
     };
-    // As beside the answer: a range where the passes differed, nothing where they differed much.
+    // As beside the answer: a range where the passes differed, nothing where they tell nothing.
     const spread = row => {
       const pace = omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high });
       return !pace

@@ -11,8 +11,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, select
 
+from omnidemo.answer_figures import FIGURES
 from omnidemo.private_folders import replacing
-from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions
+from omnidemo.store.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions, figure
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
 UNITS = {
@@ -39,16 +40,13 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
             | request
             | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key", "remembered")
         )
+        had = {UNITS.get(name, name) for name in columns}  # then all other figures, by the names of Compare
+        columns |= {one.column: figure(one.name) for one in FIGURES if one.column not in had}
         query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
         columns = {"request_id": REQUESTS.c.id} | request | _others(ROUNDS, "request_id")
-        query = (
-            select()
-            .select_from(ROUNDS)
-            .join(REQUESTS)
-            .join(PAIRS)
-            .order_by(ROUNDS.c.request_id, ROUNDS.c.index)
-        )
+        joined = select().select_from(ROUNDS).join(REQUESTS).join(PAIRS)
+        query = joined.order_by(ROUNDS.c.request_id, ROUNDS.c.index)
     elif kind == "steps":
         allowed = pair | {"domain": STEPS.c.domain}
         columns = pair | {"domain": STEPS.c.domain, "adapter_version": STEPS.c.version}

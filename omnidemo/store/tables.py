@@ -227,12 +227,22 @@ def number(value: Any) -> float | None:
     return float(value) if value is not None and math.isfinite(value) else None
 
 
-def requests_query(**filters: str | int | None) -> sa.Select[Any]:
-    """All columns of the requests, with `session`, `target` and `drafter` by name."""
-    columns = columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered")
-    query = sa.select(*columns, REQUESTS.c.session_id.label("session"), PAIRS.c.target, PAIRS.c.drafter).join(
-        PAIRS
+def figure(name: str) -> sa.ColumnElement[Any]:
+    """A figure of an answer; `guesses_right` from the counts, which are all that early versions have."""
+    if name != "guesses_right":
+        return REQUESTS.c.metrics[name].as_float()
+    made, right = (
+        figure(all_of) - sa.func.coalesce(figure(copies), 0.0)
+        for all_of, copies in (("proposed", "copies_proposed"), ("accepted", "copied"))
     )
+    return sa.case((made > 0, right / made))
+
+
+def requests_query(**filters: str | int | None) -> sa.Select[Any]:
+    """All columns of the requests, `session`, `target` and `drafter` by name, and `guesses_right`."""
+    columns = [*columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered"), PAIRS.c.target]
+    named = REQUESTS.c.session_id.label("session"), figure("guesses_right").label("guesses_right")
+    query = sa.select(*columns, PAIRS.c.drafter, *named).join(PAIRS)
     return query.where(*conditions(FILTERS, filters))
 
 

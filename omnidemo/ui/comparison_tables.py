@@ -17,6 +17,7 @@ from omnidemo.measuring.prompt_files import read_questions
 from omnidemo.measuring.report_tables import csv_table
 from omnidemo.methods import BASELINE
 from omnidemo.metrics import Lengths
+from omnidemo.models.catalogue import credits_of
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Round
 from omnidemo.serving.comparison import FRESH, Asked, Comparison, Question, turns_of
@@ -29,6 +30,7 @@ from omnidemo.ui.downloads import for_browser
 MOST_PROMPTS = 500
 SUMMARY = ("speedup", *(figure.name for figure in figures_of("compare")))
 MOST_POSITIONS = 12  # of the chart; a copied draft may be longer
+SHOWN = 80  # characters of the prompt
 RUNS = 3  # of each method on one prompt; a batch has its prompts in the place of runs
 
 
@@ -177,13 +179,11 @@ class ComparisonView:
         count = sum(len(turns_of(asked)) for asked in prompts)
         self.single = count == 1
         self.runs = RUNS if self.single else 1
-        self.head = {
-            "run": run,
-            "prompts": count,
-            "runs": self.runs,
-            "total": count * len(methods) * self.runs,
-        }
-        self.head |= {"line": DEFAULT if line == AUTO else line}
+        target = common["target"]
+        self.head = {"run": run, "prompts": count, "runs": self.runs}
+        self.head |= {"target": credits_of(target).get("target_title", target)}
+        self.head |= {"total": count * len(methods) * self.runs, "line": DEFAULT if line == AUTO else line}
+        self.head |= {"prompt": str(turns_of(prompts[0])[0])[:SHOWN] if self.single else ""}
 
     def add(self, comparison: Comparison) -> None:
         """Take one `Comparison` (prompt_index, method, generation, identical, speedup)."""

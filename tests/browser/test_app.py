@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from omnidemo.answer_figures import FIGURES
 from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
@@ -18,6 +19,7 @@ HOSTILE = (
     "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'> ${window.hit = 3} {{value}} 😀 What"
     " is 17 plus 25?"
 )
+LAST = "omni.chat.turns.at(-1).answer"
 SOURCES = {"direct", "ngram", "copied", "corrected", "bonus", "plain"}
 
 
@@ -227,6 +229,44 @@ def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path)
     assert row == pytest.approx(middle, abs=1e-3), "what is shown agrees with the CSV"
 
 
+def test_the_last_comparison_is_there_after_a_reload_until_it_is_cleared(page: Page) -> None:
+    shown = """() => [".lanes", "tbody", ".ruler"].map(
+        part => document.querySelector(`#omni-compare ${part}`)?.textContent)"""
+    board, empty = page.locator("#omni-compare"), page.get_by_text("Nothing compared yet")
+    open_tab(page, "Compare")
+    page.fill("#omni-compare-prompt textarea", "What is 8 plus 5?")
+    page.click("#omni-compare-run")
+    expect(board.get_by_text("9 of 9 answers · 3 runs of each · done")).to_be_visible()
+    before = page.evaluate(shown)
+    page.reload()
+    kept = re.compile(
+        r"^Kept from .+, with .*: “What is 8 plus 5\?” · 9 of 9 answers · 3 runs of each · done$"
+    )
+    expect(board.locator(".progress [role=status]")).to_have_text(kept)
+    page.wait_for_function("shown => document.querySelector('#omni-compare .axis span')")
+    assert page.evaluate(shown) == before and all(before)
+    expect(empty).to_be_hidden()
+    answer = board.locator(".lane details").last
+    answer.locator("summary").click()
+    assert answer.locator(".tok").count() > 0
+    page.get_by_role("button", name="All rows as CSV").click()
+    expect(page.get_by_text("There are no rows since the page was loaded.")).to_be_visible()
+
+    # What is too long is kept without its answers, and what is too long even so is not.
+    page.evaluate(
+        "omni.compare.last.lanes[0].lines += ' '.repeat(400_000); omni.compare.keep(omni.compare.last)"
+    )
+    page.reload()
+    expect(board.locator(".lane .verdict")).to_have_count(3)
+    expect(board.locator(".lane details")).to_have_count(0)
+    board.get_by_role("button", name="Clear").click()
+    expect(empty).to_be_visible()
+    page.reload()
+    expect(empty).to_be_visible()
+    page.evaluate("omni.compare.keep({ lanes: [], prompt: 'x'.repeat(400_000), state: 'done', methods: [] })")
+    assert page.evaluate("omni.load('compared', null)") is None
+
+
 def test_a_chart_of_a_comparison_is_saved_for_a_paper(page: Page, tmp_path: Path) -> None:
     open_tab(page, "Compare")
     page.fill("#omni-compare-prompt textarea", "What is 3 plus 4?")
@@ -316,6 +356,12 @@ def test_history_downloads_and_deletes(page: Page, app: App, tmp_path: Path) -> 
     stored = app.query("select id, tokens from requests order by id")
     assert sorted(zip(frame["request_id"], frame["tokens"], strict=True)) == stored
     assert frame["prompt"].str.startswith("'=1+1").sum() == 1  # a spreadsheet shows it, and runs nothing
+    kept, figures = frame.set_index("request_id").loc[stored[-1][0]], page.evaluate(f"{LAST}.figures")
+    for figure in FIGURES:
+        if (shown := figures.get(figure.name)) is None:
+            assert pd.isna(kept[figure.column]), figure.name
+        else:
+            assert kept[figure.column] == pytest.approx(shown, abs=1e-4), figure.name
     rounds = download(page, "Rounds as CSV", tmp_path / "rounds.csv")
     emitted = rounds.groupby("request_id")["emitted"].sum()
     assert emitted.loc[stored[-1][0]] == stored[-1][1]

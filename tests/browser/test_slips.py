@@ -133,6 +133,40 @@ def test_an_answer_that_was_asked_anew_can_be_brought_back(page: Page) -> None:
     assert page.evaluate("omni.chats.turns(omni.chat.now.id).map(turn => turn.user)") == ["second question"]
 
 
+def test_former_answers_are_there_after_a_reload_and_are_bounded(page: Page) -> None:
+    former, turn = page.locator(".former"), "omni.chat.turns[0]"
+    ask(page, "question 1")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    ask(page, "question 2")
+    former.click()
+    colours = f"{turn}.versions.map(({{answer}}) => answer.tokens.filter(({{k}}) => k === 't').length)"
+    before = page.evaluate(colours)
+    assert len(before) == 2 and all(before)
+    page.reload()
+    expect(former).to_have_text("Version 1 of 2")  # the one that was shown
+    expect(page.locator(".say")).to_have_text("question 1")
+    assert page.evaluate(colours) == before
+    former.click()
+    expect(former).to_have_text("Version 2 of 2")
+    expect(page.locator(".say")).to_have_text("question 2")
+    for number in range(3, 12):
+        page.get_by_role("button", name="Edit", exact=True).click()
+        ask(page, f"question {number}")
+    expect(former).to_have_text("Version 11 of 11")
+    page.reload()
+    expect(former).to_have_text("Version 9 of 9")  # the newest eight, and this one
+    former.click()
+    expect(page.locator(".say")).to_have_text("question 10")
+    assert page.evaluate("omni.chats.list().map(({answers}) => answers)") == [1]
+    ask(page, "another question")
+    page.reload()
+    expect(page.locator(".turn")).to_have_count(2)
+    expect(former).to_have_count(0)
+    assert "question 9" not in page.evaluate("JSON.stringify(localStorage)"), (
+        "what is out of reach is not kept"
+    )
+
+
 def test_what_becomes_of_a_chat_is_changed_where_it_is_said(page: Page) -> None:
     change = page.locator("#omni-notice").get_by_role("button", name="Change")
     change.click()

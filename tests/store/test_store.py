@@ -21,8 +21,10 @@ from sqlalchemy import event
 
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.adapters.version_folders import line_folder, version_folder, versions
+from omnidemo.answer_figures import FIGURES
 from omnidemo.config import Settings
 from omnidemo.lines import learning_curve
+from omnidemo.metrics import measure
 from omnidemo.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
 from omnidemo.store import backup as backups
 from omnidemo.store import database
@@ -861,6 +863,35 @@ def test_csv_opens_in_pandas_and_hostile_cells_are_escaped(store, tmp_path):
     with path.open(encoding="utf-8-sig", newline="") as file:
         assert len(list(csv.reader(file))) == len(HOSTILE) + 1
     assert [one.name for one in path.parent.iterdir()] == ["requests.csv"]
+
+
+@both
+def test_the_csv_has_every_figure_of_an_answer_with_the_number_of_the_page(store, tmp_path):
+    seconds = {"draft": 0.1, "verify": 0.2, "settle": 0.05, "other": 0.05, "total": 0.4}
+    guess, copy = Token(5, "x", "direct", 0.5), Token(5, "x", "copied", 0.5)
+    own = Token(5, "x", "bonus", 0.5)
+    # one guess, which was right; one right of four; and three right copies
+    turns = (
+        Round(0, (guess, own), (), 1, 1, 1, 1, 1, 0, seconds),
+        Round(1, (guess, own), (guess,) * 3, 4, 4, 4, 1, 2, 0, seconds),
+        Round(2, (copy, copy, copy, own), (), 0, 0, 3, 3, 3, 0, seconds),
+    )
+    figures = measure(turns, 0.1)
+    early = {"accepted": 2.0, "proposed": 8.0}  # what versions without copies kept of guesses
+    for metrics in (figures, early, {}):
+        one = record()
+        answer = replace(one.generation, token_ids=(5,) * 8, rounds=turns, metrics=metrics)
+        store.record_request(replace(one, generation=answer))
+    store.export_csv("requests", tmp_path / "requests.csv")
+    table = pd.read_csv(tmp_path / "requests.csv")
+    row, *others = [one for _, one in table.iterrows()]
+    assert (row["guesses_right_share"], row["acceptance_rate"]) == (2 / 5, (1 + 1 / 4) / 2)
+    assert [one["guesses_right_share"] for one in others] == pytest.approx([0.25, np.nan], nan_ok=True)
+    for figure in FIGURES:
+        wanted = np.nan if figures[figure.name] is None else figures[figure.name]
+        assert row[figure.column] == pytest.approx(wanted, nan_ok=True), figure.name
+    assert store.requests()[-1]["guesses_right"] == row["guesses_right_share"]
+    assert list(table).index("guesses_right_share") > list(table).index("speedup_high"), "behind the old ones"
 
 
 @both

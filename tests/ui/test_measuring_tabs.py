@@ -97,8 +97,9 @@ def test_the_summary_has_median_and_range_of_defined_values() -> None:
 @pytest.mark.parametrize(("setting", "line"), [("poetry", "poetry"), ("auto", "default")])
 def test_a_comparison_names_the_line_whose_drafter_it_runs(setting: str, line: str) -> None:
     services = FakeServices(settings=Settings(domain=setting))
-    common = {"temperature": 0.0}
-    assert json.loads(ComparisonView(services, "run", ["hi"], [], common).json("running"))["line"] == line
+    common = {"temperature": 0.0, "target": "bundled/large"}
+    said = json.loads(ComparisonView(services, "run", ["hi " * 50], [], common).json("running"))
+    assert (said["line"], said["target"], said["prompt"]) == (line, "bundled/large", ("hi " * 50)[:80])
 
 
 def board(prompts: list[str], methods: list[str]) -> ComparisonView:

@@ -236,5 +236,5 @@ def build(services: PublicServices, shell: Shell) -> None:
 
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ All rows as CSV", size="sm").click
-        none = "There are no rows yet. They are ready when a run has ended or was stopped."
+        none = "There are no rows since the page was loaded. They come when a run ends or is stopped."
         downloads.download(press, "compare_csv", make, [rows], empty=none)

@@ -84,22 +84,11 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics") or {}
     shown = {name: row.get(name) for name in SHOWN}
     shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
-    shown["guesses_right"] = _guesses_right(metrics)
     shown["gone"] = is_gone(str(row.get("target")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
         for name in ("prompt", "answer")
     }
-
-
-def _guesses_right(metrics: Mapping[str, Any]) -> float | None:
-    """`guesses_right`, the figure below the answer, from the counts: answers of early versions have only
-    these."""
-    accepted, proposed = finite(metrics.get("accepted")), finite(metrics.get("proposed"))
-    if accepted is None or proposed is None:
-        return None
-    copied, copies = finite(metrics.get("copied")) or 0.0, finite(metrics.get("copies_proposed")) or 0.0
-    return (accepted - copied) / (proposed - copies) if proposed > copies else None
 
 
 def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> str:
