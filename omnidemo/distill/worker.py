@@ -47,7 +47,7 @@ class TrainingPlan:
     shorter)."""
 
     rank: int = 128  # 0: all parameters
-    learning_rate: float = 5e-4
+    learning_rate: float = 2.5e-4
     # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few
     # answers
     warmup: int = 48
