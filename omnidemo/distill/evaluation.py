@@ -17,6 +17,7 @@ from omnidemo.probes.drift import DriftDetector
 from omnidemo.records import Trace
 
 UNSEEN = 24  # newest answers that nothing has learned from, on which a version is evaluated
+EARLIER = 8  # answers before those, drawn anew for each evaluation: whatever was asked, it must not get worse
 # updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is
 # mostly noise
 SPAN = 6
@@ -71,6 +72,20 @@ def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
     return "worse" if mean < -ROLLBACK_ERRORS * error and latest < 0 else "open"
 
 
+def verdict_of_both(new: Sequence[Measured], latest: float, earlier: Sequence[Measured]) -> Verdict:
+    """`verdict_on` the evidence by new answers, unless the versions guess worse on answers before those: then
+    they are worse, too, and not better where they fall by more than one standard error. So a version that
+    learns what came last and forgets the rest is not kept. A version may have learned from earlier answers;
+    one that forgets guesses worse on them all the same."""
+    verdict = verdict_on(new, latest)
+    if not earlier:
+        return verdict
+    if verdict_on(earlier, float(np.mean(earlier[-1].tried - earlier[-1].trusted))) == "worse":
+        return "worse"
+    mean, error = difference(earlier)
+    return "open" if verdict == "better" and mean < -error else verdict
+
+
 def effect(measured: Sequence[Measured]) -> dict[str, float]:
     """acceptance_before and acceptance_after (0 to 1) of one version, and requests; empty where nothing was
     measured."""
@@ -91,8 +106,9 @@ class Evaluation:
     def __init__(self, adapter: AdapterState | None) -> None:
         """`adapter` is the one that is published (None: the base drafter)."""
         self.payback, self._detector = Payback(), DriftDetector()
-        # on versions since the one that is trusted
+        # on versions since the one that is trusted: by new answers, and by some of all those before them
         self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
+        self._earlier: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
         self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
         self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
         # answers since the last update: nothing has learned from them
@@ -146,13 +162,16 @@ class Evaluation:
         return [published, trusted, *([anchor] if anchor is not trusted else [])]
 
     def conclude(
-        self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int
-    ) -> tuple[Verdict, dict[str, float]]:
+        self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int,
+        earlier: Sequence[np.ndarray] = (),
+    ) -> tuple[Verdict, dict[str, float]]:  # fmt: skip
         """The verdict on the published version, and its measured effect, by the acceptance [n] of each of
-        `states`; positions that are not finite are left out."""
-        found = np.stack(acceptance).astype(np.float64)
-        found = found[:, np.isfinite(found).all(axis=0)]
-        after, before, earlier = found[0], found[1], found[-1]
+        `states` on new answers, and that of the first two on EARLIER ones; positions that are not finite are
+        left out."""
+        found = _finite(acceptance)
+        after, before, anchor = found[0], found[1], found[-1]
+        if self._compared[1] != trusted:
+            self._earlier.clear()
         if self._shifted or self._compared[1] != trusted:
             self.evidence.clear()
         if self._compared[0] != version:
@@ -160,12 +179,15 @@ class Evaluation:
         self._compared, self._shifted = (version, trusted), False
         if not len(after):
             return "open", effect(self._effect)
-        self.payback.measured(float(np.mean(after - earlier)) / max(1, self._updates - self._anchors[0][0]))
+        self.payback.measured(float(np.mean(after - anchor)) / max(1, self._updates - self._anchors[0][0]))
         self.evidence.append(Measured(after, before, requests))
+        if len(earlier) and len((seen := _finite(earlier))[0]):
+            self._earlier.append(Measured(seen[0], seen[1], EARLIER))
         self._effect.append(self.evidence[-1])
         self._acceptance, self.remark = float(after.mean()), ""
         measured = effect(self._effect)
-        verdict = verdict_on(self.evidence, measured["acceptance_after"] - measured["acceptance_before"])
+        latest = measured["acceptance_after"] - measured["acceptance_before"]
+        verdict = verdict_of_both(self.evidence, latest, self._earlier)
         if verdict == "better":
             self._setbacks = 0
         return verdict, measured
@@ -174,14 +196,15 @@ class Evaluation:
         """Version `bad` was rolled back to `good`: the next update comes later and learns at half the
         rate."""
         self.evidence.clear()
+        self._earlier.clear()
         self.anchor(adapter)
         self.rolled_back += 1
         self._setbacks += 1
         self.skip = 2 ** min(self._setbacks - 1, MOST_HALVINGS)
         name = f"version {good}" if good else "the base drafter"
         self.remark = (
-            f"Version {bad} guessed worse than {name} on new answers, so {name} is back; learning goes on"
-            " later and slower."
+            f"Version {bad} guessed worse than {name} on new or on earlier answers, so {name} is back;"
+            " learning goes on later and slower."
         )
 
     def expected(self, cost: ChatCost) -> tuple[float | None, float | None]:
@@ -228,3 +251,9 @@ class Evaluation:
         # (number of updates, adapter) of an earlier version and of one between it and now, which takes its
         # place.
         self._anchors: deque[tuple[int, AdapterState | None]] = deque([(self._updates, adapter)], maxlen=2)
+
+
+def _finite(acceptance: Sequence[np.ndarray]) -> np.ndarray:
+    """[states, n]: the positions that are finite for all."""
+    found = np.stack(acceptance).astype(np.float64)
+    return found[:, np.isfinite(found).all(axis=0)]

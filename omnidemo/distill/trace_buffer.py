@@ -34,6 +34,7 @@ class TraceBuffer:
         self.order: ReplayOrder = order
         self._traces: deque[Trace] = deque()
         self._random, self._draws = random.Random(seed), random.Random(seed + 1)
+        self._looks = random.Random(seed + 2)
 
     def __len__(self) -> int:
         return len(self._traces)
@@ -49,6 +50,12 @@ class TraceBuffer:
     def fresh_traces(self) -> list[Trace]:
         """The traces that no update has taken yet, oldest first."""
         return list(islice(self._traces, len(self._traces) - self.fresh, None))
+
+    def earlier(self, most: int) -> list[Trace]:
+        """At most so many of the traces that an update has taken, drawn uniformly."""
+        count = len(self._traces) - self.fresh
+        places = self._looks.sample(range(count), min(most, count))
+        return [self._traces[place] for place in places]
 
     def take(self, steps: int, size: int) -> list[list[Trace]]:
         """The batches of an update, none where no trace is fresh; afterwards none is. No trace is twice in a

@@ -65,8 +65,9 @@ def train(
         for group in adamw.param_groups:
             group["lr"] = plan.rate(number)
         steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
-        # The first steps weigh more, or the average would begin as the untrained weights.
-        forget = 1.0 - min(plan.memory, number / (number + 10))
+        # The mean of all steps and of the untrained weights until `memory` makes it forget: what the first
+        # steps change is mostly noise.
+        forget = 1.0 - min(plan.memory, number / (number + 1))
         current = [parameter.detach() for parameter in learner.parameters.values()]
         torch._foreach_lerp_(list(average.values()), current, forget)
     adamw.zero_grad()

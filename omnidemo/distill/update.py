@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from omnidemo.distill.evaluation import EARLIER
 from omnidemo.distill.payback import PRICE
 from omnidemo.distill.worker import PauseController, TrainingPlan, Worker, plan_of
 
@@ -34,6 +35,7 @@ class Update:
         )
         self._epoch = line.versions.epoch
         self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
+        self._earlier = line.buffer.earlier(EARLIER)
         self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
         interleaved = self._settings.head == "interleaved"
         self._head_batches = (
@@ -62,25 +64,30 @@ class Update:
             current, trusted = versions.current, versions.trusted
             states = self._evaluation.states(current.adapter, trusted.adapter)
         acceptance: list[np.ndarray] = []
+        earlier: list[np.ndarray] = []
         if self._unseen and current.version != trusted.version:
             try:
                 acceptance = worker.evaluate(versions.folder, states, self._unseen, self._plan())
+                if self._earlier:
+                    earlier = worker.evaluate(versions.folder, states[:2], self._earlier, self._plan())
             except Exception as error:
                 log.warning("Version %s could not be evaluated: %s", current.version, error)
         with versions.lock:
             if not self._unchanged():
                 return False
             if acceptance:
-                self._conclude(acceptance)
+                self._conclude(acceptance, earlier)
             self._epoch = versions.epoch
             return True
 
-    def _conclude(self, acceptance: Sequence[np.ndarray]) -> None:
+    def _conclude(self, acceptance: Sequence[np.ndarray], earlier: Sequence[np.ndarray]) -> None:
         """Promote the published version, roll it back, or wait for more answers."""
         versions = self._versions
         version, trusted = versions.current.version, versions.trusted.version
         with self._line.condition:
-            verdict, effect = self._evaluation.conclude(acceptance, len(self._unseen), version, trusted)
+            verdict, effect = self._evaluation.conclude(
+                acceptance, len(self._unseen), version, trusted, earlier
+            )
         if verdict == "better":
             versions.promote()
         elif verdict == "worse":

@@ -394,6 +394,28 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
     assert distiller.versions.line.numbers() == [8, 7, 6, 1]
 
 
+def test_a_version_that_forgets_earlier_answers_is_rolled_back(make: Make) -> None:
+    child = FakeWorker(gain=0.05)
+    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4, cost_aware=False)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    assert distiller.versions.trusted.version == 1
+    on_new = child.evaluate
+
+    def forgetful(folder: Any, states: Any, traces: Any, plan: Any) -> list[np.ndarray]:
+        acceptance = on_new(folder, states, traces, plan)
+        if traces[0].key != "new" and len(states) == 2 and states[0] is not states[1]:
+            acceptance[0] = acceptance[0] - 0.3
+        return acceptance
+
+    child.evaluate = forgetful  # type: ignore[method-assign]
+    for index in range(4):
+        distiller.observe(replace(make_trace(20 + index), key="new"))
+    until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
+    assert distiller.status().version == 1 and "earlier answers" in distiller.status().why
+
+
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
     child = FakeWorker(gain=0.05)
     distiller, owner = make(mode="concurrent", worker=child, update_interval=4, cost_aware=False)

@@ -150,3 +150,12 @@ def test_what_was_copied_says_nothing_of_the_drafter() -> None:
     assert replace(trace, copied=np.ones(4, dtype=bool)).acceptance == 0.0, (
         "nothing was the drafter's to guess"
     )
+
+
+def test_earlier_traces_are_those_that_an_update_has_taken() -> None:
+    traces = [make_trace() for _ in range(20)]
+    buffer = filled("mixed", traces, 4)
+    assert sorted(numbers(traces, buffer.earlier(99))) == list(range(16)) and len(buffer.earlier(5)) == 5
+    again = filled("mixed", traces, 4)
+    assert numbers(traces, again.take(3, 6)[0]) == numbers(traces, buffer.take(3, 6)[0]), "looking changes it"
+    assert TraceBuffer(1 << 20).earlier(5) == []
