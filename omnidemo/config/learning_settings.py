@@ -22,7 +22,7 @@ class LearningSettings(BaseSettings):
     steps_per_update: int = Field(12, ge=1, le=1_000_000, description=
         "Optimiser steps of one update; by default the drafter's.")
     batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
-    learning_rate: float = Field(2.5e-4, gt=0, le=1, description=
+    learning_rate: float = Field(5e-4, gt=0, le=1, description=
         "AdamW learning rate; by default the drafter's in the catalogue.")
     schedule: Literal["constant", "cosine"] = Field("constant", description=
         "Learning rate over the steps of a line.")

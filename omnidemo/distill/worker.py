@@ -47,7 +47,7 @@ class TrainingPlan:
     shorter)."""
 
     rank: int = 128  # 0: all parameters
-    learning_rate: float = 2.5e-4
+    learning_rate: float = 5e-4
     # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few
     # answers
     warmup: int = 48
@@ -62,7 +62,7 @@ class TrainingPlan:
     head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
     head_steps: int = 8  # of "interleaved", per update
     clip: float = 1.0
-    memory: float = 0.99  # of the running average of the weights over steps, which is what is published
+    memory: float = 0.995  # of the running average of the weights over steps, which is what is published
     window: int = 1024
     seed: int = 0
 

@@ -126,7 +126,7 @@ def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: 
     rate.press("Tab")
     page.wait_for_timeout(3000)  # a refusal stays, whatever the page polls meanwhile
     expect(panel.get_by_role("alert")).to_contain_text("“Learning rate” = -1 is not possible")
-    expect(rate).to_have_value("0.00025")
+    expect(rate).to_have_value("0.0005")
     # it belongs to another choice
     expect(panel.get_by_label("Steps of the cosine", exact=True)).to_be_hidden()
 
