@@ -31,7 +31,7 @@ class InProcessWorker(Worker):
         """compiled: whether replays may compile kernels in this process."""
         super().__init__()
         self.device = torch.device(device)
-        self._learners: dict[tuple[str, int], Learner] = {}
+        self._learners: dict[tuple[str, int, int], Learner] = {}
         self._compiled = compiled
         self._prober: Prober | None = None
         self._lock = threading.Lock()  # a learner's parameters are scratch space

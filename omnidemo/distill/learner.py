@@ -120,13 +120,13 @@ def _plain_config(config: Any) -> dict[str, Any]:
 
 
 def learner_for(
-    learners: dict[tuple[str, int], Learner], folder: Path | str, adapter: AdapterState | None,
+    learners: dict[tuple[str, int, int], Learner], folder: Path | str, adapter: AdapterState | None,
     plan: TrainingPlan, device: str = "cpu",
 ) -> Learner:  # fmt: skip
     """The learner of a drafter folder, built when first needed and kept in `learners`. An adapter keeps the
     rank that it was started with (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
-    key = (str(folder), rank)
+    key = (str(folder), rank, plan.seed)
     if key not in learners:
         learners.clear()  # one model in memory at a time
         learners[key] = Learner(Path(folder), rank, plan.seed, device)

@@ -19,7 +19,7 @@ from omnidemo.distill.train_step import Batches, train
 from omnidemo.distill.worker import plan_of
 from omnidemo.records import Trace
 
-Learners = dict[tuple[str, int], Learner]
+Learners = dict[tuple[str, int, int], Learner]
 
 
 class Line:

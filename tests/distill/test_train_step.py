@@ -206,13 +206,14 @@ def test_an_adapter_of_some_layers_learns_on_with_all(learner: Learner) -> None:
     assert trained.weights.keys() == learner.initial.weights.keys() and math.isfinite(steps[0].loss)
 
 
-def test_the_learner_is_built_once_per_folder_and_rank(folder: Path, whole: Learner) -> None:
-    known: dict[tuple[str, int], Learner] = {}
+def test_the_learner_is_built_once_per_folder_rank_and_seed(folder: Path, whole: Learner) -> None:
+    known: dict[tuple[str, int, int], Learner] = {}
     first = learner_for(known, folder, None, PLAN)
     # an adapter keeps its rank
     assert learner_for(known, folder, first.initial, replace(PLAN, rank=99)) is first
+    assert learner_for(known, folder, None, replace(PLAN, seed=1)) is not first, "it starts otherwise"
     full = learner_for(known, folder, whole.initial, PLAN)
-    assert full.initial.config == FULL and list(known) == [(str(folder), 0)]
+    assert full.initial.config == FULL and list(known) == [(str(folder), 0, PLAN.seed)]
 
 
 def test_states_are_what_the_output_layer_reads(learner: Learner, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def distil(pair: Pair, storage: Path, store: Store, publish: Any) -> Distiller:
     )
 
 
-def live(pair: Pair, known: dict[tuple[str, int], Learner], storage: Path) -> None:
+def live(pair: Pair, known: dict[tuple[str, int, int], Learner], storage: Path) -> None:
     """Answer, note and learn until it is killed. What is certain is written to a log, each in one write."""
     log = os.open(storage / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     store = Store(f"sqlite:///{storage / 'omnidemo.db'}")
