@@ -95,6 +95,17 @@ def rests_at(distiller: Distiller, version: int) -> None:
     until(lambda: distiller.status().version == version and distiller.status().state == "idle")
 
 
+def trusting(make: Make, store: FakeStore | None) -> tuple[FakeWorker, Distiller, Owner]:
+    """A line that drafts by version 2 and trusts version 1."""
+    child = FakeWorker(gain=0.05)
+    distiller, owner = make(store, mode="concurrent", worker=child, update_interval=4, cost_aware=False)
+    for number in range(2):
+        feed(distiller, 4, seed=number)
+        rests_at(distiller, number + 1)
+    assert distiller.versions.trusted.version == 1
+    return child, distiller, owner
+
+
 # --- updates ------------------------------------------------------------------------------------------------
 
 
@@ -371,12 +382,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
 
 
 def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: Make) -> None:
-    child = FakeWorker(gain=0.05)
-    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4, cost_aware=False)
-    for number in range(2):
-        feed(distiller, 4, seed=number)
-        rests_at(distiller, number + 1)
-    assert distiller.versions.trusted.version == 1
+    child, distiller, _ = trusting(make, FakeStore())
     child.gain = 0.0
     child.acceptance = dict.fromkeys(child.acceptance, 0.5)  # from now on nothing is better or worse
     child.evaluate = lambda folder, states, traces, plan: [  # type: ignore[method-assign]
@@ -395,12 +401,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
 
 
 def test_a_version_that_forgets_earlier_answers_is_rolled_back(make: Make) -> None:
-    child = FakeWorker(gain=0.05)
-    distiller, _ = make(FakeStore(), mode="concurrent", worker=child, update_interval=4, cost_aware=False)
-    for number in range(2):
-        feed(distiller, 4, seed=number)
-        rests_at(distiller, number + 1)
-    assert distiller.versions.trusted.version == 1
+    child, distiller, _ = trusting(make, FakeStore())
     on_new = child.evaluate
 
     def forgetful(folder: Any, states: Any, traces: Any, plan: Any) -> list[np.ndarray]:
@@ -417,12 +418,7 @@ def test_a_version_that_forgets_earlier_answers_is_rolled_back(make: Make) -> No
 
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
-    child = FakeWorker(gain=0.05)
-    distiller, owner = make(mode="concurrent", worker=child, update_interval=4, cost_aware=False)
-    for number in range(2):
-        feed(distiller, 4, seed=number)
-        rests_at(distiller, number + 1)
-    assert distiller.versions.trusted.version == 1
+    child, distiller, owner = trusting(make, None)
     (version_folders.version_folder(distiller.versions.line.folder, 1) / adapter_state.WEIGHTS).write_bytes(
         b""
     )
