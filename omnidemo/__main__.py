@@ -204,7 +204,8 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     signal.signal(signal.SIGTERM, _stop)
     # a shell starts background jobs with Ctrl-C ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    services = public_services(Services(settings, cluster))
+    everything = Services(settings, cluster)
+    services = public_services(everything)
     page = build_app(services)
     try:
         try:
@@ -214,6 +215,7 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
             raise ValueError(
                 f"the app cannot listen on {where}; choose another --port, or 0 for a free one"
             ) from error
+        everything.better.start()  # what it fetches comes beside the page, which answers meanwhile
         threading.Event().wait()
     finally:
         page.close(verbose=False)

@@ -48,6 +48,14 @@ def kernels() -> ModuleType | None:
     return _ready
 
 
+def kept() -> bool:
+    """Whether machine code is on this machine, so that nothing has to be compiled."""
+    try:
+        return _complete(Path(_folder()), _features())
+    except OSError:
+        return False
+
+
 def failure() -> str:
     """Why there is no compiled code, in a few words; empty where there is, while compiling goes on, and after
     `forgo`."""

@@ -55,9 +55,10 @@ def file_of(entry: dict[str, Any]) -> str:
     return str(entry["name"]).partition(":")[2].rpartition("/")[2]
 
 
-def default() -> dict[str, Any]:
-    """The catalogue's entry of the file that is the target where nothing else was chosen."""
-    return next(one for one in _described() if one.get("default"))
+def defaults() -> list[dict[str, Any]]:
+    """The catalogue's entries of the files of which one is the target where nothing else was chosen, the best
+    first."""
+    return sorted((one for one in _described() if "default" in one), key=lambda one: int(one["default"]))
 
 
 def files() -> list[dict[str, Any]]:

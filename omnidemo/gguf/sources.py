@@ -85,10 +85,9 @@ def seen(name: str) -> GgufFile | None:
     return found
 
 
-def catalogued(folders: Sequence[str] = ()) -> GgufFile | None:
-    """The catalogue's default, where OmniDemo's folder, one of the given ones or the Hub's cache has the
-    file. Walks nowhere."""
-    entry = identity.default()
+def catalogued(entry: dict[str, Any], folders: Sequence[str] = ()) -> GgufFile | None:
+    """The file of a catalogue's entry, where OmniDemo's folder, one of the given ones or the Hub's cache has
+    it. Walks nowhere."""
     with suppress(NotHere):
         place = _of_catalogue(entry, folders)
         found = about(place)

@@ -4,7 +4,7 @@ its files."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,12 +39,7 @@ def resolve(name: str, settings: Settings) -> Resolved:
     """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or
     cannot be used. One that has to be downloaded keeps its name until it is here."""
     if name == DEFAULT:
-        default = sources.catalogued(settings.folders)
-        return (
-            Resolved(default.name, default.spec)
-            if default is not None
-            else Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
-        )
+        return default_target(settings)
     if not sources.is_gguf(name):
         return Resolved(name, name)
     try:
@@ -53,6 +48,29 @@ def resolve(name: str, settings: Settings) -> Resolved:
         name = sources.catalogue_name(name)
         return Resolved(name, name)
     return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
+
+
+def default_target(settings: Settings, without: Collection[str] = ()) -> Resolved:
+    """The best of the catalogue's defaults that is on this machine and fits its memory, else the bundled
+    target. `without`: files that do not count, by the names that they are known by."""
+    for entry in identity.defaults():
+        if entry["known"] in without or lacking(entry):
+            continue
+        if (found := sources.catalogued(entry, settings.folders)) is not None:
+            return Resolved(found.name, found.spec)
+    return Resolved(EMBEDDED_TARGET, EMBEDDED_TARGET)
+
+
+def lacking(entry: Mapping[str, Any]) -> str:
+    """Why a file of the catalogue cannot be loaded beside what runs now, in a sentence; "" where it can. Its
+    `needs` were measured: weights, a conversation of 2,048 tokens, and the process that trains."""
+    needs, free = int(entry.get("needs", 0)), model_files.free_memory("cpu")
+    if needs <= free:
+        return ""
+    return (
+        f"{entry['title']} needs {needs / 1e9:.1f} GB of memory and {free / 1e9:.1f} GB are free; end other"
+        " programs, or stay with a smaller model"
+    )
 
 
 def drafter_of(target: str, settings: Settings) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any, Literal
 
 from omnidemo.config import DRAFTING, GenerationConfig, shown_by
@@ -38,6 +40,10 @@ LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 COMMIT_SECONDS = 15.0
 STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
 NOTED = tuple(shown_by("history"))
+PACE_ANSWERS, PACE_TOKENS = (
+    5,
+    16,
+)  # newest answers that a target's pace is taken from, and the least tokens of one
 Kind = Literal["chat", "traffic", "api"]
 
 
@@ -73,6 +79,12 @@ class ChatService:
     def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
         self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
         self._routes = SessionRoutes()
+        self._paces: dict[str, deque[float]] = {}  # by target: tokens a second of its newest answers
+
+    def pace_of(self, target: str) -> float | None:
+        """Tokens a second of a target's newest answers, the median; None where there are too few."""
+        paces = list(self._paces.get(self._pool.known(target), ()))
+        return median(paces) if len(paces) == PACE_ANSWERS else None
 
     def chat(
         self, *, session: str, target: str, drafter: str, messages: Sequence[Mapping[str, str]],
@@ -138,6 +150,9 @@ class ChatService:
                 self._adaptation.teach(request.prompt, route.domain)
             if request.keep:
                 self._record(pair, request, route, generation)
+            pace = generation.metrics["tokens_per_second"]
+            if pace is not None and len(generation.token_ids) >= PACE_TOKENS:
+                self._paces.setdefault(pair.target.name, deque(maxlen=PACE_ANSWERS)).append(pace)
             names = request.target, request.drafter
             self._speeds.add(*names, read, request.options, before, generation)
 

@@ -17,6 +17,7 @@ from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.records import Generation, Round
+from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
@@ -117,6 +118,11 @@ class PublicServices(CallerRights):
     def state(self, target: str, drafter: str) -> PairState:
         return self._told(self._services.state(target, drafter))
 
+    def better(self) -> BetterTarget | None:
+        """The target that is fetched beside; none for visitors of a public app, who use the configured
+        one."""
+        return self._services.better if self._visitor() is None else None
+
     # Answers. A visitor's are made in their session and with their line, and count in their quota.
 
     def chat(
@@ -193,6 +199,9 @@ class PublicServices(CallerRights):
         return made
 
     # Where questions went. A visitor hears of their own session and line, which they know as the default one.
+
+    def pace_of(self, target: str) -> float | None:
+        return self._services.pace_of(target)
 
     def following(self, session: str) -> Route | None:
         own = self.own

@@ -15,6 +15,7 @@ from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.beside import Beside
+from omnidemo.serving.better_target import BetterTarget, first_target
 from omnidemo.serving.chat_service import ChatService
 from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool
@@ -60,6 +61,8 @@ class Services:
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
         """`cluster`: other processes that write answers and train; None: this one and its children."""
         settings = settings or Settings()
+        self.better = BetterTarget(settings)
+        settings = first_target(settings)
         self._held = settings.storage
         private_folders.hold(self._held)
         self._backup = Backup(settings)
@@ -98,6 +101,7 @@ class Services:
         self.compare = chats.compare
         self.let_learn = chats.let_learn
         self.following = chats.following
+        self.pace_of = chats.pace_of
         self.routed = chats.routed
         self.forget_asked = chats.forget
         self.plain = beside.plain
@@ -128,6 +132,7 @@ class Services:
 
     def close(self) -> None:
         """Stop the trainers, write what is queued, and back up where the settings name a folder."""
+        self.better.stop()
         self.speeds.close()
         self._pool.close()
         self._adaptation.close()

@@ -23,6 +23,7 @@ from omnidemo.ui.guard import around
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
 from omnidemo.ui.tabs.advice_panel import build_advice
+from omnidemo.ui.tabs.better_panel import build_better
 from omnidemo.ui.tabs.models_panel import build_models
 from omnidemo.ui.tabs.visitor_panel import build_visitor, public_services, routes
 
@@ -47,6 +48,7 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
         title=f"{text.TITLE} · {text.SUBTITLE}", analytics_enabled=False, fill_width=True, delete_cache=CACHE
     ) as page:
         shell = build_shell(services, page)
+        build_better(services, shell)
         build_models(services, shell)
         build_advice(services, shell)
         build_visitor(services, shell)

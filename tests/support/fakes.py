@@ -26,6 +26,7 @@ from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.models.names import drafter_of
 from omnidemo.records import Generation, Replayed, Round, Token
+from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
@@ -375,6 +376,7 @@ class FakeServices:
     ) -> None:
         given = settings or Settings(target="bundled/a")
         self.settings = given.model_copy(update={"drafter": drafter_of(given.target, given)})
+        self.better = BetterTarget(self.settings)
         self.store = FakeStore()
         self.public_services = None
         self.visitor_lines = SimpleNamespace(
@@ -395,6 +397,9 @@ class FakeServices:
 
     def known(self, name: str) -> str:
         return name
+
+    def pace_of(self, target: str) -> float | None:
+        return None
 
     def resolve(self, name: str) -> str:
         if name.endswith(".gguf") and ":" not in name:

@@ -1,0 +1,108 @@
+"""The catalogue's first choice of a target, fetched and compiled for while a smaller one answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from omnidemo.backends import compile_kernels
+from omnidemo.config import DEFAULT, Settings
+from omnidemo.fetching.fetch import Fetch
+from omnidemo.fetching.fetchable import fetchable, where
+from omnidemo.gguf import identity, sources
+from omnidemo.models.names import default_target, lacking
+
+Stage = Literal["none", "fetching", "compiling", "ready", "stopped", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BetterState:
+    """How far the better target is. `name`: what it is known by; `done` of `size` bytes are here, from
+    `source`; `error`: why it cannot be had, one sentence."""
+
+    stage: Stage = "none"
+    name: str = ""
+    title: str = ""
+    done: int = 0
+    size: int = 0
+    source: str = ""
+    error: str = ""
+
+
+def first_target(settings: Settings) -> Settings:
+    """The settings with the target to start with, where they leave it open. Without machine code the
+    catalogue's first choice would answer too slowly, so a smaller one begins and the first choice is offered
+    once the code is there; a Space waits for it, for its visitors cannot change the target."""
+    best = identity.defaults()[0]
+    if settings.target != DEFAULT or os.environ.get("SPACE_ID") or compile_kernels.kept():
+        return settings
+    begins = default_target(settings, without=[best["known"]])
+    return settings.model_copy(update={"target": begins.where})
+
+
+class BetterTarget:
+    """Brings the file and waits for the machine code; `start` begins, `state` says how far it is. All methods
+    may be called from any thread."""
+
+    def __init__(
+        self, settings: Settings, compiled: Callable[[], bool] = lambda: compile_kernels.kernels() is not None
+    ) -> None:
+        """`settings`: as the user gave them. Where these name a target, nothing is fetched or offered.
+        `compiled`: whether machine code is there."""
+        self._settings, self._compiled = settings, compiled
+        self._entry = identity.defaults()[0]
+        self._fetch: Fetch | None = None
+
+    @property
+    def wanted(self) -> bool:
+        """Whether the settings leave the target open."""
+        return self._settings.target == DEFAULT
+
+    @property
+    def name(self) -> str:
+        """What the better target is known by."""
+        return str(self._entry["known"])
+
+    def start(self) -> None:
+        """Fetch the file, unless it is here, on its way, or would not fit the memory. Also after a stop or a
+        failure."""
+        running = self._fetch is not None and not self._fetch.state.finished
+        if not self.wanted or running or self._here() or lacking(self._entry):
+            return
+        self._fetch = Fetch(fetchable(self._entry["short"]), self._settings).start()
+
+    def stop(self) -> None:
+        """End the fetch. What has come stays."""
+        if self._fetch is not None:
+            self._fetch.stop()
+
+    def state(self) -> BetterState:
+        if not self.wanted:
+            return BetterState()
+        size = int(self._entry["bytes"])
+        about: dict[str, Any] = {"name": self.name, "title": self._entry["title"], "size": size}
+        found = self._fetch.state if self._fetch is not None else None
+        if self._here():
+            return BetterState(self._made(), done=size, **about)
+        if short := lacking(self._entry):
+            return BetterState("failed", error=short, **about)
+        if found is None:
+            return BetterState()
+        if found.stage == "failed":
+            return BetterState("failed", done=found.done, error=found.error or "", **about)
+        stage: Stage = "stopped" if found.stage == "stopped" else "fetching"
+        return BetterState(stage, done=found.done, source=found.source, **about)
+
+    def _made(self) -> Stage:
+        """How far a file is that is here. Where compiling failed it would answer too slowly."""
+        if self._compiled():
+            return "ready"
+        return "none" if compile_kernels.failure() else "compiling"
+
+    def _here(self) -> bool:
+        return (
+            where(fetchable(self._entry["short"]), self._settings) is not None
+            or sources.catalogued(self._entry, self._settings.folders) is not None
+        )
