@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PRETTIER := npx --yes prettier@3.10.1
 
-.PHONY: help run test test-long check format clean
+.PHONY: help run test test-narrow test-long check format clean
 
 help:
 	@echo "make run       install what the app needs and start it (http://127.0.0.1:7860)"
 	@echo "make test      install what the tests need and run them"
+	@echo "make test-narrow those of compiled code once more as for a processor without AVX-512"
 	@echo "make test-long the long ones: visits in a browser, Ray, the torture"
 	@echo "make check     lint and types"
 	@echo "make format    lay the code out and fix what ruff can fix"
@@ -19,6 +20,11 @@ run: $(VENV)/.run-ready $(VENV)/.models-tried
 
 test: $(VENV)/.dev-ready $(VENV)/.models-tried
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not long"
+
+# Where the processor has no AVX-512, `make test` has been this already.
+test-narrow: $(VENV)/.dev-ready $(VENV)/.models-tried
+	@if narrow=$$($(BIN)/python -m tests.support.narrow); then \
+		env $$narrow $(BIN)/python -m pytest -n 2 --dist worksteal --durations=5 tests/kernels; fi
 
 test-long: $(VENV)/.dev-ready $(VENV)/.models-tried
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m long
