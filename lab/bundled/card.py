@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.drafters.training.family import ASSETS, RUNS
+
 from .evaluate import Score, table
-from .family import ASSETS, RUNS
 from .train import EARLIER
 
 WHAT = {

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedTokenizerFast
 
+from lab.drafters.training.row_files import SHARD_TOKENS, shard_path
+from lab.drafters.training.tokenizers import BEGIN, END, ROLES, ids_of, respell
 from omnidemo.private_folders import replacing
 
 from .corpus import mixer
 from .corpus.base import Example
-from .tokenizers import BEGIN, END, ROLES, ids_of, respell
 
-SHARD_TOKENS = 1 << 20
 # Parallel streams of one training have seeds far apart.
 SEEDS = {
     "tokenizers": 11, "drafter": 1_000_000, "a": 2_000_000, "b": 3_000_000, "c": 4_000_000,
@@ -158,10 +158,6 @@ def _characters(example: Example) -> int:
     return sum(len(text) for turn in example.turns for text in turn)
 
 
-def shard_path(folder: Path, length: int, index: int) -> Path:
-    return folder / f"{length}-{index:05d}.npy"
-
-
 def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence[tuple[int, int]]) -> None:
     """Write the shards that `plan` (row length, number of rows) needs and that are not there yet.
 
@@ -203,10 +199,3 @@ def produce(name: str, spellers: Sequence[Speller], folder: Path, plan: Sequence
             }
             with replacing(folder / "stats.json") as partial:
                 partial.write_text(json.dumps(stats))
-
-
-def row_at(folder: Path, length: int, index: int) -> NDArray[np.uint16]:
-    """One row by its number. Raises FileNotFoundError while its shard is not written."""
-    each = SHARD_TOKENS // length
-    row: NDArray[np.uint16] = np.load(shard_path(folder, length, index // each), mmap_mode="r")[index % each]
-    return row

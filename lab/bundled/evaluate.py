@@ -22,6 +22,7 @@ import pandas as pd
 import typer
 
 from lab.bundled import write_prompts as prompts
+from lab.drafters.training.family import ASSETS, NAMES, RUNS
 from omnidemo.config import DRAFTER, GREEDY, Settings
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
@@ -30,7 +31,6 @@ from omnidemo.serving.pair_loading import build_pair
 
 from .corpus import mixer
 from .corpus.base import Example
-from .family import ASSETS, NAMES, RUNS
 
 LIMIT = 400  # tokens of an answer
 TURNS = 10  # of a long chat

@@ -26,12 +26,13 @@ import typer
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lab.bundled.plan import Clock, Plan
-from lab.bundled.training_loop import Job, train
+from lab.drafters.training import family, tokenizers
+from lab.drafters.training.family import ASSETS, NAMES, RUNS, SHIPPED, Shape, shape_of
+from lab.drafters.training.optimiser import Rates
+from lab.drafters.training.plan import Clock, Plan
+from lab.drafters.training.training_loop import Job, train
 
-from . import data, family, tokenizers
-from .family import ASSETS, NAMES, RUNS, SHIPPED, Shape, shape_of
-from .optimiser import Rates
+from . import data
 from .transplant import grown, transplanted
 
 # Tokens at most; a budget file (budget.json in the folder of the runs) may say others, and minutes. The

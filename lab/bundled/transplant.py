@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
+from lab.drafters.training.family import EMBEDDING, LAST_NORM, Shape
+from lab.drafters.training.tokenizers import encode_bytes, ids_of
 from omnidemo.vocab.vocabulary import read_vocabulary
-
-from .family import EMBEDDING, LAST_NORM, Shape
-from .tokenizers import encode_bytes, ids_of
 
 LEAST, MOST = 0.3, 0.7  # of a column's weight that goes to the first copy
 

@@ -15,9 +15,10 @@ from typing import Annotated, NotRequired, TypedDict
 
 import typer
 
+from lab.drafters.training.family import ROOT
+
 from .corpus import mixer
 from .corpus.base import Example
-from .family import ROOT
 
 FOLDER = ROOT / "assets" / "prompts"
 # with enough different prompts to hold out and to play

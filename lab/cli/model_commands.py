@@ -117,8 +117,8 @@ def train(
     decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
 ) -> None:
     """Train a drafter, from where the last run stopped."""
-    from lab.bundled.optimiser import Rates
     from lab.drafters.drafter_training import train_drafter
+    from lab.drafters.training.optimiser import Rates
 
     rates = Rates(muon=muon, adam=adam, warmup=40, decay=decay)
     facts = train_drafter(rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from transformers import PreTrainedTokenizerFast
 
-from lab.bundled.tokenizers import train_byte_level
+from lab.drafters.training.tokenizers import train_byte_level
 
 # GPT-2's split behind one of digits. Words with their space and runs of spaces become tokens of most
 # byte-level vocabularies.

@@ -9,11 +9,11 @@ from typing import Any, cast
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lab.bundled import family
-from lab.bundled.optimiser import Rates
-from lab.bundled.plan import Plan
-from lab.bundled.training_loop import Job, train
 from lab.drafters.shapes import shape_named
+from lab.drafters.training import family
+from lab.drafters.training.optimiser import Rates
+from lab.drafters.training.plan import Plan
+from lab.drafters.training.training_loop import Job, train
 
 RATES = Rates(muon=0.02, adam=5e-3, warmup=40)
 

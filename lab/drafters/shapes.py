@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from lab.bundled.family import Shape
+from lab.drafters.training.family import Shape
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 

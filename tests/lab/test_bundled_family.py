@@ -13,16 +13,18 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
-from lab.bundled import card, data, evaluate, family, tokenizers
+from lab.bundled import card, data, evaluate
 from lab.bundled import train as train_module
 from lab.bundled.corpus import mixer
 from lab.bundled.corpus.base import Example
-from lab.bundled.family import Shape
-from lab.bundled.optimiser import Rates
-from lab.bundled.plan import Clock
-from lab.bundled.training_llama import TrainingLlama
-from lab.bundled.training_loop import Job, Plan, latest, train
 from lab.bundled.transplant import grown, transplanted, widened
+from lab.drafters.training import family, tokenizers
+from lab.drafters.training.family import Shape
+from lab.drafters.training.optimiser import Rates
+from lab.drafters.training.plan import Clock
+from lab.drafters.training.row_files import shard_path
+from lab.drafters.training.training_llama import TrainingLlama
+from lab.drafters.training.training_loop import Job, Plan, latest, train
 from omnidemo.config import DRAFTER, Settings
 from omnidemo.models.catalogue import reading
 from omnidemo.serving.pair_loading import build_pair
@@ -213,7 +215,7 @@ def _toy(tmp_path: Path, tokenizer: PreTrainedTokenizerFast) -> Job:
     source = data.Speller(tokenizer).chats(list(islice(mixer.stream(6, "train"), 90)))
     for length in (32, 64):
         rows = np.stack(list(islice(data.pack(iter(source), length, 0), 32)))
-        np.save(data.shard_path(job.data, length, 0), rows)
+        np.save(shard_path(job.data, length, 0), rows)
     return job
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lab.bundled.training_llama import labels_of
 from lab.drafters.answers import save
 from lab.drafters.batched import Answer, Order
 from lab.drafters.guesses import guess
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
 from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import LABELS, WHOLE, Spelling
+from lab.drafters.training.training_llama import labels_of
 from omnidemo.models.load import open_source
 from omnidemo.vocab.vocabulary import Vocabulary
 

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from omnidemo.private_folders import replacing
 
-from .data import row_at
 from .family import Shape
 from .optimiser import Rates, Share
 from .plan import Clock, Plan, Reporter
+from .row_files import row_at
 from .training_llama import TrainingLlama
 
 # Set in the environment of the workers before they start: glibc otherwise returns big buffers to the system

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ASSETS = ROOT / "assets" / "models"
 RUNS = ROOT / "runs" / "bundled"
 NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are trained
