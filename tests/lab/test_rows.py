@@ -88,7 +88,6 @@ def test_labels_of_rows() -> None:
     labels, weights = labels_of(rows)
     assert labels.shape == weights.shape == (2, 4, LABELS)
     assert (labels[..., 0] == 7).all() and (weights.sum(-1) == 1).all()
-    assert labels_of(rows[:, :3])[0].shape == (2, 4, 1)
 
 
 def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:

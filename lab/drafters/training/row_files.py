@@ -15,7 +15,7 @@ def shard_path(folder: Path, length: int, index: int) -> Path:
 
 
 def row_at(folder: Path, length: int, index: int) -> NDArray[np.uint16]:
-    """One row by its number. Raises FileNotFoundError while its shard is not written."""
+    """One row by its number. FileNotFoundError where its shard is not there."""
     each = SHARD_TOKENS // length
     row: NDArray[np.uint16] = np.load(shard_path(folder, length, index // each), mmap_mode="r")[index % each]
     return row
