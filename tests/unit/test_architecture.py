@@ -61,7 +61,6 @@ LINES_OF_A_FUNCTION = 60
 LONG_FUNCTIONS = {
     # a command is a list of options and what it calls with them
     "lab/cli/experiment_commands.py experiment",
-    "lab/cli/source_commands.py sources",
     "lab/cli/speed_commands.py bench",
     "omnidemo/cli/measure_commands.py compare",
     # numba compiles these as a whole; a call inside would copy what they share
