@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from omnidemo.cli.common import collect, collected, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Target
-
-if TYPE_CHECKING:
-    pass
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 

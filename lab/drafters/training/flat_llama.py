@@ -1,5 +1,4 @@
-"""The family of bundled models: their shapes, their flat parameter layout, and the way from there to
-`transformers` and back."""
+"""The weights of a small Llama in one flat buffer, and the way to `transformers` and back."""
 
 from __future__ import annotations
 
@@ -13,15 +12,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
-ROOT = Path(__file__).resolve().parents[2]
-ASSETS = ROOT / "assets" / "models"
-RUNS = ROOT / "runs" / "bundled"
-NAMES = ("drafter", "a", "b", "c", "large")  # the order in which they are trained
-# `b` and `c`, with other vocabularies, are made where an experiment wants them
-SHIPPED = ("drafter", "a", "large")
 SHARD = "9MB"  # of a weights file: small enough for every git host without large-file storage
-
-
 EMBEDDING, LAST_NORM = "model.embed_tokens.weight", "model.norm.weight"
 PARTS = (
     *(f"self_attn.{part}_proj" for part in "qkvo"),
@@ -41,11 +32,11 @@ class Shape:
     """Sizes of a Llama body with tied embeddings."""
 
     vocab: int
-    layers: int = 8
-    hidden: int = 256
-    heads: int = 4
-    head_dim: int = 64
-    inter: int = 704
+    layers: int
+    hidden: int
+    heads: int
+    head_dim: int
+    inter: int
 
     def tensors(self) -> Iterator[tuple[str, tuple[int, ...]]]:
         """Names, as in `transformers`, and shapes in flat order."""
@@ -61,14 +52,6 @@ class Shape:
             yield from zip(parts_of(layer), (*matrices, (self.hidden,), (self.hidden,)), strict=True)
         yield LAST_NORM, (self.hidden,)
 
-    def trained(self, frozen: int = 0) -> list[str]:
-        """The names of the tensors that are trained where the `frozen` lowest layers, and the embedding below
-        them, stay as they are."""
-        kept = (
-            {EMBEDDING, *(name for layer in range(frozen) for name in parts_of(layer))} if frozen else set()
-        )
-        return [name for name, _ in self.tensors() if name not in kept]
-
     def numel(self) -> int:
         return sum(torch.Size(shape).numel() for _, shape in self.tensors())
 
@@ -80,15 +63,6 @@ class Shape:
             found[name] = flat[at : at + size].view(shape)
             at += size
         return found
-
-
-def shape_of(name: str, vocab: int) -> Shape:
-    """The shape of a member of the family, given the size of its vocabulary."""
-    if name == "drafter":
-        return Shape(vocab, layers=2, hidden=160, heads=5, head_dim=32, inter=432)
-    if name == "large":
-        return Shape(vocab, hidden=512, heads=8, inter=1408)
-    return Shape(vocab)
 
 
 def initial(shape: Shape, seed: int) -> Tensor:
@@ -104,7 +78,8 @@ def initial(shape: Shape, seed: int) -> Tensor:
     return flat
 
 
-def config_of(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> LlamaConfig:
+def config_of(shape: Shape, **tokens: int | None) -> LlamaConfig:
+    """The configuration of `transformers`; `tokens`: ids of special tokens, such as `eos_token_id`."""
     return LlamaConfig(
         vocab_size=shape.vocab,
         hidden_size=shape.hidden,
@@ -116,24 +91,18 @@ def config_of(shape: Shape, tokenizer: PreTrainedTokenizerBase) -> LlamaConfig:
         max_position_embeddings=2048,
         rms_norm_eps=1e-6,
         tie_word_embeddings=True,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
+        **tokens,
     )
 
 
 @torch.no_grad()
 def to_transformers(shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase) -> LlamaForCausalLM:
     """A `transformers` model with the weights of a flat buffer."""
-    model = LlamaForCausalLM(config_of(shape, tokenizer))
+    tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    model = LlamaForCausalLM(config_of(shape, **tokens))
     for name, parameter in model.named_parameters():
         parameter.copy_(shape.views(flat)[name])
-    model.generation_config = GenerationConfig(
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        do_sample=False,
-    )
+    model.generation_config = GenerationConfig(**tokens, do_sample=False)
     return model.eval()
 
 
@@ -147,19 +116,16 @@ def from_transformers(shape: Shape, model: LlamaForCausalLM) -> Tensor:
     return flat
 
 
-def save(
-    name: str, shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase, folder: Path = ASSETS
-) -> Path:
-    """Write a model in bfloat16 with its tokenizer; the old folder is replaced only when the new one is
-    complete."""
-    final, fresh, old = folder / name, folder / f".{name}.new", folder / f".{name}.old"
+def save(shape: Shape, flat: Tensor, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write a model in bfloat16 with its tokenizer; a folder that is there is replaced only when the new one
+    is complete."""
+    fresh, old = (folder.with_name(f".{folder.name}.{part}") for part in ("new", "old"))
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     fresh.mkdir(parents=True)
     to_transformers(shape, flat, tokenizer).bfloat16().save_pretrained(fresh, max_shard_size=SHARD)
     tokenizer.save_pretrained(fresh)
-    if final.exists():
-        os.replace(final, old)
-    os.replace(fresh, final)
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
     shutil.rmtree(old, ignore_errors=True)
-    return final

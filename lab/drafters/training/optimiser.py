@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.optim import Adam, Muon, Optimizer
 
-from .family import EMBEDDING, Shape
+from .flat_llama import EMBEDDING, Shape
 
 MOMENTUM, BETAS, EPS = 0.95, (0.9, 0.95), 1e-10
 DECAY = 0.01  # of the matrices, times the learning rate
@@ -36,18 +36,15 @@ class Share:
     (`training_loop.py`)."""
 
     def __init__(
-        self, shape: Shape, rank: int, workers: int, buffers: Mapping[str, Tensor], step: int, frozen: int = 0
+        self, shape: Shape, rank: int, workers: int, buffers: Mapping[str, Tensor], step: int
     ) -> None:
-        """`step`: those that were made before; `frozen`: lowest layers that stay as they are, and the
-        embedding with them."""
+        """`step`: those that were made before."""
         self.buffers = buffers
-        tensors, trained = list(shape.tensors()), shape.trained(frozen)
+        tensors = list(shape.tensors())
         starts = accumulate((torch.Size(size).numel() for _, size in tensors), initial=0)
         matrices: list[tuple[int, tuple[int, ...]]] = []  # (place in the flat buffer, size)
         others: list[tuple[int, tuple[int, ...]]] = []
         for (name, size), at in zip(tensors, starts, strict=False):
-            if name not in trained:
-                continue
             if name == EMBEDDING:
                 low, high = (size[0] * part // workers for part in (rank, rank + 1))
                 others.append((low * size[1], (high - low, size[1])))

@@ -19,10 +19,10 @@ from torch import Tensor
 
 from omnidemo.private_folders import replacing
 
-from .data import row_at
-from .family import Shape
+from .flat_llama import Shape
 from .optimiser import Rates, Share
 from .plan import Clock, Plan, Reporter
+from .row_files import row_at
 from .training_llama import TrainingLlama
 
 # Set in the environment of the workers before they start: glibc otherwise returns big buffers to the system
@@ -52,8 +52,6 @@ class Job:
     checkpoint: Path
     title: str = "model"
     compiled: bool = True
-    frozen: int = 0  # lowest layers that stay as they are, and the embedding with them
-    budget: Path | None = None  # read again and again: a run can be shortened while it runs
     stop_at: int | None = None  # leave with a checkpoint before this step (for tests)
 
 
@@ -82,28 +80,24 @@ def _load(buffers: dict[str, Tensor], state: dict[str, Any]) -> Clock:
     return Clock(**{name: state[name] for name in Clock.__dataclass_fields__})
 
 
-def _row(job: Job, length: int, index: int) -> Tensor:
-    until = time.monotonic() + STALL_S
-    while True:
-        try:
-            return torch.from_numpy(row_at(job.data, length, index).astype("int64"))
-        except FileNotFoundError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.2)
+def _rows(job: Job, step: int) -> Tensor:
+    """The rows [rows, channels, length] of a step."""
+    length = job.plan.length
+    rows = [torch.from_numpy(row_at(job.data, length, one).astype("int64")) for one in job.plan.rows(step)]
+    return torch.stack(rows)
 
 
-def _own_share(lean: TrainingLlama, rows: Tensor, micro: int, counted: int, tickets: Any) -> float:
-    """Train on the microbatches of a step that no other worker takes; the sum of their losses. A worker on a
-    busy core does fewer, so sums depend on timing in the last bit."""
-    parts, total = range(0, len(rows), micro), 0.0
+def _own_share(lean: TrainingLlama, rows: Tensor, counted: int, tickets: Any) -> float:
+    """Train on the rows of a step that no other worker takes, one by one; the sum of their losses. A worker
+    on a busy core does fewer, so sums depend on timing in the last bit."""
+    total = 0.0
     while True:
         with tickets.get_lock():
             turn = tickets.value
             tickets.value += 1
-        if turn >= len(parts):
+        if turn >= len(rows):
             return total
-        total += lean.step(rows[parts[turn] : parts[turn] + micro], 1.0 / counted)
+        total += lean.step(rows[turn : turn + 1], 1.0 / counted)
 
 
 def worker(
@@ -113,8 +107,8 @@ def worker(
     torch.set_num_threads(1)
     plan, rates = job.plan, job.rates
     scratch = buffers["scratch"]
-    lean = TrainingLlama(job.shape, buffers["weights"], buffers["gradients"][rank], job.compiled, job.frozen)
-    share = Share(job.shape, rank, workers, buffers, clock.step, job.frozen)
+    lean = TrainingLlama(job.shape, buffers["weights"], buffers["gradients"][rank], job.compiled)
+    share = Share(job.shape, rank, workers, buffers, clock.step)
     reporter = (
         Reporter(job.title, clock.step, plan.batch, plan.progress(clock.step, clock.seconds))
         if rank == 0
@@ -123,20 +117,13 @@ def worker(
     began, before = time.monotonic(), clock.seconds
     saved, progress = began, plan.progress(clock.step, clock.seconds)
     while progress < 1.0 and clock.step != job.stop_at:
-        if clock.long_start is None and progress >= 1.0 - plan.long_share:
-            clock.long_start = clock.step
-        length, indices = plan.at(clock.step, clock.long_start)
-        rows = torch.stack([_row(job, length, index) for index in indices])
+        rows = _rows(job, clock.step)
         counted = max(1, int(rows[:, 1, 1:].sum()))
-        micro = max(1, plan.micro // length)
-        total = _own_share(lean, rows, micro, counted, tickets)
-        scratch[rank, 0] = total
+        scratch[rank, 0] = _own_share(lean, rows, counted, tickets)
         barrier.wait(STALL_S)
         scratch[rank, 1] = share.gather()
         if rank == 0:
             tickets.value = 0
-            if clock.step % 20 == 0:
-                plan = plan.amended(job.budget, job.title)
             clock.seconds = before + time.monotonic() - began
             scratch[0, 2] = plan.progress(clock.step + 1, clock.seconds)
         barrier.wait(STALL_S)

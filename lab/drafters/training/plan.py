@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import time
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 
 EVERY = 20  # steps between two lines of progress
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A training run: how many tokens at most, in how many minutes at most, in which rows."""
+    """A training run: how many tokens at most, in rows of which length, in how many minutes at most."""
 
     tokens: int
+    length: int  # tokens a row
     minutes: float | None = None
     batch: int = 8192  # tokens a step
-    short: int = 512
-    long: int = 1024
-    long_share: float = 0.15  # of the run, at the end
-    micro: int = 1024  # tokens a microbatch
 
     @property
     def steps(self) -> int:
@@ -31,35 +26,10 @@ class Plan:
         time and well."""
         return max(step / self.steps, seconds / (60 * self.minutes) if self.minutes else 0.0)
 
-    def rows(self) -> list[tuple[int, int]]:
-        """Row lengths with the largest number of rows that the run can need of each."""
-        long_steps = int(self.steps * self.long_share) + 1
-        return [
-            (self.short, max(0, self.steps - long_steps + 1) * (self.batch // self.short)),
-            (self.long, long_steps * (self.batch // self.long)),
-        ]
-
-    def at(self, step: int, long_start: int | None) -> tuple[int, range]:
-        """Row length and row numbers of a step, given the step at which the long rows began."""
-        length = self.short if long_start is None else self.long
-        count = self.batch // length
-        first = (step - (long_start or 0)) * count
-        return length, range(first, first + count)
-
-    def amended(self, path: Path | None, name: str) -> Plan:
-        """The same plan with the budget that a file has for `name`: `{"a": {"tokens": 30000000, "minutes":
-        60}}`, or tokens alone."""
-        try:
-            wanted = json.loads(path.read_text())[name] if path is not None else self.tokens
-        except (OSError, ValueError, KeyError):
-            return self
-        if isinstance(wanted, dict):
-            return replace(
-                self,
-                tokens=int(wanted.get("tokens", self.tokens)),
-                minutes=wanted.get("minutes", self.minutes),
-            )
-        return replace(self, tokens=int(wanted))
+    def rows(self, step: int) -> range:
+        """The numbers of the rows that a step reads."""
+        count = self.batch // self.length
+        return range(step * count, (step + 1) * count)
 
 
 @dataclass(slots=True)
@@ -68,7 +38,6 @@ class Clock:
 
     step: int = 0
     seconds: float = 0.0  # in all sittings
-    long_start: int | None = None
     losses: list[float] = field(default_factory=list)
 
 

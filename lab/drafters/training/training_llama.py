@@ -16,7 +16,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .family import EMBEDDING, LAST_NORM, Shape, parts_of
+from lab.drafters.spelling import WHOLE
+
+from .flat_llama import EMBEDDING, LAST_NORM, Shape, parts_of
 
 BLOCK = 128  # queries at a time
 ROWS = 256  # rows of logits at a time
@@ -133,11 +135,11 @@ def _leave(
 
 class _Loss(torch.autograd.Function):
     """Summed cross-entropy of tied logits with labels [n, K], ids and their weights, which sum to 1 in each
-    row; the gradient of the embedding is added to `sink`, if any, directly, in float32."""
+    row; the gradient of the embedding is added to `sink` directly, in float32."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, embed: Tensor, labels: Tensor, weights: Tensor, sink: Tensor | None, scale: float
+        ctx: Any, x: Tensor, embed: Tensor, labels: Tensor, weights: Tensor, sink: Tensor, scale: float
     ) -> Tensor:
         total, gradient = x.new_zeros((), dtype=torch.float32), torch.empty_like(x)
         for low in range(0, len(x), ROWS):
@@ -149,8 +151,7 @@ class _Loss(torch.autograd.Function):
             share.scatter_add_(1, goal, -weight)
             share = share.mul_(scale).to(x.dtype)
             gradient[low : low + ROWS] = share @ embed
-            if sink is not None:
-                sink += share.T @ rows
+            sink += share.T @ rows
         ctx.save_for_backward(gradient)
         return total
 
@@ -160,28 +161,18 @@ class _Loss(torch.autograd.Function):
 
 
 def labels_of(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The labels [batch, length, K] of each token and their weights, from rows [batch, channels, length]: of
-    three channels (ids, mask, beginning of the chat) the token itself; of more the ids of K labels behind
-    these, then their weights as parts of 65,535."""
-    if rows.shape[1] == 3:
-        return rows[:, 0, :, None], torch.ones_like(rows[:, 0, :, None], dtype=torch.float32)
+    """The labels [batch, length, K] of each token and their weights, which sum to 1, from rows [batch,
+    channels, length]. Channels: ids, mask, beginning of the chat, K labels, K weights as parts of `WHOLE`."""
     ids, weights = rows[:, 3:].chunk(2, 1)
-    return ids.transpose(1, 2), weights.transpose(1, 2).float() / 65535
+    return ids.transpose(1, 2), weights.transpose(1, 2).float() / WHOLE
 
 
 class TrainingLlama:
-    """Runs microbatches on weights that live in a flat buffer and adds their gradients to another.
+    """Runs microbatches on weights that live in a flat buffer and adds their gradients to another."""
 
-    With `frozen` layers, those lowest ones and the embedding get no gradient, and nothing is kept of their
-    forward pass.
-    """
-
-    def __init__(
-        self, shape: Shape, weights: Tensor, gradient: Tensor, compiled: bool, frozen: int = 0
-    ) -> None:
-        self.shape, self.frozen = shape, frozen
-        self.leaves = {name: view.detach() for name, view in shape.views(weights).items()}
-        self.trained = {name: self.leaves[name].requires_grad_() for name in shape.trained(frozen)}
+    def __init__(self, shape: Shape, weights: Tensor, gradient: Tensor, compiled: bool) -> None:
+        self.shape = shape
+        self.leaves = {name: view.detach().requires_grad_() for name, view in shape.views(weights).items()}
         self.sinks = shape.views(gradient)
         # a kernel for each number of keys: up to 16 in rows of 2,048 tokens, and their last, shorter blocks
         if compiled:
@@ -203,11 +194,10 @@ class TrainingLlama:
         cos, sin = rope(tokens.shape[1], shape.head_dim)
         x = F.embedding(tokens, leaves[EMBEDDING]).float()
         for layer in range(shape.layers):
-            with torch.set_grad_enabled(layer >= self.frozen):
-                *qkv, out, gate, up, down, before, after = (leaves[name] for name in parts_of(layer))
-                q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
-                mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
-                x = self.leave(x, mixed, out, (gate, up), down, after)
+            *qkv, out, gate, up, down, before, after = (leaves[name] for name in parts_of(layer))
+            q, k, v = self.enter(x, qkv, before, cos, sin, shape.heads)
+            mixed = _Attention.apply(q, k, v, start, self.look, self.look_back)
+            x = self.leave(x, mixed, out, (gate, up), down, after)
         return _norm(x, leaves[LAST_NORM])
 
     def step(self, rows: Tensor, scale: float) -> float:
@@ -216,10 +206,10 @@ class TrainingLlama:
         tokens, learned = rows[:, 0], rows[:, 1, 1:].bool()
         x = self.hidden(tokens, rows[:, 2])[:, :-1]
         labels, weights = (part[:, 1:][learned] for part in labels_of(rows))
-        sink = self.sinks[EMBEDDING] if EMBEDDING in self.trained else None
-        loss = _Loss.apply(x[learned], self.leaves[EMBEDDING].detach(), labels, weights, sink, scale)
+        embed, sink = self.leaves[EMBEDDING].detach(), self.sinks[EMBEDDING]
+        loss = _Loss.apply(x[learned], embed, labels, weights, sink, scale)
         loss.backward()
-        for name, leaf in self.trained.items():
+        for name, leaf in self.leaves.items():
             assert leaf.grad is not None
             self.sinks[name].add_(leaf.grad)
             leaf.grad = None
