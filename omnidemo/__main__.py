@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnidemo.cli import check_commands, measure_commands
+from omnidemo.cli import check_commands, fetch_commands, measure_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Drafter, KeptIn, Storage, Target, answer_options, given
@@ -98,7 +98,7 @@ def vocabularies(
 
 @app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
-    """List the models on this machine (bundled, packages, the Hub's cache, Ollama, LM Studio,
+    """List the models on this machine (bundled, fetched, the Hub's cache, Ollama, LM Studio,
     OMNIDEMO_MODEL_FOLDERS), and what can be had.
 
     A model that cannot be used says why.
@@ -120,6 +120,7 @@ def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON li
     show(("name", "source", "type", "on disk", "parameters", "in memory", "availability", "note"), lines)
 
 
+app.command()(fetch_commands.fetch)
 app.command()(check_commands.advise)
 app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)

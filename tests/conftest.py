@@ -24,6 +24,7 @@ from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E
 from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.distill import process_worker  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
+from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
 
 HERE = Path(__file__).parent
@@ -130,6 +131,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if part_of(item.path, LONG) is not None:
             item.add_marker("long")
     items.sort(key=place)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker, name in MARKED.items():
+        if item.get_closest_marker(marker) is not None:
+            needed(name)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from omnidemo.config.refusals import ModelError as ModelError
 from omnidemo.decoding.backend import KVCache
 
 
@@ -43,10 +44,6 @@ class Runner(Protocol):
         """Copy new values into weights, in place, given by the same names. Caches filled before are stale
         afterwards. ValueError for an unknown name or another shape; then nothing was changed."""
         ...
-
-
-class ModelError(ValueError):
-    """A model that cannot be loaded. The message is one sentence: the cause, and what to do next."""
 
 
 def check_ids(ids: Sequence[int], length: int, limit: int, rows: int) -> None:

@@ -12,7 +12,7 @@ from omnidemo.config.answer_options import (
     shown_by,
     type_of,
 )
-from omnidemo.config.refusals import check_text, refusal, shortened
+from omnidemo.config.refusals import ModelError, check_text, refusal, shortened
 from omnidemo.config.settings import (
     DEFAULT,
     DRAFTER,
@@ -26,6 +26,6 @@ from omnidemo.config.settings import (
 
 __all__ = [
     "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER", "SAMPLING",
-    "GenerationConfig", "Manner", "Settings", "changed", "check_text", "option_named", "option_of",
-    "otherwise", "refusal", "shortened", "shown_by", "type_of",
+    "GenerationConfig", "Manner", "ModelError", "Settings", "changed", "check_text", "option_named",
+    "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
 ]  # fmt: skip

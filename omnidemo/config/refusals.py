@@ -7,6 +7,10 @@ import re
 from pydantic import ValidationError
 
 
+class ModelError(ValueError):
+    """A model that cannot be had or loaded. The message is one sentence: the cause, and what to do next."""
+
+
 def check_text(text: str) -> str:
     """The text. ValueError where it holds half of a surrogate pair, as bytes that are no UTF-8 become on a
     command line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -45,6 +46,8 @@ class Settings(LearningSettings):
         " drafter-2.")
     model_folders: str = Field("", description=
         "Folders in which GGUF files are looked for too, with commas between.")
+    models: str = Field("", description=
+        "Folder of the models that OmniDemo fetches; empty: omnidemo/models in the user's cache folder.")
     method: str = Field("ngram-exact", description="Decoding method at start.")
     device: str = Field("auto", description=
         "auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
@@ -138,7 +141,7 @@ class Settings(LearningSettings):
     public_rows: int = Field(5000, ge=1, description=
         "Public: requests in the history of all visitors together.")
     trust_hub: bool = Field(True, description=
-        "Allow downloads from the Hugging Face Hub (safetensors only, no remote code).")
+        "Allow downloads of models (safetensors and GGUF only, no remote code).")
     # fmt: on
 
     @field_validator("*", mode="before")
@@ -146,6 +149,14 @@ class Settings(LearningSettings):
     def _is_text(cls, value: Any) -> Any:
         # Windows' line ends in a file of settings leave half of one behind each value.
         return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
+
+    @property
+    def folders(self) -> list[str]:
+        """Where GGUF files are looked for, beside the places of programs and the user's cache folder. Lines,
+        as `with_files` in `models/names.py` writes them, may hold what separates others otherwise."""
+        between = "\n" if "\n" in self.model_folders else f"[,{re.escape(os.pathsep)}]"
+        listed = [part.strip() for part in re.split(between, self.model_folders) if part.strip()]
+        return list(dict.fromkeys([*listed, *filter(None, [self.models])]))
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class GgufFile:
 
 def about(place: Place) -> GgufFile:
     """What a file's header says. A file that cannot be read or used has its `reason`."""
-    shown = place.path.name if place.source in ("folder", "package") else place.spec
+    shown = place.path.name if place.source in ("folder", "fetched") else place.spec
     unread = GgufFile(place.path, place.spec, place.source, "", shown)
     if place.wrong or not is_file(place.path):
         return replace(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnidemo.asset_files import ASSETS
-from omnidemo.gguf.header import Header
+
+if TYPE_CHECKING:
+    from omnidemo.gguf.header import Header
 
 PREFIX = "gguf/"
 DIGITS = 8  # of the hash of a file's contents that its name ends with
@@ -37,17 +39,30 @@ def model_name(header: Header) -> str:
 
 def entry(known: str) -> dict[str, Any]:
     """What the catalogue says of a file that is known by this name; empty where it does not know it."""
-    return next((one for one in _described() if one["known"] == known), {})
+    return named(known) or {}
 
 
-def packages() -> list[str]:
-    """Python packages that bring a file of the catalogue along."""
-    return [one["package"] for one in _described() if "package" in one]
+def named(name: str) -> dict[str, Any] | None:
+    """The catalogue's entry of the file that a name means: its short one, the file's own, that of the Hub, or
+    the one that it is known by; None for other names."""
+    return next(
+        (one for one in _described() if name in (one["short"], file_of(one), one["name"], one["known"])), None
+    )
+
+
+def file_of(entry: dict[str, Any]) -> str:
+    """What the file of a catalogue's entry is called."""
+    return str(entry["name"]).partition(":")[2].rpartition("/")[2]
 
 
 def default() -> dict[str, Any]:
     """The catalogue's entry of the file that is the target where nothing else was chosen."""
     return next(one for one in _described() if one.get("default"))
+
+
+def files() -> list[dict[str, Any]]:
+    """The catalogue's entries of single files."""
+    return list(_described())
 
 
 @cache

@@ -1,13 +1,13 @@
-"""Where programs keep GGUF files on this machine: packages, the Hub's cache, Ollama, LM Studio, folders.
+"""Where programs keep GGUF files on this machine: OmniDemo, the Hub's cache, Ollama, LM Studio, folders.
 Walks are bounded, and no link leads out of its root."""
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,7 +17,9 @@ from typing import Literal
 
 from huggingface_hub import constants
 
-Source = Literal["package", "hub", "ollama", "lmstudio", "folder"]
+from omnidemo.gguf import identity
+
+Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
 DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
 MOST_BYTES = 2**20  # of a manifest or a pointer
 MODEL_LAYER = "application/vnd.ollama.image.model"
@@ -101,29 +103,51 @@ def first_part(name: str) -> str:
     return f"{found[1]}-00001-of-{found[3]}.gguf" if found else name
 
 
-def all_places(folders: Sequence[str] = (), packages: Sequence[str] = ()) -> Iterator[Place]:
+def all_places(folders: Sequence[str] = ()) -> Iterator[Place]:
     """Every GGUF file that can be found, the likeliest places first; `folders` may be files, too. Nothing
     that is wrong with one is an error."""
     walk = Walk()
-    yield from in_packages(packages)
+    own = models_root()
+    # a fetched file may be a link to where it was found
+    linked = filter(is_file, (own / identity.file_of(entry) for entry in identity.files()))
+    yield from (Place(path, str(path), "fetched") for path in (*linked, *walk.models(own, own)))
     yield from in_hub(walk)
     yield from in_ollama(walk)
     yield from in_lm_studio(walk)
     for folder in folders:
         with suppress(OSError, ValueError, RuntimeError):
             root = Path(folder).expanduser().absolute()
-            files = [root] if is_file(root) else walk.models(root, root)
-            yield from (Place(path, str(path), "folder") for path in files)
+            if root != own:
+                files = [root] if is_file(root) else walk.models(root, root)
+                yield from (Place(path, str(path), "folder") for path in files)
 
 
-def in_packages(names: Sequence[str]) -> Iterator[Place]:
-    """Files that installed packages brought along; nothing is imported."""
-    for name in names:
-        with suppress(Exception):  # metadata is anything that an installer wrote
-            for file in importlib.metadata.files(name) or []:
-                path = Path(str(file.locate()))
-                if file.name.lower().endswith(".gguf") and is_file(path):
-                    yield Place(path, str(path), "package")
+def models_root(given: str = "") -> Path:
+    """The folder of the models that OmniDemo fetches: the given one, else OMNIDEMO_MODELS, else one in the
+    user's cache folder, which all checkouts share."""
+    if named := given or os.environ.get("OMNIDEMO_MODELS", "").strip():
+        return Path(named).expanduser().absolute()
+    if sys.platform == "win32":
+        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        cache = Path.home() / "Library" / "Caches"
+    else:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "omnidemo" / "models"
+
+
+def in_models(file: str, folders: Sequence[str] = ()) -> Place | None:
+    """A file right in OmniDemo's folder or in one of the given ones, by its name."""
+    with suppress(OSError, ValueError, RuntimeError):
+        for root in (models_root(), *(Path(folder).expanduser().absolute() for folder in folders)):
+            if is_file(path := root / file):
+                return Place(path, str(path), keeper(path))
+    return None
+
+
+def keeper(path: Path) -> Source:
+    """Who keeps a file that is named by its path."""
+    return "fetched" if path.parent == models_root() else "folder"
 
 
 def hub_root() -> Path:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.errors import HFValidationError
@@ -20,6 +21,7 @@ HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.
 PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
 OLLAMA, LM_STUDIO = "ollama/", "lmstudio/"
 LONGEST, NEAR = 1024, 3  # characters of a name; names in a sentence
+OFF = "{} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true"
 HOW = "`python -m omnidemo models` lists what is on this machine"
 
 
@@ -31,9 +33,11 @@ _known: dict[str, Place] = {}  # by the name that a file is known by: where it w
 
 
 def is_gguf(name: str) -> bool:
-    """Whether a name means a GGUF file: by its form, or a folder that holds some and no other weights. Reads
-    no file."""
+    """Whether a name means a GGUF file: by its form, as one of the catalogue, or a folder that holds some and
+    no other weights. Reads no file."""
     if name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)) or name.lower().endswith(".gguf"):
+        return True
+    if identity.named(name) is not None:
         return True
     with suppress(OSError, ValueError, RuntimeError):
         folder = Path(name).expanduser()
@@ -62,7 +66,7 @@ def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
     """Every GGUF file on this machine that can be found, or was named in this process, each once; also those
     that cannot be used."""
     found: dict[str, GgufFile] = {}
-    for place in all_places(folders, identity.packages()):
+    for place in all_places(folders):
         one = about(place)
         found.setdefault(one.name or one.spec, one)
         if one.name and not one.reason:
@@ -81,14 +85,12 @@ def seen(name: str) -> GgufFile | None:
     return found
 
 
-def catalogued() -> GgufFile | None:
-    """The catalogue's default, where its package or the Hub's cache has the file. Walks nowhere."""
+def catalogued(folders: Sequence[str] = ()) -> GgufFile | None:
+    """The catalogue's default, where OmniDemo's folder, one of the given ones or the Hub's cache has the
+    file. Walks nowhere."""
     entry = identity.default()
-    there = list(places.in_packages([entry["package"]]))
-    with suppress(ModelError):
-        spec = entry["name"]
-        there.append(_in_hub_cache(spec, *hub_file(spec)))  # type: ignore[misc]
-    for place in there:
+    with suppress(NotHere):
+        place = _of_catalogue(entry, folders)
         found = about(place)
         if found.name == entry["known"] and not found.reason:
             _known[found.name] = place
@@ -96,16 +98,32 @@ def catalogued() -> GgufFile | None:
     return None
 
 
+def catalogue_name(name: str) -> str:
+    """The name of the catalogue's entry that a name means; other names as they are."""
+    return str((identity.named(name) or {"name": name})["name"])
+
+
+def _of_catalogue(entry: dict[str, Any], folders: Sequence[str]) -> Place:
+    place = places.in_models(identity.file_of(entry), folders)
+    if place is not None and place.path.stat().st_size == entry["bytes"]:
+        return place
+    wanted = hub_file(entry["name"])
+    assert wanted is not None
+    return _in_hub_cache(entry["name"], *wanted)
+
+
 def _by_form(name: str, folders: Sequence[str]) -> GgufFile:
     if name.startswith(identity.PREFIX):
         return _by_known_name(name, folders)
+    if (entry := identity.named(name)) is not None and not is_file(Path(name)):
+        return about(_of_catalogue(entry, folders))
     if name.startswith(OLLAMA):
         return about(_ollama(name))
     if name.startswith(LM_STUDIO):
         return about(_lm_studio(name))
     if (hub := hub_file(name)) is not None and not is_file(Path(name)):
         return about(_in_hub_cache(name, *hub))
-    return about(_path(name))
+    return about(_path(name, folders))
 
 
 def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
@@ -114,6 +132,8 @@ def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
     there = [one for one in installed(folders) if one.name]
     if (found := next((one for one in there if one.name == name), None)) is not None:
         return found
+    if identity.named(name) is not None:
+        raise NotHere(OFF.format(name))
     near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
     instead = f"near are {', '.join(near)}" if near else HOW
     raise ModelError(
@@ -211,16 +231,14 @@ def _in_hub_cache(name: str, repository: str, file: str) -> Place:
                 f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf"
             ) from None
         if not isinstance(found, str) or not is_within(Path(found), places.hub_root()):
-            raise NotHere(
-                f"{name[:120]} is not on this machine and downloads are switched off; allow them with"
-                " OMNIDEMO_TRUST_HUB=true"
-            )
+            raise NotHere(OFF.format(name[:120]))
     first = try_to_load_from_cache(repository, file)
     return Place(Path(str(first)), f"{repository}:{file}", "hub")
 
 
-def _path(name: str) -> Place:
-    """A file, or a folder with one model."""
+def _path(name: str, folders: Sequence[str]) -> Place:
+    """A file, or a folder with one model; the bare name of a file also means one in OmniDemo's folder or the
+    given ones."""
     try:
         path = Path(name).expanduser().absolute()
         folder, exists = path.is_dir(), path.exists()
@@ -233,13 +251,15 @@ def _path(name: str) -> Place:
         path = _only(path, inside)
     if is_file(first := path.with_name(first_part(path.name))):
         path = first
+    if not is_file(path) and PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
+        return place
     if not is_file(path):
         why = "is no file that can be read as one" if exists else "is not there"
         raise ModelError(
             f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
             f" {HOW}"
         )
-    return Place(path, str(path), "folder")
+    return Place(path, str(path), places.keeper(path))
 
 
 def _only(folder: Path, files: list[Path]) -> Path:

@@ -22,7 +22,7 @@ from omnidemo.models.memory_need import least_need, whole_need
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
 Role = Literal["target", "drafter", "both"]
-Source = Literal["bundled", "package", "hub", "ollama", "lmstudio", "folder"]
+Source = Literal["bundled", "fetched", "hub", "ollama", "lmstudio", "folder"]
 HERE = ("bundled", "cached")  # what can be loaded without a download
 
 LARGEST_DRAFTER = 2e9  # parameters of a GGUF file that is offered as a drafter
@@ -83,7 +83,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     free = model_files.free_memory(place)
     cards, known = list[ModelCard](), set[str]()
     pair = (settings.target, settings.drafter)
-    files = sources.installed(names.folders(settings)) if scan else []
+    files = sources.installed(settings.folders) if scan else []
     files += [
         one
         for one in map(sources.seen, pair)

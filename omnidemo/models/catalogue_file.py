@@ -14,14 +14,15 @@ CATALOG = ASSETS / "catalog.json"
 @cache
 def entries() -> dict[str, dict[str, Any]]:
     """The entries by name. `embedding`: parameters of an input embedding that is not the output's too;
-    `family`: which tokenizer; `sampling`: the model's manner, with a sentence that says where it comes from
+    `family`: which tokenizer; `short`, `sha256`: of a file that can be fetched (`fetching/fetchable.py`);
+    `sampling`: the model's manner, with a sentence that says where it comes from
     (`models/manner.py`)."""
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}
 
 
 def entry_of(name: str) -> dict[str, Any]:
-    """The catalogue's entry for a model, also for the name that its file is known by; empty where it has
-    none."""
+    """The catalogue's entry for a model, also for the short name of a file and the one that it is known by;
+    empty where it has none."""
     return entries().get(name) or next(
-        (entry for entry in entries().values() if entry.get("known") == name), {}
+        (entry for entry in entries().values() if name in (entry.get("known"), entry.get("short"))), {}
     )

@@ -82,26 +82,18 @@ class LanguageModel:
 
 
 def load_model(
-    name: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    quantization: Quantization | None = None,
-    cache_dir: Path | None = None,
-    progress: Progress | None = None,
-    hub: bool = True,
-    fast: bool = True,
-    park: bool = False,
-    absent: bool = False,
-    writes: bool = True,
-) -> LanguageModel:
+    name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
+    cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
+    fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True,
+) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether downloads
-    are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here (`ParkedModel`).
-    absent: as `park`, without weights. writes: as a target, whose settings for generating count.
+    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. models: as in
+    `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
+    compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
+    settings for generating count.
     `progress(stage, fraction)`: in the stages "files", "downloading" where needed, "tokenizers", "weights".
     ModelError, one sentence, also where weights and 2,048 tokens (or a smaller window) do not fit.
     """
@@ -112,7 +104,7 @@ def load_model(
     # the least that it may take of its files' bytes: packed weights usually come from two bytes a number
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
     room = None if absent else model_files.free_memory(place)
-    source = open_source(name, cache_dir=cache_dir, hub=hub, progress=report, free=room, share=share)
+    source = open_source(name, cache_dir, hub, report, room, share, models)
     check_settings(name := source.name, source.files if writes else None)
     number = pick_dtype(dtype, place, source.config)
     free = model_files.free_memory(place)
@@ -193,12 +185,12 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
 
 
 def open_source(
-    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
-    free: int | None = None, share: float = 1.0,
+    name: str, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
+    free: int | None = None, share: float = 1.0, models: str = "",
 ) -> ModelSource:  # fmt: skip
     """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of
     folders' weight files has to fit. ModelError, one sentence, where it cannot be had or read."""
-    if (file := gguf_file(name, hub=hub, progress=progress, free=free)) is not None:
+    if (file := gguf_file(name, hub=hub, progress=progress, free=free, models=models)) is not None:
         return GgufModel(file)
     return FolderModel(
         name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share)

@@ -17,9 +17,9 @@ from safetensors import SafetensorError, safe_open
 
 from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
+from omnidemo.fetching.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.gguf.sources import is_gguf
-from omnidemo.models.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 
 BUNDLED = ASSETS / "models"
 # targets of earlier versions, of which requests, n-grams and adapters may be stored

@@ -3,19 +3,20 @@ its files."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from omnidemo.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
-from omnidemo.gguf import sources
+from omnidemo.fetching.fetch import FetchState, fetch
+from omnidemo.fetching.fetchable import fetchable
+from omnidemo.fetching.hub_downloads import Progress, download_gguf
+from omnidemo.gguf import identity, sources
 from omnidemo.models import model_files
 from omnidemo.models.catalogue_file import entry_of
-from omnidemo.models.hub_downloads import Progress, download_gguf
 from omnidemo.models.model_files import ModelError
 
 # At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before
@@ -34,18 +35,11 @@ class Resolved:
     file: str = ""
 
 
-def folders(settings: Settings) -> list[str]:
-    """Where GGUF files are looked for, beside the places of programs. Lines, as `with_files` writes them, may
-    hold what separates others otherwise."""
-    between = "\n" if "\n" in settings.model_folders else f"[,{re.escape(os.pathsep)}]"
-    return [part.strip() for part in re.split(between, settings.model_folders) if part.strip()]
-
-
 def resolve(name: str, settings: Settings) -> Resolved:
     """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or
     cannot be used. One that has to be downloaded keeps its name until it is here."""
     if name == DEFAULT:
-        default = sources.catalogued()
+        default = sources.catalogued(settings.folders)
         return (
             Resolved(default.name, default.spec)
             if default is not None
@@ -54,8 +48,9 @@ def resolve(name: str, settings: Settings) -> Resolved:
     if not sources.is_gguf(name):
         return Resolved(name, name)
     try:
-        found = sources.find(name, folders(settings))
+        found = sources.find(name, settings.folders)
     except sources.NotHere:
+        name = sources.catalogue_name(name)
         return Resolved(name, name)
     return Resolved(found.name, found.spec, found.spec if found.source == "folder" else "")
 
@@ -91,7 +86,7 @@ def at_its_pace(settings: Settings, drafter: str) -> Settings:
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
     """The settings with the files of some models among the places where files are looked for, so that other
     processes find them by the names that they are known by."""
-    known = folders(settings)
+    known = settings.folders
     more = [one.file for one in models if one.file and one.file not in known]
     return (
         settings.model_copy(update={"model_folders": "".join(f"{one}\n" for one in [*known, *more])})
@@ -119,27 +114,45 @@ def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], 
 
 
 def gguf_file(
-    name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None
-) -> Path | None:
+    name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None,
+    models: str = "",
+) -> Path | None:  # fmt: skip
     """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model.
-    `free`: bytes of memory that its weights have to fit. ModelError, one sentence, where it cannot be had."""
+    `free`: bytes of memory that its weights have to fit; `models`: where the catalogue's files are put, if
+    not where they usually are. ModelError, one sentence, where it cannot be had."""
     if not sources.is_gguf(name):
         return None
     try:
         return sources.find(name).path
     except sources.NotHere:
-        if not hub:
+        listed = identity.named(name) is not None  # what is found only by reading whole files counts, too
+        if not hub and not listed:
             raise
-    wanted = sources.hub_file(name)
+    wanted = sources.hub_file(sources.catalogue_name(name))
     assert wanted is not None
     repository, file = wanted
+    report = progress or (lambda stage, fraction: None)
 
     def fits(size: int) -> None:
         if free is not None:
             model_files.check_memory(name, least_parameters(file, size) * WIDTH, free, "this machine")
 
-    download_gguf(name, repository, sources.hub_parts(file), progress or (lambda stage, fraction: None), fits)
-    return sources.find(name).path
+    if not listed:
+        download_gguf(name, repository, sources.hub_parts(file), report, fits)
+        return sources.find(name).path
+    entry = fetchable(name)
+    fits(entry.bytes)
+    settings = Settings(trust_hub=hub) if not models else Settings(trust_hub=hub, models=models)
+    return sources.find(str(fetch(entry, settings, _told(report)))).path
+
+
+def _told(report: Progress) -> Callable[[FetchState], None]:
+    def tell(state: FetchState) -> None:
+        report(
+            "downloading" if state.stage in ("downloading", "waiting") else "files", state.done / state.size
+        )
+
+    return tell
 
 
 def least_parameters(file: str, size: int) -> float:

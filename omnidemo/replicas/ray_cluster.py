@@ -88,7 +88,8 @@ class RayCluster:
         from ray import serve
 
         options: dict[str, Any] = {
-            "device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "absent": True,
+            "device": "cpu", "dtype": settings.dtype, "hub": settings.trust_hub, "models": settings.models,
+            "absent": True,
         }  # fmt: skip
         found = [
             resolve(name, settings)

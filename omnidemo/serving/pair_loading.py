@@ -44,6 +44,7 @@ def build_pair(
     options: dict[str, Any] = {
         "dtype": settings.dtype,
         "hub": settings.trust_hub,
+        "models": settings.models,
         "fast": settings.backend != "reference",
     }
     options["device"] = choice.device(settings.backend, settings.device)

@@ -13,8 +13,8 @@ from typing import Any, Literal
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.choice import kind_of
 from omnidemo.config import Settings
+from omnidemo.fetching.fetch_job import Stopped
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
-from omnidemo.models.hub_downloads import Stopped
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair

@@ -71,7 +71,7 @@ AVAILABILITY: dict[str, str] = {
 }  # fmt: skip
 # Who keeps a model's files.
 SOURCES: dict[str, str] = {
-    "bundled": "bundled", "package": "a Python package", "hub": "Hugging Face", "ollama": "Ollama",
+    "bundled": "bundled", "fetched": "fetched", "hub": "Hugging Face", "ollama": "Ollama",
     "lmstudio": "LM Studio", "folder": "a folder",
 }  # fmt: skip
 

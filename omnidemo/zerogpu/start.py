@@ -34,6 +34,7 @@ def start(settings: Settings) -> Settings:
         "device": place,
         "dtype": settings.dtype,
         "hub": settings.trust_hub,
+        "models": settings.models,
         "fast": settings.backend != "reference",
         "park": True,
     }

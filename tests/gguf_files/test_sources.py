@@ -16,7 +16,7 @@ from huggingface_hub import constants
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.config import Settings
-from omnidemo.gguf import identity, places, sources
+from omnidemo.gguf import places, sources
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.identity import known_name
 from omnidemo.models import names
@@ -38,7 +38,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("USERPROFILE", str(home))
     monkeypatch.delenv("OLLAMA_MODELS", raising=False)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
-    monkeypatch.setattr(identity, "packages", lambda: [])
+    monkeypatch.delenv("OMNIDEMO_MODELS", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(sources, "_known", {})
     roots = places.ollama_roots
     monkeypatch.setattr(
@@ -279,8 +280,8 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
     )
     put(file, home, "own", "tiny.gguf")
     settings = Settings(model_folders=f"{home / 'nowhere'}, ~/own")
-    assert sources.find(known, names.folders(settings)).path == home / "own/tiny.gguf"
-    refusal(known[:-1] + "x", "near are " + known, folders=names.folders(settings))
+    assert sources.find(known, settings.folders).path == home / "own/tiny.gguf"
+    refusal(known[:-1] + "x", "near are " + known, folders=settings.folders)
     monkeypatch.setattr(sources, "_known", {})
     assert names.known_settings(Settings(target=str(home / "own/tiny.gguf"))).drafter == "bundled/drafter-2"
     assert names.known_settings(Settings(target="bundled/large")).drafter == "bundled/drafter"
@@ -291,7 +292,7 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
         known, str(home / "own/tiny.gguf"), str(home / "own/tiny.gguf")
     )
     odd = put(file, home, "a,b:c", "tiny.gguf")
-    assert names.folders(names.known_settings(Settings(target=str(odd)))) == [str(odd)], (
+    assert names.known_settings(Settings(target=str(odd))).folders == [str(odd)], (
         "whatever stands in its path"
     )
     broken = Settings(target=str(home / "nothing.gguf"))

@@ -16,12 +16,10 @@ from lab.drafters.shards import Recorded
 from lab.sources.early_exit import early_exit, usual_exits
 from lab.sources.pass_bytes import Parts, parts_of, sizes_in_file, sizes_in_memory
 from lab.sources.read_answers import Reading, read, write
-from omnidemo.gguf import sources as gguf_sources
 from omnidemo.models.gguf_model import GgufModel
 from tests.support.cli import Cli, refused
 
 PRICES = Prices({1: 4.0, 2: 5.0, 3: 6.0}, step=0.5)
-FILE = gguf_sources.catalogued()
 
 
 def test_an_exit_says_what_a_model_of_its_layers_would(models: tuple[str, str]) -> None:
@@ -79,14 +77,11 @@ def test_bytes_of_a_pass(models: tuple[str, str]) -> None:
     assert parts.head == embedding and parts.whole + embedding + norms == 4 * model.num_parameters()
 
 
-@pytest.mark.skipif(
-    FILE is None, reason="the default target's file is not here; requirements-models.txt has it"
-)
-def test_bytes_of_a_file_are_its_own() -> None:
-    assert FILE is not None
-    parts = parts_of(sizes_in_file(FILE.path), GgufModel(FILE.path).config.num_hidden_layers)
+@pytest.mark.smollm2
+def test_bytes_of_a_file_are_its_own(smollm2_file: Path) -> None:
+    parts = parts_of(sizes_in_file(smollm2_file), GgufModel(smollm2_file).config.num_hidden_layers)
     assert (sum(parts.layers[:3]) + parts.head) / parts.whole == pytest.approx(0.38, abs=0.01)
-    assert parts.whole < FILE.path.stat().st_size
+    assert parts.whole < smollm2_file.stat().st_size
 
 
 def test_the_command_prints_a_table_and_writes_it(lab_cli: Cli, names: list[str], tmp_path: Path) -> None:

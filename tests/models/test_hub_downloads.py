@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from omnidemo.fetching import hub_downloads
+from omnidemo.fetching.fetch_job import Stopped
 from omnidemo.gguf import sources
-from omnidemo.models import hub_downloads, model_files, names
-from omnidemo.models.hub_downloads import Stopped
+from omnidemo.models import model_files, names
 from omnidemo.models.model_files import ModelError
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.hub_double import CHUNK, HubDouble, hub_double

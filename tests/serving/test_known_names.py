@@ -14,8 +14,9 @@ import pytest
 
 from omnidemo.config import Settings
 from omnidemo.endpoint import model_ids
-from omnidemo.gguf import identity, sources
-from omnidemo.models import hub_downloads, names
+from omnidemo.fetching import hub_downloads
+from omnidemo.gguf import sources
+from omnidemo.models import names
 from omnidemo.models.load import load_model
 from omnidemo.records import Generation
 from omnidemo.serving.pair_pool import STOPPED, PairState
@@ -31,9 +32,9 @@ DRAFTER = "bundled/drafter"
 
 
 @pytest.fixture(autouse=True)
-def _nothing_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def _nothing_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "_known", {})
-    monkeypatch.setattr(identity, "packages", lambda: [])
+    monkeypatch.setenv("OMNIDEMO_MODELS", str(tmp_path / "nothing fetched"))
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ FLOORS += [
         "methods",
         "backends",
         "gguf",
+        "fetching",
         "models",
         "adapters",
         "store",

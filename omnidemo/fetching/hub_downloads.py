@@ -25,7 +25,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import WeakFileLock, build_hf_headers, tqdm
 
-from omnidemo.backends.runner import ModelError
+from omnidemo.config import ModelError
 
 LARGE = 8 * 2**20  # bytes from which a file is worth going on with
 SPARE = 64 * 2**20  # bytes of the disk that a download leaves free
@@ -35,10 +35,6 @@ TRANSPORT: type[Exception] = HfHubHTTPError.__bases__[0]  # of httpx, or of its 
 REFUSED = (DryRunError, EntryNotFoundError, FileMetadataError, OSError, HFValidationError, TRANSPORT)
 
 Progress = Callable[[str, float], None]
-
-
-class Stopped(ModelError):
-    """Somebody stopped a download; raised by whoever is told of its progress."""
 
 
 def reporting(progress: Progress, total: int, before: int = 0) -> type[tqdm]:

@@ -1,5 +1,5 @@
 """The default target as a visitor gets it: SmolLM2-135M-Instruct from its GGUF file. Skipped where the file
-is not installed."""
+is not on this machine."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ from omnidemo.models.names import known_settings, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_pair
 
-FILE = sources.catalogued()
-pytestmark = [
-    pytest.mark.default_target,
-    pytest.mark.skipif(
-        FILE is None, reason="the default target's file is not here; requirements-models.txt has it"
-    ),
-]
+pytestmark = pytest.mark.smollm2
 NAME = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"
 PROMPT = "Write a Python function that adds the numbers 12 and 345."
 ANSWER = 24
@@ -41,7 +35,8 @@ def pair() -> Iterator[Pair]:
 def test_auto_means_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("auto", Settings()).name == NAME
     assert known_settings(Settings(target="auto")).target == NAME
-    monkeypatch.setattr(sources, "catalogued", lambda: None)
+    assert resolve("smollm2", Settings()) == resolve("auto", Settings())
+    monkeypatch.setattr(sources, "catalogued", lambda folders: None)
     assert known_settings(Settings(target="auto")).target == "bundled/large"
 
 
@@ -63,9 +58,10 @@ def test_what_it_is(pair: Pair) -> None:
     ]  # type: ignore[misc]
 
 
-def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(pair: Pair) -> None:
-    assert FILE is not None
-    header = read_header(FILE.path)
+def test_greedy_ids_of_every_lossless_method_are_those_of_transformers(
+    pair: Pair, smollm2_file: Path
+) -> None:
+    header = read_header(smollm2_file)
     model: Any = build_model(header, build_config(plan_of(header)), torch.float32)
     ids = pair.prompt_ids(PROMPT)
     ends = list(pair.target.vocabulary.roles["end"])
@@ -99,14 +95,12 @@ def test_a_seed_repeats_it_in_its_own_manner(pair: Pair) -> None:
     assert first.token_ids == again.token_ids and first.text
 
 
-def test_shapes_alone_take_no_weights() -> None:
-    assert FILE is not None
-    absent = load_model(str(FILE.path), absent=True)
+def test_shapes_alone_take_no_weights(smollm2_file: Path) -> None:
+    absent = load_model(str(smollm2_file), absent=True)
     assert (absent.name, absent.device.type, absent.context) == (NAME, "meta", 8192)
 
 
-def test_a_copy_elsewhere_is_the_same_model(tmp_path: Path) -> None:
-    assert FILE is not None
+def test_a_copy_elsewhere_is_the_same_model(tmp_path: Path, smollm2_file: Path) -> None:
     moved = tmp_path / "renamed.gguf"
-    moved.symlink_to(FILE.path)
+    moved.symlink_to(smollm2_file)
     assert resolve(str(moved), Settings()).name == NAME

