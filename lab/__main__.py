@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
 import typer
 
 from lab.cli import (
@@ -17,32 +14,13 @@ from lab.cli import (
 )
 from omnidemo.cli.common import Commands, run
 
-# Commands whose functions lie beside what they call, imported when they are asked for.
-ELSEWHERE = {
-    "conversations": ("lab.bundled.conversations", "main"),
-    "evaluate": ("lab.bundled.evaluate", "main"),
-    "loops": ("lab.bundled.loops", "main"),
-    "write-prompts": ("lab.bundled.write_prompts", "write_all"),
-}
-
 
 class Laboratory(Commands):
     program = "lab"
 
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *ELSEWHERE]
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in ELSEWHERE:
-            return super().get_command(ctx, cmd_name)
-        module, function = ELSEWHERE[cmd_name]
-        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(cmd_name)(getattr(import_module(module), function))
-        return typer.main.get_command(alone)
-
 
 HELP = (
-    "The laboratory: races, shapes, experiments, equality, torture, and data and training of our own models."
+    "The laboratory: races, shapes, experiments, equality, torture, and data and training of drafters."
     " lab/README.md says more."
 )
 app = typer.Typer(
@@ -66,7 +44,6 @@ for command in (
     model_commands.ceilings,
     model_commands.learning,
     model_commands.steps,
-    model_commands.train_bundled,
     source_commands.sources,
 ):
     app.command()(command)

@@ -236,9 +236,9 @@ class Probe:
     with drafts of 4 tokens.
 
     `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
-    recordings apart: of a target whose weights have changed nothing is compared with what was measured
-    before. `examples`: answers that the version had learned from. `counts`: (tokens, passes of the target)
-    of each prompt, in their order. `shown` are some of the prompts, round by round.
+    recordings apart: of a target whose weights have changed, or of other prompts, nothing is compared with
+    what was measured before. `examples`: answers that the version had learned from. `counts`: (tokens, passes
+    of the target) of each prompt, in their order. `shown` are some of the prompts, round by round.
     """
 
     target: str

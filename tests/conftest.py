@@ -20,7 +20,7 @@ import torch
 
 pytest.register_assert_rewrite("tests.support")
 
-from omnidemo.backends import compile_kernels, thread_pool  # noqa: E402
+from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.distill import process_worker  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
@@ -111,7 +111,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def _wait_for_machine_code() -> None:
     """In a worker, which would otherwise compile for itself, until the process that has started the workers
     has done it."""
-    folder, features = Path(compile_kernels._folder()), compile_kernels._features()
+    folder, features = Path(compile_kernels._folder()), processor.told()
     until = time.monotonic() + compile_kernels.TIMEOUT_S
     while (
         "PYTEST_XDIST_WORKER" in os.environ

@@ -3,22 +3,11 @@
   const { el } = omni;
   let list = [],
     place = null;
-  const names = {
-    stories: "story",
-    maths: "sum",
-    howto: "how-to",
-    explain: "explain",
-    edit: "edit",
-    summary: "summary",
-    sql: "SQL",
-    translate: "translate",
-    page: "this page",
-  };
   const button = (one, style) =>
     el(
       "button",
       { type: "button", class: style, title: one.prompt, onclick: () => place.pick(one.prompt) },
-      el("small", {}, names[one.kind] ?? one.kind),
+      el("small", {}, one.kind),
       el("span", {}, one.label),
     );
   const draw = () => {

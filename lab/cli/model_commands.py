@@ -1,5 +1,4 @@
-"""The commands that make models: answers of targets, vocabulary, rows and training of drafters, and training
-of the bundled models."""
+"""The commands that make drafters: answers of targets, vocabulary, rows, training, scores."""
 
 from __future__ import annotations
 
@@ -117,8 +116,8 @@ def train(
     decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
 ) -> None:
     """Train a drafter, from where the last run stopped."""
-    from lab.bundled.optimiser import Rates
     from lab.drafters.drafter_training import train_drafter
+    from lab.drafters.training.optimiser import Rates
 
     rates = Rates(muon=muon, adam=adam, warmup=40, decay=decay)
     facts = train_drafter(rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates)
@@ -245,35 +244,3 @@ def steps(
 
     for shape, milliseconds in step_times(list(SHAPES), vocabulary, context, turns).items():
         typer.echo(f"{shape:8} {parameters(shape, vocabulary) / 1e6:5.2f} M parameters {milliseconds:.3f} ms")
-
-
-def train_bundled(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(help="drafter, a, b, c, large; default: drafter, a, large, which are kept."),
-    ] = None,
-    tokens: Annotated[
-        int | None,
-        typer.Option(min=1, help="For each model, and each part of large; default: the family's own."),
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(help="For each at most; the schedule fits itself to it.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes of one thread each; default: one a core.")
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on from the last checkpoint.")] = True,
-    from_assets: Annotated[bool, typer.Option(help="Start from the committed weights.")] = False,
-    evaluate: Annotated[bool, typer.Option(help="Score each model and write its card.")] = True,
-    runs: Annotated[
-        Path | None, typer.Option(help="Folder of rows, checkpoints and budgets; default: runs/bundled.")
-    ] = None,
-) -> None:
-    """Train the bundled models from nothing; hours on a CPU."""
-    from lab.bundled import train
-
-    if unknown := [name for name in models or () if name not in train.NAMES]:
-        raise ValueError(f"there is no bundled model {unknown[0]}; choose from {', '.join(train.NAMES)}")
-    train.train_bundled(
-        models or train.SHIPPED, tokens, minutes, workers, resume, from_assets, evaluate, runs or train.RUNS
-    )

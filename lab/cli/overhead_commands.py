@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from omnidemo.cli.common import collect, collected, read_settings, show
 from omnidemo.cli.options import Drafter, Out, Target
-
-if TYPE_CHECKING:
-    pass
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
@@ -21,7 +18,7 @@ def bench_endpoint(
     drafter: Drafter = None,
     passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered both ways.")] = 3,
     prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 20,
-    domain: Annotated[str, typer.Option(help="Their topic; stories are long.")] = "stories",
+    domain: Annotated[str, typer.Option(help="Their topic; explanations are long.")] = "explain",
     max_new_tokens: Annotated[
         int, typer.Option(min=2, help="Tokens of an answer; shorter ones do not count.")
     ] = 128,
@@ -50,7 +47,7 @@ def bench_replicas(
     clients: Annotated[int, typer.Option(min=1, help="Answers at once.")] = 4,
     passes: Annotated[int, typer.Option(min=1, help="Times that every prompt is answered.")] = 3,
     prompts: Annotated[int, typer.Option(min=2, help="Bundled prompts.")] = 24,
-    domain: Annotated[str, typer.Option(help="Their topic.")] = "stories",
+    domain: Annotated[str, typer.Option(help="Their topic.")] = "explain",
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
 ) -> None:
     """Time replicas of a pair, run by Ray on this machine, beside one process; and weigh what goes between

@@ -23,9 +23,7 @@ def bench(
         list[str] | None, typer.Option(help=f"Targets, in order; default OMNIDEMO_TARGET, else {DEFAULT}.")
     ] = None,
     drafter: Drafter = None,
-    domain: Annotated[
-        list[str] | None, typer.Option(help="Bundled topics, in order; default: all but chat.")
-    ] = None,
+    domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all.")] = None,
     prompts: Annotated[
         list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")
     ] = None,
@@ -83,7 +81,7 @@ def bench(
     from omnidemo.measuring.report_tables import group_by
     from omnidemo.models.names import known_targets
 
-    topics = domain or [topic for topic in TOPICS if topic != "chat"]
+    topics = domain or list(TOPICS)
     if quick:
         topics, limit, max_new_tokens, methods, passes = topics[:1], 1, 16, methods or settings.method, 1
         requests = min(requests, settings.update_interval)

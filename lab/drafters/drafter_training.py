@@ -9,11 +9,11 @@ from typing import Any, cast
 import torch
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from lab.bundled import family
-from lab.bundled.optimiser import Rates
-from lab.bundled.plan import Plan
-from lab.bundled.training_loop import Job, train
 from lab.drafters.shapes import shape_named
+from lab.drafters.training import flat_llama
+from lab.drafters.training.optimiser import Rates
+from lab.drafters.training.plan import Plan
+from lab.drafters.training.training_loop import Job, train
 
 RATES = Rates(muon=0.02, adam=5e-3, warmup=40)
 
@@ -29,23 +29,16 @@ def train_drafter(
     shape = shape_named(shape_name, len(tokenizer))
     stats = json.loads((rows / "stats.json").read_text())
     length = int(stats["length"])
-    plan = Plan(
-        min(tokens, stats["rows"] * length),
-        minutes,
-        batch=batch,
-        short=length,
-        long=length,
-        long_share=0.0,
-        micro=length,
-    )
+    plan = Plan(min(tokens, stats["rows"] * length), length, minutes, batch)
     out.mkdir(parents=True, exist_ok=True)
     job = Job(shape, plan, rates, rows, out / "checkpoint.pt", out.name, compiled)
     if start is None:
-        flat = family.initial(shape, 7)
+        flat = flat_llama.initial(shape, 7)
     else:
-        flat = family.from_transformers(shape, LlamaForCausalLM.from_pretrained(start, dtype=torch.float32))
+        model = LlamaForCausalLM.from_pretrained(start, dtype=torch.float32)
+        flat = flat_llama.from_transformers(shape, model)
     final, clock = train(job, flat, workers)
-    family.save("model", shape, final, tokenizer, out)
+    flat_llama.save(shape, final, tokenizer, out / "model")
     last = clock.losses[-50:]
     facts = {
         "shape": shape_name, "parameters": shape.numel(), "vocabulary": shape.vocab,

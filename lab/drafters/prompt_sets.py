@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-OWN = Path(__file__).parents[2] / "assets" / "prompts"
-OWN_CHATS = 80  # of the chats of our own, the first ones; the others are kept
+from omnidemo.lines.sample_prompts import FOLDER as OWN
+from omnidemo.lines.sample_prompts import TOPICS
+
 SHARED = 80  # characters from which on a paragraph belongs to a subject, and not to a manner of asking
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
+    """`answer`: what its data set has; empty where that is nothing."""
+
     id: str
     text: str
+    answer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,8 @@ SOURCES: Mapping[str, Source] = {
     "sql": Source("spider_dev.jsonl", 600),
 }
 KEPT_FILES: Mapping[str, str] = {"gsm8k_test": "gsm8k_test.jsonl", "humaneval": "humaneval.jsonl"}
-OWN_TOPICS = ("code", "howto", "maths", "news", "stories")
-OWN_TRAINING = tuple(f"train/{name}.jsonl" for name in OWN_TOPICS)
-OWN_KEPT = tuple(f"{name}.jsonl" for name in ("held_out", "probes", "examples", "free", *OWN_TOPICS))
+OWN_TRAINING = tuple(f"train/{topic}.jsonl" for topic in TOPICS)
+OWN_KEPT = tuple(f"{name}.jsonl" for name in ("probes", "examples", "edits", "free", *TOPICS))
 
 
 def read_lines(path: Path) -> list[Prompt]:
@@ -51,8 +54,17 @@ def read_lines(path: Path) -> list[Prompt]:
     with path.open(encoding="utf-8") as file:
         records = [json.loads(line) for line in file if line.strip()]
     return [
-        Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"])
+        Prompt(str(record.get("id", f"{path.stem}-{number}")), record["prompt"], record.get("answer", ""))
         for number, record in enumerate(records)
+    ]
+
+
+def own(names: Sequence[str]) -> list[Prompt]:
+    """The prompts of files of our own."""
+    return [
+        replace(prompt, id="-".join([*Path(name).parent.parts, prompt.id]))
+        for name in names
+        for prompt in read_lines(OWN / name)
     ]
 
 
@@ -69,8 +81,7 @@ def kept(folder: Path) -> dict[str, list[Prompt]]:
     for name, source in SOURCES.items():
         if source.stop is not None:
             sets[name] = read_lines(folder / source.file)[source.stop :]
-    sets["own"] = [prompt for name in OWN_KEPT for prompt in read_lines(OWN / name)]
-    sets["chat"] = read_lines(OWN / "chat.jsonl")[OWN_CHATS:]
+    sets["own"] = own(OWN_KEPT)
     return sets
 
 
@@ -78,8 +89,7 @@ def training(folder: Path) -> dict[str, list[Prompt]]:
     """The prompts of each set that may teach."""
     scored = {mark for prompts in kept(folder).values() for prompt in prompts for mark in marks(prompt.text)}
     sets = {name: read_lines(folder / source.file)[: source.stop] for name, source in SOURCES.items()}
-    sets["own"] = [prompt for name in OWN_TRAINING for prompt in read_lines(OWN / name)]
-    sets["chat"] = read_lines(OWN / "chat.jsonl")[:OWN_CHATS]
+    sets["own"] = own(OWN_TRAINING)
     return {
         name: [prompt for prompt in prompts if not scored & marks(prompt.text)]
         for name, prompts in sets.items()

@@ -1,4 +1,4 @@
-"""Rows of tokens to train a drafter on, several chats in each, in the files that `bundled/training_loop.py`
+"""Rows of tokens to train a drafter on, several chats in each, in the files that `training/training_loop.py`
 reads."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.bundled.data import SHARD_TOKENS, shard_path
 from lab.drafters.spelling import LABELS, Spelled
+from lab.drafters.training.row_files import SHARD_TOKENS, shard_path
 from omnidemo.private_folders import replacing
 
 CHANNELS = 3 + 2 * LABELS  # ids, mask, beginning of the chat, labels, their weights

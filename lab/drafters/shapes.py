@@ -7,17 +7,15 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 
-from lab.bundled.family import Shape
+from lab.drafters.training.flat_llama import Shape, config_of
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 
-VOCABULARY = 6000  # where a shape is asked for without a tokenizer
 SHAPES: Mapping[str, Mapping[str, int]] = {
-    "tiny": {"layers": 2, "hidden": 160, "heads": 5, "head_dim": 32, "inter": 432},  # today's
-    "small": {"layers": 2, "hidden": 256, "heads": 4, "head_dim": 64, "inter": 704},
+    "tiny": {"layers": 2, "hidden": 160, "heads": 5, "head_dim": 32, "inter": 432},  # of `bundled/drafter`
+    "small": {"layers": 2, "hidden": 256, "heads": 4, "head_dim": 64, "inter": 704},  # of `bundled/drafter-2`
     "medium": {"layers": 3, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
     "deep": {"layers": 4, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
 }
@@ -30,14 +28,7 @@ def shape_named(name: str, vocabulary: int) -> Shape:
 
 def runner_of(shape: Shape) -> FusedLlama:
     """A runner with random weights, in the form in which drafters serve."""
-    config = LlamaConfig(
-        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.inter,
-        num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.heads, head_dim=shape.head_dim,
-        max_position_embeddings=2048,
-        tie_word_embeddings=True,
-    )  # fmt: skip
-    model: Any = LlamaForCausalLM(config).eval().requires_grad_(False)
+    model: Any = LlamaForCausalLM(config_of(shape)).eval().requires_grad_(False)
     runner = FusedLlama(model)
     runner.compact(True, rounding=True)
     return runner
@@ -65,4 +56,4 @@ def step_times(names: list[str], vocabulary: int, context: int, turns: int) -> d
 
 
 def parameters(name: str, vocabulary: int) -> int:
-    return int(torch.tensor(shape_named(name, vocabulary).numel()))
+    return shape_named(name, vocabulary).numel()

@@ -33,7 +33,7 @@ from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
 WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
-PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA, llama_cpp.LLAMA_BF16)  # they draft nothing
+PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA)  # they draft nothing
 SETTLING = 16  # of an untimed one after another library's
 POLICIES: tuple[Policy, ...] = ("fixed", "cost")
 
@@ -133,12 +133,11 @@ class Contest:
     def others(self) -> tuple[list[Arm], Sequence[Arm]]:
         """The arms without a drafter, for all topics: those of `transformers`, and those of llama.cpp."""
         theirs: list[Arm] = [TheirArm(name, self.peer) for name in (PLAIN, LOOKUP)]
-        # Others join in two bytes as well where that changes no weight.
-        two_bytes = self.target.device.type == "cpu" and all(
+        # `transformers` joins in two bytes as well where that changes no weight.
+        if self.target.device.type == "cpu" and all(
             torch.equal(weight, weight.bfloat16().to(weight.dtype))
             for weight in self.target.runner.weights().values()
-        )
-        if two_bytes:
+        ):
             half = copy(self.peer)
             half.target = deepcopy(self.peer.target).to(torch.bfloat16)
             theirs.append(TheirArm(PLAIN_BF16, half))
@@ -150,9 +149,7 @@ class Contest:
             for prompt in prompts
         )
         positions = longest + self.order.max_new_tokens
-        return theirs, llama_cpp.arms(
-            self.target, self.settings.storage / "bench", positions, self.order.draft_length, two_bytes
-        )
+        return theirs, llama_cpp.arms(self.target, positions, self.order.draft_length)
 
     def _arms(self, topic: str) -> list[Arm]:
         """The arms of a topic."""
@@ -281,7 +278,7 @@ class Contest:
     def _costs(self, arm: Arm, took: Answer, peak: Peak) -> Row:
         """The columns of an answer that are this machine's: the floor, and memory."""
         shapes = self.shapes[isinstance(arm, OurArm)]
-        if arm.method in (PLAIN_BF16, llama_cpp.LLAMA_BF16):
+        if arm.method == PLAIN_BF16:
             shapes = [replace(shapes[0], weights=shapes[0].weights // 2, head=shapes[0].head // 2)]
         moved, done, least = floor(
             [(shapes[which], one) for which, one in took.passes], self.probe, self.threads[arm.side]

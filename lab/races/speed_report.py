@@ -10,7 +10,7 @@ import pandas as pd
 
 from lab.races.arms import FRESH
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
-from lab.races.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
+from lab.races.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.measuring.report_tables import (
     PARTS,
     Percentiles,
@@ -105,9 +105,8 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
             " decoding."
         )
         theirs = {"Their best assisted mode": answered[assisted]["arm"].unique()}
-        theirs["The best of llama.cpp"] = answered[
-            answered["method"].isin((LLAMA, LLAMA_LOOKUP, LLAMA_BF16))
-        ]["arm"].unique()
+        llama = answered["method"].isin((LLAMA, LLAMA_LOOKUP))
+        theirs["The best of llama.cpp"] = answered[llama]["arm"].unique()
         for what, arms in theirs.items():
             if len(arms):
                 rival = max(arms, key=lambda arm: ratio(arm, PLAIN))

@@ -1,2 +1,1 @@
-"""What could draft beside the drafter as it is: the target's own first layers, a smaller vocabulary, and
-whichever source pays."""
+"""What could draft beside the drafter as it is: the target's own first layers."""

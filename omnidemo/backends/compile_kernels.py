@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from omnidemo.backends import processor
 from omnidemo.vocab import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -108,7 +109,7 @@ def _prepare() -> None:
     low = partial(os.nice, NICE) if os.name == "posix" else None
     try:
         kept = _folder()
-        features = _features()
+        features = processor.told()
         environment = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": kept} | (
             {"NUMBA_CPU_FEATURES": features} if features else {}
         )
@@ -163,7 +164,7 @@ def use_processor() -> None:
     from numba import config
 
     settings: Any = config
-    settings.CPU_FEATURES = _features() or settings.CPU_FEATURES
+    settings.CPU_FEATURES = processor.told() or settings.CPU_FEATURES
 
 
 def _sums(folder: Path) -> dict[str, str]:
@@ -182,7 +183,7 @@ def _made_from(features: str | None) -> str:
 
     statuses = [source.stat() for source in _sources()]
     dates = [f"{status.st_size} {status.st_mtime_ns}" for status in statuses]
-    given = [os.environ.get(name) for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    given = [os.environ.get(name) for name in processor.GIVEN]
     return " ".join(
         map(str, [numba.__version__, sys.version, binding.get_host_cpu_name(), features, *given, *dates])
     )
@@ -228,35 +229,20 @@ def _note_sums(folder: Path, features: str | None) -> None:
         os.replace(fresh, folder / SUMS)
 
 
-def _features() -> str | None:
-    """What compiled code may use of the processor, where it is not what numba takes: vectors of 512 bits,
-    which LLVM avoids for processors that are slower all over for a while after them. Those of Intel are not
-    since Ice Lake, and loops over a vocabulary gain a quarter."""
-    from llvmlite import binding
-
-    features = binding.get_host_cpu_features()
-    return (
-        features.flatten() + ",-prefer-256-bit"
-        if features.get("avx512vbmi2") and "NUMBA_CPU_FEATURES" not in os.environ
-        else None
-    )
-
-
 def _sources() -> list[Path]:
     here = Path(__file__).parent
-    beside = [here / name for name in ("thread_pool.py", "call_layout.py", "packed_forms.py")]
+    beside = [here / name for name in ("thread_pool.py", "call_layout.py", "packed_forms.py", "processor.py")]
     return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
 
 
 def _folder() -> str:
     """Where the machine code is kept. numba looks for changes in the file that a function is in, not in those
-    that it calls, so each state of the files has a folder of its own. OSError where none can be written
-    to."""
+    that it calls, so each state of the files has a folder of its own, and so has each processor that the
+    environment names. OSError where none can be written to."""
     here = Path(__file__).parent
-    name = (
-        "machine-code-"
-        + hashlib.sha256(b"".join(source.read_bytes() for source in _sources())).hexdigest()[:16]
-    )
+    named = [os.environ.get(name, "").encode() for name in processor.GIVEN]
+    state = b"".join([*(source.read_bytes() for source in _sources()), *named])
+    name = "machine-code-" + hashlib.sha256(state).hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
     for place in (
         [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]

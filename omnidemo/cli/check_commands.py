@@ -99,7 +99,7 @@ def advise(
         bool, typer.Option("--try", help="Load the best of them (this may download it) and measure.")
     ] = False,
     topic: Annotated[
-        str, typer.Option(help="With --try: maths, code, stories, howto, news, chat; mixed: all in turn.")
+        str, typer.Option(help="With --try: maths, code, sql, summaries, letters, explain, howto or mixed.")
     ] = "mixed",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

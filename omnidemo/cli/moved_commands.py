@@ -1,4 +1,4 @@
-"""Commands that the laboratory has now. For one version their old names here say so."""
+"""Commands that the laboratory has now, and one that is gone. For one version their old names here say so."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ TO_THE_LABORATORY = (
     "equality",
     "experiment",
     "torture",
-    "train-bundled",
 )
+GONE = {
+    "train-bundled": "bundled models are not trained here any more; the card of bundled/large names the"
+    " commit at which they can be"
+}
 
 
 class Product(Commands):
     """The commands of `python -m omnidemo`."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in GONE:
+            raise ValueError(f"`{cmd_name}` is gone: {GONE[cmd_name]}")
         if cmd_name in TO_THE_LABORATORY:
             raise ValueError(f"`{cmd_name}` is a command of the laboratory now: python -m lab {cmd_name}")
         return super().get_command(ctx, cmd_name)

@@ -276,9 +276,9 @@ def distillation(
     probability that the target's text goes on with it, and an n-gram's later tokens against what was written.
     Otherwise, as OmniDraft has it, the directly mapped tokens alone are held against each other, and the
     target's probability of each n-gram is taken for one of tokens that must not be drafted; a drafter that
-    knows n-grams then unlearns how they begin (docs/experiments.md). `weight` is λ. `ngram`: "nll" is −Σ log
-    q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in the place of λ; "kl"
-    equation 2, which has labels of its own and so leaves the others aside. No positions of a kind: zero.
+    knows n-grams then unlearns how they begin (lab/notebook/loss-on-real-text.md). `weight` is λ. `ngram`:
+    "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in place of
+    λ; "kl" is equation 2, whose labels are its own, so the others are left aside. No positions of a kind: 0.
     """
     if ngram == "kl":
         at = replace(at, first_ids=None, first_p=None)

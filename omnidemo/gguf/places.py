@@ -138,12 +138,16 @@ def models_root(given: str = "") -> Path:
 
 def in_models(file: str, folders: Sequence[str] = ()) -> Place | None:
     """A file right in OmniDemo's folder or in one of the given ones, by its name."""
-    own = models_root()
     with suppress(OSError, ValueError, RuntimeError):
-        for root in (own, *(Path(folder).expanduser().absolute() for folder in folders)):
+        for root in (models_root(), *(Path(folder).expanduser().absolute() for folder in folders)):
             if is_file(path := root / file):
-                return Place(path, str(path), "fetched" if root == own else "folder")
+                return Place(path, str(path), keeper(path))
     return None
+
+
+def keeper(path: Path) -> Source:
+    """Who keeps a file that is named by its path."""
+    return "fetched" if path.parent == models_root() else "folder"
 
 
 def hub_root() -> Path:

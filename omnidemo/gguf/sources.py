@@ -258,7 +258,7 @@ def _path(name: str, folders: Sequence[str]) -> Place:
             f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
             f" {HOW}"
         )
-    return Place(path, str(path), "folder")
+    return Place(path, str(path), places.keeper(path))
 
 
 def _only(folder: Path, files: list[Path]) -> Path:

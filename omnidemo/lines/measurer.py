@@ -199,13 +199,14 @@ class Measurer:
         first."""
         domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
+        recording = records.key_of(asked)
         names = (self._pair.target.name, self._pair.drafter.name)
         # those of an earlier run of the app as well
         rows = self._store.probes(*names, domain or "default", topic, shown=True)
         self._done.update(
             (row["domain"], row["version"], topic)
             for row in rows
-            if row["recording"] == records.key and row["shown"]
+            if row["recording"] == recording and row["shown"]
         )
         if key in self._done:
             return
@@ -226,7 +227,7 @@ class Measurer:
         counts = tuple((answer.tokens, len(answer.rounds)) for answer in replayed)
         shown = tuple(replayed[:SHOWN])
         self._store.record_probe(
-            Probe(*names, domain, version, topic, records.key, examples, counts, agreed, shown)
+            Probe(*names, domain, version, topic, recording, examples, counts, agreed, shown)
         )
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:

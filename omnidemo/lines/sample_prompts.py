@@ -1,29 +1,25 @@
-"""The sample prompts that ship with the project, by topic."""
+"""The prompts that ship with the project; `assets/prompts/README.md` says which file holds what."""
 
 from __future__ import annotations
 
 import json
 import random
 from functools import cache
+from typing import Any
 
 from omnidemo.asset_files import ASSETS
 
 FOLDER = ASSETS / "prompts"
-TOPICS = ("maths", "code", "stories", "howto", "news", "chat")
+TOPICS = ("maths", "code", "sql", "summaries", "letters", "explain", "howto")
 
 
 @cache
 def prompts(topic: str, kind: str = "test") -> tuple[str, ...]:
-    """Prompts of a topic: "test" ones (never trained on), or "train" ones for playing traffic. ValueError for
-    an unknown topic."""
+    """Prompts of a topic: held-out ones ("test"), or those that are played as traffic ("train"). ValueError
+    for an unknown topic."""
     if topic not in TOPICS:
         raise ValueError(f"unknown topic {topic!r}; choose one of {', '.join(TOPICS)}")
-    path = FOLDER / "train" / f"{topic}.jsonl" if kind == "train" else FOLDER / f"{topic}.jsonl"
-    if not path.exists():
-        path = FOLDER / f"{topic}.jsonl"
-    return tuple(
-        json.loads(row)["prompt"] for row in path.read_text(encoding="utf-8").splitlines() if row.strip()
-    )
+    return tuple(row["prompt"] for row in _rows(f"train/{topic}" if kind == "train" else topic))
 
 
 def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[str]:
@@ -39,18 +35,20 @@ def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[st
 
 @cache
 def examples(target: str) -> tuple[dict[str, str], ...]:
-    """The page's hand-picked examples for a target in the order of the page: kind, label, prompt. The
-    embedded models know little but what they were trained on; a public one is asked what people ask."""
-    name, kind = ("examples", "domain") if target.startswith("bundled/") else ("questions", "kind")
-    rows = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(
-        {"kind": row[kind], "label": row["label"], "prompt": row["prompt"]} for row in map(json.loads, rows)
-    )
+    """The page's examples for a target, in the order of the page: kind, label, prompt. The bundled targets
+    know little but what they were trained on, and have examples of their own."""
+    rows = _rows("examples_large" if target.startswith("bundled/") else "examples")
+    return tuple({name: row[name] for name in ("kind", "label", "prompt")} for row in rows)
 
 
 @cache
 def probes(topic: str) -> tuple[str, ...]:
     """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody
     plays or presses them."""
-    rows = (FOLDER / "probes.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(row["prompt"] for row in map(json.loads, rows) if row["domain"] == topic)
+    return tuple(row["prompt"] for row in _rows("probes") if row["topic"] == topic)
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    """The lines of a prompt file."""
+    text = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(row) for row in text.splitlines() if row.strip()]

@@ -132,7 +132,7 @@ def _bundled(entry: dict[str, Any], width: float) -> ModelCard:
         config = json.loads((folder / "config.json").read_text())
         parameters = model_files.count_parameters(folder)
     except ValueError:  # a ModelError, or JSON that is none
-        note = "Its weights are absent or damaged; make them with `python -m lab train-bundled`."
+        note = f"Its weights are absent or damaged; {model_files.RESTORE}."
         return ModelCard(name, title, role, None, None, "missing", note, "bundled")
     title = f"{title}, {config['num_hidden_layers']} layers"
     note = (

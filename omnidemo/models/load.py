@@ -82,28 +82,18 @@ class LanguageModel:
 
 
 def load_model(
-    name: str,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    quantization: Quantization | None = None,
-    cache_dir: Path | None = None,
-    progress: Progress | None = None,
-    hub: bool = True,
-    fast: bool = True,
-    park: bool = False,
-    absent: bool = False,
-    writes: bool = True,
-    models: str = "",
-) -> LanguageModel:
+    name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
+    cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
+    fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True,
+) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a
-    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. hub: whether downloads
-    are allowed. fast: whether passes may be compiled or recorded. park: compute nothing here (`ParkedModel`).
-    absent: as `park`, without weights. writes: as a target, whose settings for generating count.
-    models: as in `gguf_file`.
+    drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. models: as in
+    `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
+    compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
+    settings for generating count.
     `progress(stage, fraction)`: in the stages "files", "downloading" where needed, "tokenizers", "weights".
     ModelError, one sentence, also where weights and 2,048 tokens (or a smaller window) do not fit.
     """

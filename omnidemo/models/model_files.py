@@ -27,6 +27,7 @@ GONE = ("bundled/b", "bundled/c")
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
+RESTORE = "`git checkout assets/models` brings them back in a checkout, installing OmniDemo again elsewhere"
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 # memory beside the weights: activations, the fused copy of a layer; conversations are counted in
 # `memory_need.py`
@@ -91,8 +92,8 @@ def _local_folder(name: str) -> Path | None:
                 or "none yet"
             )
             raise ModelError(
-                f"{name} is not there (bundled models on this machine: {there}); make it with `python -m lab"
-                " train-bundled`"
+                f"{name} is not there (bundled models on this machine: {there}); if its files were lost,"
+                f" {RESTORE}"
             )
         return folder
     path = Path(name).expanduser()

@@ -90,7 +90,7 @@ def catalogued_drafter(target: str) -> str:
 
 def learning_of(drafter: str) -> dict[str, Any]:
     """The settings by which a drafter learns where nobody says otherwise, by their names: one that has read
-    much real text loses by steps that teach another one (docs/experiments.md)."""
+    much real text loses by steps that teach another one (lab/notebook/loss-on-real-text.md)."""
     found: dict[str, Any] = entry_of(drafter).get("learning", {})
     return found
 

@@ -58,6 +58,10 @@ class TargetRecords:
         self.folder = Path(folder) / self.key
         self._known: dict[str, RecordedAnswer] = {}
 
+    def key_of(self, prompts: Sequence[str]) -> str:
+        """Names the recordings of these prompts: only what has the same name can be compared."""
+        return hashlib.sha256(repr((self.key, *prompts)).encode()).hexdigest()[:16]
+
     def path(self, prompt: str) -> Path:
         return self.folder / f"{hashlib.sha256(prompt.encode()).hexdigest()[:24]}.npz"
 

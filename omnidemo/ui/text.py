@@ -188,6 +188,6 @@ API_EXAMPLE = (
 
 AUTO_LINE = "auto"
 # What the router and the sample prompts call a topic → what people read.
-TOPICS = {"maths": "maths", "code": "code", "stories": "stories", "howto": "how-to", "news": "news"}
-TOPICS |= {"chat": "small talk", "other": "other things"}
+TOPICS = {"maths": "maths", "code": "code", "sql": "SQL", "summaries": "summaries", "letters": "letters"}
+TOPICS |= {"explain": "explanations", "howto": "how-to", "other": "other things"}
 LINES = {"auto": "automatic", "default": "default"}

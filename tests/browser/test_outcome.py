@@ -8,7 +8,6 @@ import re
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from lab.bundled import write_prompts
 from tests.browser.visits import App, ask, open_tab, show_tokens, visitor
 
 pytestmark = pytest.mark.browser
@@ -24,12 +23,16 @@ COUNTS = (
 )
 ENOUGH = 4.5  # of contrast
 LAST = "omni.chat.turns.at(-1).answer"
+# a function of which all but a name is to stay
+PASTED = """Rename the variable `x` to `total` in this function. Write the whole function.
 
-
-def pasted() -> str:
-    """A function that was pasted, of which all but a name is to stay."""
-    records = write_prompts.read(write_prompts.FOLDER / "edits.jsonl")
-    return next(record["prompt"] for record in records if "def " in record["prompt"])
+def add_up(numbers):
+    x = 0
+    for number in numbers:
+        if number > 0:
+            x = x + number
+    print("the sum is", x)
+    return x"""
 
 
 def counts(page: Page) -> dict[str, int]:
@@ -42,7 +45,7 @@ def test_a_pasted_text_is_copied_in_a_colour_that_can_be_read(
 ) -> None:
     with visitor(browser, app, color_scheme=scheme) as page:
         for _ in range(3):  # whether a copy pays is decided by measured times, which a busy machine can upset
-            tokens = ask(page, pasted())
+            tokens = ask(page, PASTED)
             if any(token["source"] == "copied" for token in tokens):
                 break
         show_tokens(page)
@@ -89,7 +92,7 @@ def test_an_answer_without_a_guess_says_why_and_nothing_else(browser: Browser, a
 
 def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Browser, app: App) -> None:
     with visitor(browser, app) as page:
-        ask(page, pasted())
+        ask(page, PASTED)
         page.wait_for_function(f"{LAST}.speed")
         speed = page.evaluate(f"{LAST}.speed")
         assert 0 < speed["low"] <= speed["speedup"] <= speed["high"] and 0 < speed["tokens"] <= page.evaluate(

@@ -18,7 +18,7 @@ from typer.main import get_command
 
 from lab.__main__ import app as laboratory
 from omnidemo import load_pair
-from omnidemo.cli.moved_commands import TO_THE_LABORATORY
+from omnidemo.cli.moved_commands import GONE, TO_THE_LABORATORY
 from omnidemo.config import Settings
 from omnidemo.measuring.adapt import plan_checkpoints
 from omnidemo.measuring.prompt_files import hold_out
@@ -398,7 +398,7 @@ def test_spread() -> None:
     ("arguments", "words"),
     [
         (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
-        (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "train-bundled"]),
+        (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "git checkout assets/models"]),
         (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
         (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
         (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),
@@ -552,6 +552,14 @@ def test_a_command_that_has_moved_says_where_to(cli: Cli, name: str) -> None:
     assert name in get_command(laboratory).list_commands(Context(get_command(laboratory)))  # type: ignore[attr-defined]
 
 
+def test_a_command_that_is_gone_says_so(cli: Cli) -> None:
+    for more in ([], ["--help"], ["large"]):
+        told = cli("train-bundled", *more)
+        assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
+        assert told.err.startswith("Error: `train-bundled` is gone: ") and "commit" in told.err
+
+
 def test_commands_that_have_moved_are_not_offered(cli: Cli) -> None:
     offered = cli("--help").out
-    assert "check-backend" in offered and not [name for name in TO_THE_LABORATORY if f" {name} " in offered]
+    old = [*TO_THE_LABORATORY, *GONE]
+    assert "check-backend" in offered and not [name for name in old if f" {name} " in offered]

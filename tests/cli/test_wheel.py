@@ -87,7 +87,7 @@ def test_commands_of_a_wheel_work_in_any_folder(built: Path, tmp_path: Path) -> 
         " print(len(prompts('maths')), PARTS)"
     )
     assert installed(built, tmp_path, "-c", code).stdout.split() == [
-        "120",
+        "30",
         str(built / "omnidemo" / "assets" / "ui"),
     ]
 

@@ -389,24 +389,29 @@ def test_a_changed_target_is_recorded_anew(models: tuple[str, str], world: World
     learned(world)
     key = str(world.rows()[0]["recording"])
     other = save(tmp_path / "changed", "byte-level", seed=5, ends=False)
-    scene = world.measurer._recordings[0]
-    assert scene.records().key == key != replace(scene, target=other).records().key
+    scene, asked = world.measurer._recordings[0], sample_prompts.probes("code")
+    assert scene.records().key_of(asked) == key != replace(scene, target=other).records().key_of(asked)
 
 
-def test_probe_prompts_are_played_and_pressed_by_nobody() -> None:
-    for topic in sample_prompts.TOPICS:
-        asked = set(sample_prompts.probes(topic))
-        known = {
-            prompt
-            for other in sample_prompts.TOPICS
-            for kind in ("test", "train")
-            for prompt in sample_prompts.prompts(other, kind)
-        }
-        known |= {
-            example["prompt"]
-            for example in [*sample_prompts.examples("bundled/large"), *sample_prompts.examples("public")]
-        }
-        assert 6 <= len(asked) <= 8 and not asked & known
+def test_other_probe_prompts_begin_the_curve_anew(
+    models: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an update of the app that has other prompts: figures of different prompts never share a
+    curve."""
+    monkeypatch.setattr(measurer, "ANSWER_TOKENS", 12)
+    found = []
+    for asked in (("a duck", "the pond"), ("the old duck",)):
+        monkeypatch.setattr(sample_prompts, "probes", lambda topic, asked=asked: asked)
+        world = World(models, tmp_path)
+        try:
+            learned(world)
+            found.append({row["version"]: (row["recording"], row["prompts"]) for row in world.rows()})
+        finally:
+            world.close()
+    first, then = found
+    assert list(first) == [0, 1] and {0, 2} <= set(then)
+    assert {count for _, count in first.values()} == {2} and {count for _, count in then.values()} == {1}
+    assert len({key for key, _ in first.values()} | {key for key, _ in then.values()}) == 2
 
 
 def test_a_pair_that_learns_nothing_measures_nothing(world: World) -> None:

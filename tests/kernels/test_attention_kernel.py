@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from llvmlite import binding
+
+from tests.support.narrow import WIDTHS, run
 
 CHECK = """
 import sys
-from llvmlite import binding
-if sys.argv[1] == "narrow":
-    features = binding.get_host_cpu_features()
-    features.update({name: False for name in features if name.startswith("avx512")})
-    binding.get_host_cpu_features = lambda: features
 import numpy as np
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, join, write
+from omnidemo.backends.kernels.gemm import LANES
 
+assert LANES == int(sys.argv[1])
 rng, groups, each, rows = np.random.default_rng(0), 2, 3, 5
 
 def attended(wide, who, cache, cos, sin):
@@ -72,18 +67,6 @@ for dim in (4, 24, 64, 80):
 """
 
 
-@pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_attention(width: str, tmp_path: Path) -> None:
-    """In a process and a folder of its own: what it compiles is of other types than what is kept."""
-    wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
-    if width != "narrow" and not wide:
-        pytest.skip("this processor has no wider vectors than the narrow ones")
-    environment = {
-        **os.environ,
-        "NUMBA_CACHE_DIR": str(tmp_path),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    run(CHECK, width, tmp_path)

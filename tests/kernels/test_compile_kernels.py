@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from omnidemo.backends import compile_kernels
+from omnidemo.backends import compile_kernels, processor
 from omnidemo.backends.fused_llama import FusedLlama
 from tests.support.processes import start
 from tests.support.runners import close, make, reference, some_ids
@@ -58,7 +58,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_machine_code_that_is_whole_is_loaded_at_once(anew: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    features = compile_kernels._features()
+    features = processor.told()
     assert compile_kernels._complete(anew, features) and not compile_kernels._complete(
         anew, "of another processor"
     )

@@ -84,14 +84,18 @@ LOGITS = st.integers(-2560, 2560).map(lambda number: number / 64) | st.just(floa
 @example([0.0], SamplingParams(1.0, 1, 0.1, 1.0, 2.0), [0])
 @example([-5.0, float("-inf")], SamplingParams(1.0, 2, 0.5), [])
 def test_any_row(row: list[float], sampling: SamplingParams, ids: list[int]) -> None:
-    """Whatever is kept differs by what lies at a border alone: a token whose being there is decided by
-    rounding."""
     logits = np.array(row, np.float32)
     ids = [token for token in ids if token < len(row)]
-    found, law = filtered(logits, sampling, Seen(len(row)).hold(ids, 0)), wanted(logits, sampling, ids)
-    if not np.allclose(found, law, rtol=1e-4, atol=1e-7):
-        near = [wanted(logits, nudged, ids) for nudged in nudges(sampling)]
-        assert any(np.allclose(found, other, rtol=1e-4, atol=1e-7) for other in near)
+    same_but_for_borders(logits, sampling, ids)
+
+
+def same_but_for_borders(row: Any, sampling: SamplingParams, ids: list[int]) -> None:
+    """As `same`, but a token whose being there is decided by rounding may stay in one and not in the other
+    (docs/kernels.md, "Filters"): then a border that is a little higher or lower makes both alike."""
+    found = filtered(row, sampling, Seen(len(row)).hold(ids, 0))
+    assert found.sum() == pytest.approx(1.0, abs=1e-5)
+    laws = (wanted(row, nudged, ids) for nudged in [sampling, *nudges(sampling)])
+    assert any(np.allclose(found, law, rtol=1e-4, atol=1e-7) for law in laws), sampling
 
 
 def nudges(sampling: SamplingParams) -> list[SamplingParams]:
@@ -117,7 +121,7 @@ def test_a_large_vocabulary() -> None:
         SamplingParams(0.7, 20, 0.8),
         SamplingParams(1.5, 1000, 0.99, 0.01),
     ):
-        same(row, sampling, chance.integers(0, len(row), 500).tolist())
+        same_but_for_borders(row, sampling, chance.integers(0, len(row), 500).tolist())
 
 
 @pytest.mark.parametrize(

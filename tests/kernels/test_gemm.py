@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
-from llvmlite import binding
+
+from tests.support.narrow import WIDTHS, run
 
 CHECK = """
 import sys
-from llvmlite import binding
-if sys.argv[1] == "narrow":
-    features = binding.get_host_cpu_features()
-    features.update({name: False for name in features if name.startswith("avx512")})
-    binding.get_host_cpu_features = lambda: features
 import numpy as np
 from omnidemo.backends.kernels import gemm
-assert gemm.LANES == 8 or sys.argv[1] != "narrow"
+assert gemm.LANES == int(sys.argv[1])
 rng = np.random.default_rng(0)
 for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):
     weight = rng.normal(size=(n, k)).astype(np.float32)
@@ -35,28 +26,6 @@ for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):
 """
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """The check for vectors of a width, which is compiled anew and takes seconds."""
-
-    @cache
-    def ran(width: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **os.environ,
-            "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")),
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
-        return subprocess.run(
-            [sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200
-        )
-
-    return ran
-
-
-@pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
-def test_products(width: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made
-    once."""
-    wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
-    done = run(width if wide else "narrow")
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("width", WIDTHS)
+def test_products(width: str, tmp_path: Path) -> None:
+    run(CHECK, width, tmp_path)

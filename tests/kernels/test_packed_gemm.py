@@ -3,32 +3,22 @@ whatever is left over."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from llvmlite import binding
 from numpy.typing import NDArray
 
 from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, Coded, PackedMatrix
+from tests.support.narrow import WIDTHS, run
 
 CHECK = """
 import sys
-from llvmlite import binding
-if sys.argv[1] == "narrow":
-    features = binding.get_host_cpu_features()
-    features.update({name: False for name in features if name.startswith("avx512")})
-    binding.get_host_cpu_features = lambda: features
 import numpy as np
 from omnidemo.backends.kernels import gemm, packed_gemm
 from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS
 from tests.kernels.test_packed_gemm import random_matrix
-assert gemm.LANES == 8 or sys.argv[1] != "narrow"
+assert gemm.LANES == int(sys.argv[1])
 rng = np.random.default_rng(0)
 for form in LAYOUTS:
     for n, k in ((1, 32), (3, 64), (4, 96), (7, 576), (16, 32), (52, 256)):
@@ -41,11 +31,11 @@ for form in LAYOUTS:
             bound = 2e-6 * np.abs(x).sum(-1).max(initial=1) * np.abs(plain).max()
             assert np.allclose(out[:, 1 : n + 1], wanted, atol=bound), (form, n, k, rows)
             assert (out[:, 0] == 7).all() and (out[:, n + 1 :] == 7).all(), "it writes nothing beside"
-            if 0 < rows <= packed_gemm.FEW:
+            for which in {0, rows // 2, rows - 1} if rows else ():
                 alone = np.empty((1, n), np.float32)
-                packed_gemm.multiply_packed(records, x[:1], alone)
+                packed_gemm.multiply_packed(records, x[which : which + 1], alone)
                 # sums are in one order, however many rows there are
-                assert np.array_equal(alone[0], out[0, 1 : n + 1])
+                assert np.array_equal(alone[0], out[which, 1 : n + 1]), (form, n, k, rows)
         row = np.empty(k, np.float32)
         for which in range(n):
             packed_gemm.unpack_row(records, which, row)
@@ -81,28 +71,6 @@ def test_a_packed_matrix_has_the_weights_that_it_was_made_of(form: int, rows: in
     assert matrix.records.ctypes.data % 64 == 0
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """The check for vectors of a width, which is compiled anew and takes seconds."""
-
-    @cache
-    def ran(width: str) -> subprocess.CompletedProcess[str]:
-        environment = {
-            **os.environ,
-            "NUMBA_CACHE_DIR": str(tmp_path_factory.mktemp("code")),
-            "PYTHONPATH": str(Path(__file__).parents[2]),
-        }
-        return subprocess.run(
-            [sys.executable, "-c", CHECK, width], env=environment, capture_output=True, text=True, timeout=200
-        )
-
-    return ran
-
-
-@pytest.mark.parametrize("width", ["narrow", "as wide as can be"])
-def test_products(width: str, run: Callable[[str], subprocess.CompletedProcess[str]]) -> None:
-    """Where a processor has no wider vectors than the narrow ones, both are the same check, which is made
-    once."""
-    wide = any(name.startswith("avx512") and has for name, has in binding.get_host_cpu_features().items())
-    done = run(width if wide else "narrow")
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("width", WIDTHS)
+def test_products(width: str, tmp_path: Path) -> None:
+    run(CHECK, width, tmp_path)

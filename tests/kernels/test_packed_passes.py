@@ -96,6 +96,26 @@ def test_they_say_what_float32_says(
     assert form(copy) == "packed" and greedy(copy, 40) == answer
 
 
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_row_has_the_bits_that_it_has_alone(
+    kind: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pass of any number of rows, and wherever a prompt is cut."""
+    monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0 if threads == 2 else 10**12)
+    monkeypatch.setattr(compiled_passes.thread_pool, "pick_size", lambda given=0: threads - 1)
+    runner = runner_of(written(tmp_path, kind))
+    ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
+    for expected in ("float32", "packed"):
+        runner.compact(expected == "packed")
+        assert form(runner) == expected
+        alone = np.concatenate(logits(runner, [[token] for token in ids]))
+        for sizes in ((120,), (87, 33), (12, 16, 17, 75), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 28)):
+            ends = np.cumsum(sizes)
+            pieces = [ids[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+            assert np.array_equal(np.concatenate(logits(runner, pieces)), alone), (expected, sizes)
+
+
 def test_matrices_of_several_types_stand_beside_each_other(tmp_path: Path) -> None:
     """As in most files: here one of a layer's in another type, and one that has no packed form."""
     model = tiny_model(**LARGER)

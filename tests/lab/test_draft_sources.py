@@ -1,11 +1,9 @@
-"""Early exit, vocabulary trimming and the choice of a source, where one can count, and on tiny models."""
+"""Early exit, where one can count, and on tiny models."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,23 +12,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from lab.drafters.ceilings import Prices
-from lab.drafters.guesses import Guesses
 from lab.drafters.shards import Recorded
 from lab.sources.early_exit import early_exit, usual_exits
-from lab.sources.hedging import NormalHedge, fixed_lengths, hedged, in_turns, speeds
 from lab.sources.pass_bytes import Parts, parts_of, sizes_in_file, sizes_in_memory
 from lab.sources.read_answers import Reading, read, write
-from lab.sources.trimming import always, keep
 from omnidemo.models.gguf_model import GgufModel
 from tests.support.cli import Cli, refused
 
 PRICES = Prices({1: 4.0, 2: 5.0, 3: 6.0}, step=0.5)
-
-
-def guesses(ids: list[int], right: list[bool], name: str = "s") -> Guesses:
-    hits = np.array(right)
-    answer = Recorded(name, f"t/{name}/0", "t", 0.0, "end", [1], ids)
-    return Guesses(answer, np.ones(len(ids), np.int32), hits * 1.0, hits * 1.0, hits, hits * 0.9 + 0.05)
 
 
 def test_an_exit_says_what_a_model_of_its_layers_would(models: tuple[str, str]) -> None:
@@ -95,68 +84,7 @@ def test_bytes_of_a_file_are_its_own(smollm2_file: Path) -> None:
     assert parts.whole < smollm2_file.stat().st_size
 
 
-def test_what_a_trimmed_vocabulary_keeps() -> None:
-    vocabulary = SimpleNamespace(tokens=(None, b"a", b"ab", b"abc", b"\xff", b"abcd", None))
-    assert always(vocabulary) == {0, 1, 4, 6}  # type: ignore[arg-type]
-    assert np.flatnonzero(keep(Counter({5: 3, 2: 1}), 1, 6, {0, 1, 4, 6})).tolist() == [0, 1, 4, 5]
-    assert np.flatnonzero(keep(Counter({5: 3}), 3, 6, set())).tolist() == [0, 1, 5]  # of equals the first
-
-
-def test_weights_go_to_what_loses_least_and_come_back_after_a_shift() -> None:
-    learner, fading = NormalHedge(3, 1.0), NormalHedge(3, 0.9)
-    assert learner.weights.tolist() == pytest.approx([1 / 3] * 3)
-    for losses in [np.array([0.1, 0.6, 0.5])] * 60 + [np.array([0.6, 0.1, 0.5])] * 20:
-        before = learner.weights
-        assert before.sum() == pytest.approx(1.0) and (before >= 0).all()
-        learner.learn(losses)
-        fading.learn(losses)
-    assert fading.weights[1] > 0.8 > learner.weights[1]  # older regrets fade, so that it has changed its mind
-
-
-def test_weights_are_those_of_the_paper() -> None:
-    learner = NormalHedge(3, 1.0)
-    learner.regrets = np.array([1.0, 0.5, -1.0])
-    first, second, third = learner.weights
-    assert third == 0.0
-    scale = (1.0**2 - 0.5**2) / 2 / np.log(first / second * 0.5)  # the c of w ∝ R/c · exp(R² / 2c)
-    assert np.exp(np.array([1.0, 0.25, 0.0]) / (2 * scale)).mean() == pytest.approx(np.e)
-
-
-def test_the_cost_of_a_learner_is_that_of_what_it_draws_and_what_reads_along() -> None:
-    blocks, tokens = np.array([[128.0, 128.0], [64.0, 64.0]]), np.array([32, 32])
-    even = hedged(blocks[:, :1], tokens[:1], 4.0, np.array([0.0, 0.25]), 1.0)
-    assert even == pytest.approx(96 + 32 * 0.25 / 2)
-    # then all weight is on the second
-    assert hedged(blocks, tokens, 4.0, np.array([0.0, 0.25]), 1.0) == pytest.approx(even + 64)
-
-
-def test_each_source_by_itself() -> None:
-    stream = [guesses([7, 8, 9, 10, 11, 12], [True, False, True, True, True, True])]
-    assert fixed_lengths(stream, PRICES, (), "nothing", 2).tolist() == [4.0] * 6
-    # Rounds of 2, 3 and 1 tokens: two steps and three rows; in the last one a single guess is left to pay.
-    assert fixed_lengths(stream, PRICES, (), "drafter", 2).tolist() == pytest.approx(
-        [3.5] * 2 + [7 / 3] * 3 + [6.5]
-    )
-    repeated = [guesses([5, 6, 7, 8] * 12, [False] * 48)]
-    every = speeds(repeated, PRICES, (), 2, 0.5)
-    assert every["nothing"] == 1.0 and every["copied text, always"] > 1.5 > 1.0 > every["drafter, always"]
-    for manner in ("always", "by the policy"):
-        hindsight, learned = (
-            every[f"best source in hindsight, {manner}"],
-            every[f"NormalHedge, decay 1.0, {manner}"],
-        )
-        assert hindsight == pytest.approx(every[f"copied text, {manner}"]) and 0.5 < learned < hindsight
-        assert every[f"best source of each block, {manner}"] >= hindsight
-
-
-def test_sets_in_turns() -> None:
-    stream = [guesses([1], [True], name) for name in "aabbb"]
-    assert [one.answer.set for one in in_turns(stream)] == ["a", "b", "a", "b", "b"]
-
-
-def test_the_command_prints_three_tables_and_writes_them(
-    lab_cli: Cli, names: list[str], tmp_path: Path
-) -> None:
+def test_the_command_prints_a_table_and_writes_it(lab_cli: Cli, names: list[str], tmp_path: Path) -> None:
     files = []
     for topic, texts in (
         ("ducks", ["the other ducks swim", "the small duck"]),
@@ -164,24 +92,13 @@ def test_the_command_prints_three_tables_and_writes_them(
     ):
         files += ["--prompts", tmp_path / f"{topic}.jsonl"]
         files[-1].write_text("".join(json.dumps({"prompt": text}) + "\n" for text in texts), encoding="utf-8")
-    options = [*names, *files, "--length", 24, "--sizes", "40,100000", "--csv", tmp_path / "out"]
+    options = [*names[:2], *files, "--length", 24, "--csv", tmp_path / "out"]
     result = lab_cli("sources", *options)
     assert result.code == 0, result.err
-    assert all(
-        f"### {title}" in result.out for title in ("Early exit", "Vocabulary trimming", "Which source drafts")
-    )
-    assert "4 greedy answers" in result.out and "ducks, cats" in result.out
-    tables = {
-        name: pd.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("early-exit", "trimming", "arms")
-    }
-    assert tables["early-exit"]["layers"].tolist() == [1] and tables["trimming"][
-        "most frequent"
-    ].tolist() == ["40", "all"]
-    last = tables["trimming"].iloc[-1]
-    assert last["coverage, in the domain"] == last["coverage, outside"] == 1.0 == last["step ÷ whole step"]
-    assert tables["arms"].set_index("source")["× plain, sets in turns"]["nothing"] == 1.0
+    assert "### Early exit" in result.out and "4 greedy answers" in result.out and "ducks, cats" in result.out
+    assert pd.read_csv(tmp_path / "out" / "early-exit.csv")["layers"].tolist() == [1]
     alone = lab_cli("sources", *options, "--sets", "cats")
-    assert alone.code == 0 and "× outside" not in alone.out and "| all |" in alone.out, alone.err
+    assert alone.code == 0 and "2 greedy answers" in alone.out, alone.err
     (tmp_path / "ducks.jsonl").write_text("")
     refused(lab_cli("sources", *options, "--sets", "ducks"), "no prompts")
     refused(lab_cli("sources", *options, "--exits", "2"), "2 of 2 layers")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from lab.bundled.training_llama import labels_of
 from lab.drafters.answers import save
 from lab.drafters.batched import Answer, Order
 from lab.drafters.guesses import guess
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
 from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import LABELS, WHOLE, Spelling
+from lab.drafters.training.training_llama import labels_of
 from omnidemo.models.load import open_source
 from omnidemo.vocab.vocabulary import Vocabulary
 
@@ -88,7 +88,6 @@ def test_labels_of_rows() -> None:
     labels, weights = labels_of(rows)
     assert labels.shape == weights.shape == (2, 4, LABELS)
     assert (labels[..., 0] == 7).all() and (weights.sum(-1) == 1).all()
-    assert labels_of(rows[:, :3])[0].shape == (2, 4, 1)
 
 
 def test_guesses_of_a_drafter_that_says_one_thing(vocabularies: tuple[Vocabulary, Vocabulary]) -> None:

@@ -24,7 +24,7 @@ from lab.races.arms import Request
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from lab.races.contest import BenchRequest
 from lab.races.floor import Pass, Shape, floor
-from lab.races.llama_cpp import LLAMA, LLAMA_BF16, LLAMA_LOOKUP
+from lab.races.llama_cpp import LLAMA, LLAMA_LOOKUP
 from lab.races.machine import Probe
 from lab.races.run_bench import run, stored
 from lab.races.speed_report import Row
@@ -95,8 +95,6 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
         LOOKUP,
         *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS)),
     ]
-    llama = [] if with_llama.args[0] else [LLAMA, LLAMA_LOOKUP]
-    theirs += llama
     ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
     assert [(row.temperature, row.arm) for row in rows] == [
         (heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]
@@ -135,9 +133,7 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     ) == rows[0].seconds
     about = json.loads((out / "speed.json").read_text())
     assert about["commit"] and about["torch"] == torch.__version__
-    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1} | (
-        {LLAMA: 1} if llama else {}
-    )
+    assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1}
     text = (out / "speed.md").read_text()
     assert (
         text.count("| ngram-exact adapted cost |") == 6
@@ -151,7 +147,9 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
 
 
-def test_others_join_in_two_bytes_where_the_weights_have_no_more(settings: Settings, tmp_path: Path) -> None:
+def test_transformers_joins_in_two_bytes_where_the_weights_have_no_more(
+    settings: Settings, tmp_path: Path
+) -> None:
     model = AutoModelForCausalLM.from_pretrained(settings.target).bfloat16()
     half = tmp_path / "half"
     shutil.copytree(settings.target, half)
@@ -159,9 +157,6 @@ def test_others_join_in_two_bytes_where_the_weights_have_no_more(settings: Setti
     wanted = order(settings, tmp_path, targets=[str(half)], requests=0, temperatures=[0.0])
     rows = [row for row in run(wanted, settings) if isinstance(row, dict)]
     found = {row["arm"]: SimpleNamespace(**row) for row in rows}
-    assert set(found) & {PLAIN_BF16, LLAMA_BF16} == (
-        {PLAIN_BF16} if with_llama.args[0] else {PLAIN_BF16, LLAMA_BF16}
-    )
     assert not found[PLAIN_BF16].error and found[PLAIN_BF16].tokens
     assert (
         0
@@ -481,52 +476,35 @@ def test_a_slope_is_that_of_the_second_half() -> None:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_projections_are_ordered_for_a_rotary_embedding_of_neighbours() -> None:
-    torch.manual_seed(0)
-    heads, dim, width, positions = 3, 8, 5, 4
-    weight, x = torch.randn(heads * dim, width), torch.randn(positions, width)
-    angles = torch.outer(torch.arange(positions), 10_000.0 ** -(torch.arange(0, dim, 2) / dim))
-    cos, sin = angles.cos()[:, None], angles.sin()[:, None]
-    halves = (x @ weight.T).view(positions, heads, 2, dim // 2)  # as transformers turns: i with D/2 + i
-    first, second = halves.unbind(2)
-    wanted = torch.stack([first * cos - second * sin, second * cos + first * sin], 2)
-    neighbours = (x @ llama_cpp.interleaved(weight, heads).T).view(positions, heads, dim // 2, 2)
-    first, second = neighbours.unbind(3)
-    turned = torch.stack([first * cos - second * sin, second * cos + first * sin], 3)
-    # the same numbers, so the same products of queries and keys
-    assert torch.allclose(turned.transpose(2, 3), wanted, atol=1e-6)
-
-
 def test_llama_is_left_out_where_it_cannot_answer(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     model = build_pair(settings.target, settings.drafter, settings).target
-    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None if name == "gguf" else SimpleNamespace())
-    assert "pip install llama-cpp-python gguf" in llama_cpp.refusal(model)
+    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None)
+    assert "pip install llama-cpp-python" in llama_cpp.refusal(model)
     monkeypatch.setattr(llama_cpp, "find_spec", lambda name: SimpleNamespace())
-    assert llama_cpp.refusal(model) == ""
-    assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, dtype=torch.bfloat16))
-    other = tiny.save(tmp_path / "gpt", "gpt2", "byte-level", steps=0)
-    assert "is a gpt2, which is not converted" in llama_cpp.refusal(
-        replace(model, config=AutoConfig.from_pretrained(other))
-    )
+    assert llama_cpp.refusal(model) == f"it reads GGUF files, and {model.name} is none"
+    (file := tmp_path / "model.gguf").touch()
+    assert llama_cpp.refusal(replace(model, folder=file)) == ""
+    assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, folder=file, dtype=torch.bfloat16))
 
 
 @with_llama
-@pytest.mark.parametrize("architecture", ["llama", "llama grouped, wide heads", "qwen2"])
-def test_llama_says_what_transformers_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
-    folder = str(tiny.save(tmp_path / "model", architecture, "byte-level", seed=3))
-    pair = build_pair(folder, settings.drafter, settings)
-    folder_of_files = tmp_path / "bench"
-    both = llama_cpp.arms(pair.target, folder_of_files, 120, 4, two_bytes=False)
+@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
+def test_llama_says_what_ours_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
+    from tests.support.gguf_files import tiny_model, write_gguf
+
+    file = write_gguf(tmp_path / "model.gguf", tiny_model(architecture), architecture=architecture)
+    pair = build_pair(str(file), settings.drafter, settings)
+    both = llama_cpp.arms(pair.target, 120, 4)
     for lookup, arm in enumerate(both):
         assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
         for text in (*TEXTS, tiny.SENTENCES[0][:40]):
             ids = pair.prompt_ids(text)
             wanted = pair.generate(
-                ids, method="autoregressive", max_new_tokens=60, learn=False, reuse=False
+                ids, method="autoregressive", max_new_tokens=40, learn=False, reuse=False
             ).token_ids
-            took = arm.answer(Request(ids, 60, 0.0, 0))
+            took = arm.answer(Request(ids, 40, 0.0, 0))
             assert list(took.ids) == list(wanted)
             passes = [one for _, one in took.passes]
             assert (
@@ -544,7 +522,6 @@ def test_llama_says_what_transformers_says(architecture: str, settings: Settings
     plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
     assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
     assert lookup_took.block_efficiency > 1 and 0 < lookup_took.drafted <= 4 * lookup_took.timed_rounds
-    assert not list(folder_of_files.iterdir())
 
 
 # real shapes

@@ -513,7 +513,7 @@ def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path
 def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "BUNDLED", tmp_path / "models")
     sentence = refusal("bundled/a")
-    assert "none yet" in sentence and "train-bundled" in sentence
+    assert "none yet" in sentence and "git checkout" in sentence
     shutil.copytree(save(), tmp_path / "models" / "a")
     assert load_model("bundled/a", device="cpu").name == "bundled/a"
     assert "bundled/a)" in refusal("bundled/z")

@@ -5,13 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import replace
-from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
-from lab.bundled import conversations, evaluate, write_prompts
-from lab.bundled.corpus.base import Example
 from omnidemo import load_pair
 from omnidemo.models.catalogue import Reading, reading
 from omnidemo.pair.pair import Pair
@@ -149,55 +145,3 @@ def test_nobody_counts_for_one_who_has_left(pair: Pair) -> None:
 def test_the_catalogue_says_what_the_bundled_models_read() -> None:
     assert [reading(f"bundled/{name}").turns for name in ("large", "a")] == [3, 1]
     assert reading("Qwen/Qwen2.5-1.5B-Instruct") == reading("some/folder") == WHOLE
-
-
-# the scored conversations
-# --------------------------------------------------------------------------------------------------
-
-
-def test_conversations_change_their_topic_and_are_the_same_every_time() -> None:
-    made = conversations.conversations(count=4)
-    assert made == conversations.conversations(count=4) and [len(chat) for chat in made] == [10] * 4
-    for chat in made:
-        assert all(one.domain != after.domain for one, after in pairwise(chat))
-
-
-def test_a_turn_is_judged_alone_and_in_its_chat() -> None:
-    chats = [
-        [Example("maths", "p", ((prompt, ""),), number="3") for prompt in prompts]
-        for prompts in (("1 + 2", "4 - 1"), ("1 + 2",))
-    ]
-    asked: list[int] = []
-
-    class Lost(evaluate.Model):
-        """Right in the first turn of a chat alone."""
-
-        def __init__(self) -> None: ...
-
-        def answer(self, example: Example, chat: evaluate.Messages | None = None) -> evaluate.Answer:
-            asked.append(len(chat or evaluate.asked(example)))
-            return evaluate.Answer(example, "#### 3", 1, True, asked[-1] == 1)
-
-    outcome = conversations.compare(chats, Lost(), Lost())
-    assert (outcome.asked, outcome.fresh, outcome.kept, outcome.gained) == (3, 3, 2, 0)
-    assert asked == [1, 3, 1, 1, 1] and "66.7%" in str(outcome)
-
-
-def test_the_examples_of_the_page_are_answered_right() -> None:
-    """The twelve prompts that a newcomer sees first, each by the real default target in a fresh chat."""
-    from omnidemo.config import Settings
-    from omnidemo.models.model_files import BUNDLED
-    from omnidemo.serving.pair_loading import build_pair
-
-    settings = Settings(device="cpu")
-    folder: Path = BUNDLED / settings.target.removeprefix("bundled/")
-    if not list(folder.glob("*.safetensors")):
-        pytest.skip("the weights of the bundled target are not here")
-    model = evaluate.Model(
-        build_pair(settings.target, settings.drafter, settings), Reading(1), conversations.LONGEST
-    )
-    records = write_prompts.read(write_prompts.FOLDER / "examples.jsonl")
-    wrong = [
-        record["label"] for record in records if not model.answer(write_prompts.from_record(record)).right
-    ]
-    assert len(records) == 12 and not wrong

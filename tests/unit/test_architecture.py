@@ -62,7 +62,6 @@ LINES_OF_A_FUNCTION = 60
 LONG_FUNCTIONS = {
     # a command is a list of options and what it calls with them
     "lab/cli/experiment_commands.py experiment",
-    "lab/cli/source_commands.py sources",
     "lab/cli/speed_commands.py bench",
     "omnidemo/cli/measure_commands.py compare",
     # numba compiles these as a whole; a call inside would copy what they share
@@ -70,11 +69,9 @@ LONG_FUNCTIONS = {
     "omnidemo/backends/kernels/packed_tiles.py tile",
     "omnidemo/backends/kernels/rounds_kernel.py rounds",
 }
-# without lab/bundled/corpus; the aim is 28,000 and 8,000, so they only go down (by exception up by
-# 128: what tells rounding from a fault where a method draws from a stream, what names guesses, what refuses
-# settings that are not computed, what tells a change of the curve from its error, what holds a version on
-# earlier answers)
-MOST_LINES = {"omnidemo": 40_048, "lab": 13_000}
+# A tenth above what stood when they were set, so that nobody squeezes sentences to meet them. The aims are
+# 33,000 and 10,000.
+MOST_LINES = {"omnidemo": 44_000, "lab": 12_000}
 
 
 def files_in(folder: str) -> set[str]:
@@ -236,8 +233,7 @@ def test_what_is_imported_for_types_alone_counts() -> None:
 
 
 def test_rooms_stay_small() -> None:
-    # the corpus is data
-    own = [path for path in [*FILES, *LAB] if "corpus" not in path.parts[:-1] and path.stem != "__init__"]
+    own = [path for path in [*FILES, *LAB] if path.stem != "__init__"]
     for folder in {path.parent for path in own}:
         modules = sorted(path.stem for path in own if path.parent == folder)
         assert len(modules) <= MODULES_IN_A_FOLDER, f"{folder.name} has {len(modules)} modules: {modules}"
@@ -267,7 +263,6 @@ def test_functions_stay_short() -> None:
     long = {
         f"{path.relative_to(ROOT).as_posix()} {name}"
         for path in [*FILES, *LAB]
-        if "corpus" not in path.parts[:-1]
         for name, lines in functions_of(ast.parse(path.read_text(encoding="utf-8")))
         if lines > LINES_OF_A_FUNCTION
     }
@@ -286,6 +281,5 @@ def test_vocab_decoding_and_methods_are_torch_and_the_standard_library_without_a
 
 @pytest.mark.parametrize(("name", "most"), MOST_LINES.items())
 def test_the_house_does_not_grow(name: str, most: int) -> None:
-    corpus = ROOT / "lab" / "bundled" / "corpus"
-    files = [path for path in {"omnidemo": FILES, "lab": LAB}[name] if not path.is_relative_to(corpus)]
+    files = {"omnidemo": FILES, "lab": LAB}[name]
     assert 0 < sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= most

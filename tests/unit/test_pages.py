@@ -1,5 +1,6 @@
 """What a reader copies from README.md and docs/ works: commands are parsed by their own parser, links lead
-somewhere, Python compiles."""
+somewhere, Python compiles. A page of lab/notebook may have a command of a past commit: its links and its form
+are held, its commands are not."""
 
 from __future__ import annotations
 
@@ -13,9 +14,14 @@ from click import Context
 from typer.main import get_command
 
 ROOT = Path(__file__).parents[2]
-PAGES = {
-    str(page.relative_to(ROOT)): page for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-}
+NOTEBOOK = ROOT / "lab" / "notebook"
+MANUAL = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BESIDE = [ROOT / "lab" / "README.md", *sorted(NOTEBOOK.glob("*.md")), ROOT / "omnidemo/backends/README.md"]
+BESIDE += sorted(ROOT.glob("assets/models/*/README.md"))
+PAGES = {page.relative_to(ROOT).as_posix(): page for page in [*MANUAL, *BESIDE]}
+COPIED = [page.relative_to(ROOT).as_posix() for page in MANUAL]
+QUESTIONS = [page for page in PAGES if page.startswith("lab/notebook/") and not page.endswith("/README.md")]
+SCREEN = 45  # lines
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
 CALL = re.compile(r"(?:\bpython -m (omnidemo|lab)|^\s*(omnidemo)) (?=[a-z])")
 
@@ -50,7 +56,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", COPIED)
 def test_commands_are_understood(page: str) -> None:
     for program, arguments in commands(page):
         try:
@@ -86,6 +92,27 @@ def test_python_compiles(page: str) -> None:
     for language, block in BLOCK.findall(text(page)):
         if language == "python":
             compile(block, page, "exec")
+
+
+@pytest.mark.parametrize("page", QUESTIONS)
+def test_a_page_of_the_notebook_is_a_dated_question_and_fits_three_screens(page: str) -> None:
+    lines = text(page).splitlines()
+    assert re.fullmatch(r"# .+\?", lines[0])
+    assert re.match(r"20\d\d-\d\d-\d\d\b", lines[2]), "the date of the measurement"
+    sections = [line for line in lines if re.match(r"#+ ", line)][1:]
+    assert sections == ["## Question", "## Command", "## Table", "## What follows"]
+    assert len(lines) <= 3 * SCREEN
+    for line in lines:
+        if line.startswith("|"):
+            assert all(len(cell) <= 200 for cell in line.split("|")), line
+        else:
+            assert len(line) <= 400, line
+
+
+def test_the_index_of_the_notebook_has_every_page() -> None:
+    rows = [line for line in text("lab/notebook/README.md").splitlines() if line.startswith("| ")]
+    named = [link for row in rows for link in re.findall(r"\]\(([^)#]+)\)", row)]
+    assert sorted(named) == sorted(PAGES[page].name for page in QUESTIONS)
 
 
 def test_the_readme_fits_one_screen() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.router import DEFAULT, SURE, Router
+from omnidemo.serving.adaptation_service import LABELLED, _sample_prompts
 
 MATHS = [
     "How many apples are left?",
@@ -83,7 +84,7 @@ def test_it_comes_back_from_disk_the_same_and_keeps_no_text(tmp_path: Path) -> N
     file = tmp_path / "router" / "counts.safetensors"
     router = taught(file)
     router.save()
-    again = Router(file, seeds=[("never read", "seed")])
+    again = Router(file)
     assert again.route("How many apples does Ana have?") == router.route("How many apples does Ana have?")
     again.teach("Was ist ein Haus?", "german")
     assert again.domains() == ["maths", "code", "german"]
@@ -126,7 +127,27 @@ def test_seeds_are_taught_once(tmp_path: Path) -> None:
     assert (
         "sample prompts" not in router.route(MATHS[0]).why and "sample prompts" in router.route(CODE[0]).why
     )
-    assert Router(tmp_path / "counts.safetensors", seeds).route(CODE[0]) == router.route(CODE[0])
+    again = Router(tmp_path / "counts.safetensors", seeds)
+    assert again.domains() == ["maths", "german", "code"]
+    told = again.route(CODE[0]), router.route(CODE[0])
+    assert told[0].why == told[1].why and told[0].confidence == pytest.approx(told[1].confidence)
+
+
+def test_what_is_known_from_seeds_alone_changes_with_the_seeds(tmp_path: Path) -> None:
+    """As after an update of the app that has other sample prompts: what was taught stays."""
+    file, old = tmp_path / "counts.safetensors", [("Tell me a story about a fox.", "stories")]
+    old += [("Write a report about the fair.", "news"), ("How many foxes are there?", "maths")]
+    router = Router(file, old)
+    router.teach("Make up a story about a bear.", "stories")
+    router.save()
+    again = Router(file, [(text, "maths") for text in MATHS] + [(text, "code") for text in CODE])
+    assert again.domains() == ["stories", "maths", "code"]
+    assert again.route("Tell me a story about a bear.").domain == "stories"
+    assert again.route("How many apples are left?").domain == "maths"
+    assert "No word" in again.route("report foxes").why  # words of seeds that are gone
+    again.teach("Write a function.", "code")
+    again.save()
+    assert Router(file).domains() == ["stories", "code"]
 
 
 def test_threads_teach_and_ask_at_once() -> None:
@@ -148,20 +169,24 @@ def test_threads_teach_and_ask_at_once() -> None:
     assert not troubles and len(router.domains()) == 8
 
 
-def test_it_tells_the_bundled_topics_apart_quickly() -> None:
-    # which has no training prompts of its own
-    topics = [topic for topic in sample_prompts.TOPICS if topic != "chat"]
-    router = Router(
-        seeds=[(text, topic) for topic in topics for text in sample_prompts.sample(topic, 25, 0, "train")]
-    )
-    router.domains()
-    asked = [(text, topic) for topic in topics for text in sample_prompts.sample(topic, 30)]
+def test_it_tells_the_sample_topics_apart_quickly() -> None:
+    """Measured: 66 % of the held-out prompts go to their own line and 5 % to a wrong one; of the 31 % of
+    which it is sure enough for a label 99 % are right."""
+    router = Router(seeds=_sample_prompts())
+    assert router.domains() == list(sample_prompts.TOPICS)
+    asked = [
+        (text, topic)
+        for topic in sample_prompts.TOPICS
+        for text in (*sample_prompts.prompts(topic), *sample_prompts.probes(topic))
+    ]
     began = perf_counter()
-    routes = [router.route(text) for text, _ in asked]
+    routes = [(router.route(text), topic) for text, topic in asked]
     seconds = (perf_counter() - began) / len(asked)
-    right = sum(route.domain == topic for route, (_, topic) in zip(routes, asked, strict=True))
-    wrong = sum(route.domain not in (topic, DEFAULT) for route, (_, topic) in zip(routes, asked, strict=True))
-    assert right > 0.8 * len(asked) and wrong < 0.08 * len(asked), (right, wrong, len(asked))
+    right = sum(route.domain == topic for route, topic in routes)
+    wrong = sum(route.domain not in (topic, DEFAULT) for route, topic in routes)
+    assert right > 0.6 * len(asked) and wrong < 0.08 * len(asked), (right, wrong, len(asked))
+    sure = [route.domain == topic for route, topic in routes if route.confidence >= LABELLED]
+    assert len(sure) > 0.2 * len(asked) and sum(sure) > 0.95 * len(sure), (sum(sure), len(sure))
     assert seconds < 0.01
 
 
@@ -171,15 +196,3 @@ def test_a_topic_that_somebody_chose_is_ahead_of_one_known_from_samples() -> Non
         router.teach(text, "sums")
     assert router.route("How many apples and pears?").domain == "sums"
     assert router.route("a Python function for a list").domain == "code"
-
-
-def test_a_public_target_is_asked_what_people_ask() -> None:
-    toys, people = sample_prompts.examples("bundled/large"), sample_prompts.examples("org/model:file.gguf")
-    assert len(toys) == len(people) == 12 and not {one["prompt"] for one in toys} & {
-        one["prompt"] for one in people
-    }
-    assert len({one["label"] for one in people}) == 12 and all(
-        one["label"] and len(one["label"]) <= 28 for one in people
-    )
-    # one edit of a text that copies whole, one of code
-    assert len({one["kind"] for one in people}) == 11 and people[0]["kind"] == "edit"

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numpy.typing import NDArray
 
+from omnidemo.backends import processor
 from omnidemo.backends.call_layout import Array
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
@@ -23,7 +24,7 @@ from omnidemo.backends.kernels.rows_kernel import compiled, int64
 
 Weight = NDArray[np.float32] | NDArray[np.uint16]  # the latter are bfloat16's bits
 
-WIDE = binding.get_host_cpu_features().get("avx512f", False)
+WIDE = processor.has("avx512f")
 LANES = 16 if WIDE else 8  # numbers of a vector
 MOST = 6 if WIDE else 3  # rows whose sums fit into the registers
 TOGETHER = 3  # strips that are multiplied with the same weights one after the other

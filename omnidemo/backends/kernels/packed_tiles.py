@@ -6,26 +6,27 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import cgutils
 
+from omnidemo.backends import processor
 from omnidemo.backends.kernels import gemm
 from omnidemo.backends.kernels.gemm import BYTE, INDEX, LANES, REAL, REALS, WORDS, everywhere, spread
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
 MOST = 8 if gemm.WIDE else 4  # rows of a strip
 PAIRED = 4 if gemm.WIDE else 0  # rows of a strip up to which two records are taken in at once
-HALF = binding.get_host_cpu_features().get("f16c", False)  # whether the processor reads float16
-PLAIN = Layout(32, 0, 0, False, np.float32)  # of what is unpacked
+HALF = processor.has("f16c")  # whether the processor reads float16
 PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
 
-def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x."""
-    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE, BYTE, BYTE, INDEX, INDEX, INDEX)
+def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -> Any:
+    """A function that makes sixteen columns of `out` for so many rows of x. The codes are read from records,
+    or from a panel (see `unpacked`); the sums are in one order, so their bits are the same."""
+    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE, *[BYTE] * 3, *[INDEX] * 3)
     if builder is None:
         return function
-    records, blocks, *arrays = function.args
+    records, blocks, panel, *arrays = function.args
     rows = [
         [builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)]
         for which in range(3)
@@ -53,19 +54,22 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
         for record in each:
             gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
-        for half in range(max(1, layout.scales)):
-            columns = COLUMNS // max(1, layout.scales)
-            for place in (
-                [place for into in sums[:which] for row in into for place in row] if layout.scales else ()
-            ):
+        for half in range(layout.scales):
+            columns = COLUMNS // layout.scales
+            for place in (place for into in sums[:which] for row in into for place in row):
                 builder.store(zero, place)
             begin, end = (INDEX((half + end) * columns // layout.each) for end in (0, 1))
             with cgutils.for_range_slice(builder, begin, end, INDEX(1), intp=INDEX, inc=True) as (word, _):
                 words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
                 places = [builder.mul(word, INDEX(4 * layout.each)) for word in words]
                 decoded = [
-                    [_codes(builder, layout, record, word, part, layout.centre) for part in PARTS]
-                    for record in each
+                    [
+                        _panel_codes(builder, layout, panel, place, part)
+                        if from_panel
+                        else _codes(builder, layout, record, word, part, layout.centre)
+                        for part in PARTS
+                    ]
+                    for record, place in zip(each, places, strict=True)
                 ]
                 for column in range(layout.each):
                     for into, codes, place in zip(sums, decoded, places, strict=False):
@@ -75,7 +79,7 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
                             [of_part[column] for of_part in codes],
                             [spread(builder, builder.gep(row, [at])) for row in rows[0]],
                         )
-            for into, block, record in zip(sums, blocks, each, strict=False) if layout.scales else ():
+            for into, block, record in zip(sums, blocks, each, strict=False):
                 scales = [_number(builder, layout, record, half, part) for part in PARTS]
                 for row in range(count):
                     for part, scale in enumerate(scales):
@@ -103,15 +107,16 @@ def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
         with cgutils.for_range_slice(builder, paired, blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
             multiply(block, 1)
     for row in range(count):
-        for part, total in zip(PARTS, (totals if layout.scales else sums[0])[row], strict=True):
+        for part, total in zip(PARTS, totals[row], strict=True):
             place = builder.bitcast(builder.gep(rows[2][row], [INDEX(4 * part)]), REALS.as_pointer())
             builder.store(builder.load(total), place, align=4)
     builder.ret_void()
     return function
 
 
-def unpacked(module: Any, name: str, layout: Layout) -> Any:
-    """A function that writes sixteen rows in float32."""
+def unpacked(module: Any, name: str, layout: Layout, weights: bool) -> Any:
+    """A function that writes sixteen rows in float32: their weights, or a panel of their codes as `tile`
+    multiplies them."""
     function, builder = gemm._function(module, name, BYTE, INDEX, BYTE)
     if builder is None:
         return function
@@ -127,19 +132,27 @@ def unpacked(module: Any, name: str, layout: Layout) -> Any:
             )
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
-                scale = _number(builder, layout, record, half, part)
-                low = (
-                    _number(builder, layout, record, builder.add(half, INDEX(layout.scales)), part)
-                    if layout.minima
-                    else None
+                scale, low = (
+                    _number(builder, layout, record, builder.add(half, INDEX(first)), part) if there else None
+                    for first, there in ((0, weights), (layout.scales, weights and layout.minima))
                 )
-                for column, codes in enumerate(_codes(builder, layout, record, word, part, layout.zero)):
-                    values = builder.fmul(codes, scale)
-                    values = builder.fadd(values, low) if layout.minima else values
+                taken = layout.zero if weights else layout.centre
+                for column, values in enumerate(_codes(builder, layout, record, word, part, taken)):
+                    values = values if scale is None else builder.fmul(values, scale)
+                    values = values if low is None else builder.fadd(values, low)
                     place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
                     builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
     builder.ret_void()
     return function
+
+
+def _panel_codes(builder: Any, layout: Layout, panel: Any, place: Any, part: int) -> list[Any]:
+    """The codes of a word's columns from a panel, of which `place` is the first, times four."""
+    first = builder.add(builder.mul(place, INDEX(ROWS)), INDEX(4 * part))
+    return [
+        gemm._load(builder, builder.gep(panel, [builder.add(first, INDEX(4 * ROWS * column))]), REAL, 4)
+        for column in range(layout.each)
+    ]
 
 
 def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
@@ -154,8 +167,6 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
 
     words, bits = loaded(word), layout.bits
-    if bits == 32:
-        return [builder.bitcast(words, REALS)]
     if layout.upper:  # two words of bytes, which hold every other column
         upper = loaded(
             builder.add(

@@ -1,1 +1,0 @@
-"""The corpus and the training of the bundled models."""

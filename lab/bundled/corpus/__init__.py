@@ -1,1 +1,0 @@
-"""The generated corpus of the bundled models: seeded, combinatorial, no copied text."""

@@ -1,0 +1,103 @@
+"""A storage folder of a version that had other sample topics: their lines, answers and figures are still
+there, and can be deleted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.lines import sample_prompts
+from omnidemo.lines.measurer import Measurer
+from omnidemo.lines.router import DEFAULT
+from omnidemo.records import Probe
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.services import Services
+from omnidemo.ui.curve_data import hero_json
+from omnidemo.ui.tabs.adaptation_tab import export_file, read_view
+from tests.support.chats import chat, ready
+
+OLD = {
+    "stories": (
+        "Tell me a story about a fox.",
+        "Make up a story about a bear.",
+        "A story with a snail, please.",
+    ),
+    "news": ("Write a news report about the fair.", "Shorten this report to one sentence: it rains."),
+}
+
+
+@pytest.fixture
+def settings(
+    tmp_path: Path, models: tuple[str, str], quick_loads: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Settings]:
+    """The settings of an app whose storage folder an older version has left: a line `stories` with a version
+    that was measured, and a router that was taught it."""
+    learning = {"training": "inline", "update_interval": 2, "steps_per_update": 2, "lora_rank": 4}
+    made = Settings.model_validate({"storage": tmp_path / "storage", "domain": "auto", **learning})
+    monkeypatch.setattr(Measurer, "_missing", lambda *_: [])
+    with monkeypatch.context() as older:
+        older.setattr(sample_prompts, "TOPICS", tuple(OLD))
+        older.setattr(sample_prompts, "prompts", lambda topic, kind="test": OLD[topic])
+        with closing(Services(made)) as services:
+            ready(services, models)
+            played = services.play(
+                session="s", target=models[0], drafter=models[1], topic="stories", count=2, max_new_tokens=8
+            )
+            assert [answer.domain for *_, answer in played] == ["stories"] * 2
+            for line, version in (("", 0), ("stories", 1)):
+                counts = ((20, 10 - version),)
+                services.store.record_probe(Probe(*models, line, version, "stories", "key", 0, counts))
+            assert services.trainer(*models, "stories").version == 1
+    yield made
+
+
+def test_a_line_of_an_old_topic_opens_is_listed_and_can_be_deleted(
+    settings: Settings, models: tuple[str, str]
+) -> None:
+    with closing(Services(settings)) as services:
+        ready(services, models)
+        assert "stories" not in services.topics()
+        with pytest.raises(ValueError, match="unknown topic 'stories'"):
+            services.sample_prompts("stories", 1)
+        listed = [(line.domain, line.version) for line in services.lines(*models)]
+        assert listed == [(DEFAULT, 0), ("stories", 1)]
+        by_hand, by_words = (
+            chat(services, models, "A story about a bear.", domain=line)[1] for line in ("stories", "auto")
+        )
+        assert (by_hand.domain, by_hand.adapter_version) == ("stories", 1)
+        assert by_words.domain == "stories"  # somebody has taught it
+        assert [row["topic"] for row in services.store.requests()][-2:] == ["stories"] * 2
+        services.reset(*models, "stories")
+        assert services.on_disk(*models, "stories") == []
+        assert services.store.flush() and services.store.adapters(*models, "stories") == []
+    with closing(Services(settings)) as services:
+        ready(services, models)
+        assert [line.domain for line in services.lines(*models)] == [DEFAULT]
+        assert len(services.store.requests()) == 4  # the history stays
+
+
+def test_the_figures_of_an_old_topic_are_still_shown(settings: Settings, models: tuple[str, str]) -> None:
+    with closing(Services(settings)) as services:
+        ready(services, models)
+        page = PublicServices(services, lambda: None)
+        shown = json.loads(hero_json(page, *models, "stories", "s"))
+        assert (shown["topic"], shown["label"], shown["taught"]) == ("stories", "stories", False)
+        assert [point["version"] for point in shown["points"]] == [1] and not shown["measuring"]
+        view = read_view(*models, {"line": "stories", "version": 1})
+        assert export_file(page, view).name.endswith(".zip")
+
+
+def test_topics_of_today_are_known_beside_those_that_were_taught(
+    settings: Settings, models: tuple[str, str]
+) -> None:
+    """The router's file knows `stories`, which was taught, and `news`, from the old prompts alone."""
+    with closing(Services(settings)) as services:
+        known = services._adaptation.router.domains()
+        assert set(known) == {"stories", *sample_prompts.TOPICS}
+        services._adaptation.teach("How many apples are left?", "maths")
+        assert services._adaptation.router.route("How many apples are left?").domain == "maths"

@@ -1,0 +1,130 @@
+"""The prompts that ship: enough of each topic, no two alike, and nothing that is measured shares a text, a
+paragraph or a schema with what is played."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+import pytest
+
+from omnidemo.lines import sample_prompts
+from omnidemo.lines.sample_prompts import FOLDER, TOPICS, examples, probes, prompts
+from omnidemo.measuring.prompt_files import read_prompts, read_questions
+from omnidemo.serving.comparison import turns_of
+from omnidemo.ui import text
+
+RUN = 8  # words in a row that two prompts have in common only where one was made of the other
+ALIKE = 0.7  # share of common words from which on two prompts ask the same
+OTHERS = ("examples", "examples_large", "edits", "free")  # files that are of no topic
+TABLE = re.compile(r"(\w+)\s*\(([\w\s,()]+?)\)(?=[\s,;.]|$)")
+
+
+def words(prompt: str) -> list[str]:
+    return re.findall(r"\w+", prompt.casefold())
+
+
+def runs(prompt: str) -> set[tuple[str, ...]]:
+    """All runs of RUN words; of a shorter prompt all its words."""
+    found = words(prompt)
+    return {tuple(found[start : start + RUN]) for start in range(max(1, len(found) - RUN + 1))}
+
+
+def tables(prompt: str) -> set[frozenset[str]]:
+    """The column names of each table of a schema."""
+    return {
+        frozenset(part.split()[0] for part in columns.split(",") if part.strip())
+        for _, columns in TABLE.findall(prompt)
+        if columns.count(",") > 1
+    }
+
+
+def everything(found: Iterable[str]) -> set[object]:
+    return {part for prompt in found for part in (*runs(prompt), *tables(prompt))}
+
+
+def measured(topic: str) -> tuple[str, ...]:
+    return (*prompts(topic), *probes(topic))
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_topic_has_enough_prompts_and_a_name(topic: str) -> None:
+    assert 60 <= len(prompts(topic, "train")) <= 120 and len(prompts(topic)) == 30 and len(probes(topic)) == 7
+    assert topic in text.TOPICS
+    for prompt in (*prompts(topic, "train"), *measured(topic)):
+        assert prompt == prompt.strip() and words(prompt), prompt
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_what_is_measured_shares_nothing_with_what_is_played(topic: str) -> None:
+    played = everything(prompt for one in TOPICS for prompt in prompts(one, "train"))
+    for prompt in measured(topic):
+        assert not everything([prompt]) & played, prompt
+
+
+def test_free_questions_edits_and_examples_are_not_played() -> None:
+    played = everything(prompt for topic in TOPICS for prompt in prompts(topic, "train"))
+    for name in OTHERS:
+        for question in read_questions(FOLDER / f"{name}.jsonl"):
+            for turn in turns_of(question):
+                assert not everything([turn]) & played, turn
+
+
+def test_probes_are_in_no_other_file() -> None:
+    """What is measured is played and pressed by nobody."""
+    known = {prompt for topic in TOPICS for kind in ("test", "train") for prompt in prompts(topic, kind)}
+    known |= {prompt for name in OTHERS for prompt in read_prompts(FOLDER / f"{name}.jsonl")}
+    assert not known & {prompt for topic in TOPICS for prompt in probes(topic)}
+
+
+def test_schemas_are_found() -> None:
+    one = "users(id, name, town)\nposts(id, title, likes)"
+    other = "CREATE TABLE u (id INT, name TEXT, town TEXT);"
+    assert tables(one) == {frozenset({"id", "name", "town"}), frozenset({"id", "title", "likes"})}
+    assert tables(other) <= tables(one) and tables(other)
+    with_schema = [prompt for prompt in (*prompts("sql", "train"), *measured("sql")) if tables(prompt)]
+    assert len(with_schema) > 100
+
+
+def asked(topic: str, found: Sequence[str]) -> list[str]:
+    """The prompts; of SQL without the schema, which several questions have in common."""
+    if topic != "sql":
+        return list(found)
+    parts = [prompt.split("\n\n") for prompt in found]
+    common = [part for each in parts for part in each]
+    return ["\n\n".join(part for part in each if common.count(part) == 1) for each in parts]
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_no_two_prompts_are_alike(topic: str) -> None:
+    found = asked(topic, (*prompts(topic, "train"), *measured(topic)))
+    assert all(found)
+    for one, other in combinations(found, 2):
+        mine, yours = set(words(one)), set(words(other))
+        assert len(mine & yours) < ALIKE * len(mine | yours), (one, other)
+
+
+def test_the_free_questions_are_24_of_24_kinds() -> None:
+    """The last three are one chat, which a reader of single prompts takes for its first question."""
+    questions = read_questions(FOLDER / "free.jsonl")
+    assert sum(len(turns_of(one)) for one in questions) == 24 and len(questions) == 22
+    assert [turns_of(one)[0] for one in questions] == read_prompts(FOLDER / "free.jsonl")
+    kinds = [row["kind"] for row in sample_prompts._rows("free")]
+    assert len(set(kinds)) == 22 and kinds[-1] == "chat" and len(turns_of(questions[-1])) == 3
+
+
+def test_a_real_target_is_asked_what_people_ask() -> None:
+    real, bundled = examples("org/model:file.gguf"), examples("bundled/large")
+    for twelve in (real, bundled):
+        assert len({one["prompt"] for one in twelve}) == len({one["label"] for one in twelve}) == 12
+        assert all(one["label"] and len(one["label"]) <= 28 and one["kind"] for one in twelve)
+    assert not {one["prompt"] for one in real} & {one["prompt"] for one in bundled}
+    assert real[0]["kind"] == "JSON"
+    kinds = {"edit", "summary", "JSON", "SQL", "code", "letter", "plan", "facts"}
+    assert kinds <= {one["kind"] for one in real}
+
+
+def test_an_unknown_topic_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"unknown topic 'stories'; choose one of maths, code"):
+        prompts("stories")
