@@ -7,8 +7,9 @@ WORKDIR /app
 COPY requirements.txt constraints.txt ./
 RUN pip install --no-cache-dir -r requirements.txt -c constraints.txt
 COPY --chown=omnidemo . .
-# The default target's weights; without them the app starts on its bundled target.
-RUN OMNIDEMO_MODELS=/models python -m omnidemo fetch smollm2 || echo "So the target is bundled/large."
+# The weights of the default target, and of the one that answers where memory is short; without them the app starts on its
+# bundled target.
+RUN for name in smollm2 qwen2.5-coder-1.5b; do OMNIDEMO_MODELS=/models python -m omnidemo fetch $name || echo "Going on without $name."; done
 
 USER omnidemo
 # Visitors come through the host's proxy, so the app listens everywhere; OMNIDEMO_ALLOWED_HOSTS names where it is reached.

@@ -52,7 +52,7 @@ def kernels() -> ModuleType | None:
 def kept() -> bool:
     """Whether machine code is on this machine, so that nothing has to be compiled."""
     try:
-        return _complete(Path(_folder()), _features())
+        return _complete(Path(_folder()), processor.told())
     except OSError:
         return False
 

@@ -40,7 +40,8 @@ class Settings(LearningSettings):
     # fmt: off
     target: str = Field(DEFAULT, description=
         "Target model at start: auto, bundled name, Hub id, local folder, or a GGUF file by path or name;"
-        " auto is SmolLM2-135M-Instruct where its file is there, else bundled/large.")
+        " auto is the first of Qwen2.5-Coder-1.5B-Instruct, SmolLM2-135M-Instruct and bundled/large that is"
+        " there and fits the memory.")
     drafter: str = Field(DEFAULT, description=
         "Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else"
         " drafter-2.")

@@ -180,7 +180,10 @@ def test_the_catalogues_own(one: Fetchable) -> None:
     assert len({wheel.package for wheel in one.wheels}) == len(one.wheels)
 
 
-def test_one_of_them_is_the_default() -> None:
-    assert catalogue.fetchable(identity.default()["known"]).name == "smollm2"
+def test_two_of_them_are_defaults() -> None:
+    assert [catalogue.fetchable(one["known"]).name for one in identity.defaults()] == [
+        "qwen2.5-coder-1.5b",
+        "smollm2",
+    ]
     with pytest.raises(ModelError, match="not in the catalogue"):
         catalogue.fetchable("bundled/large")
