@@ -108,6 +108,23 @@ class Round:
         )
 
 
+LONG_READING = 1.5  # seconds; shorter readings are not told
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a target is with a prompt that it reads in several pieces: `read` of the `total` tokens that it
+    reads before the first round. `kept` tokens stand before them, which it had read for an earlier answer."""
+
+    read: int
+    total: int
+    kept: int
+
+    def is_long(self, seconds: float) -> bool:
+        """Whether all of it takes LONG_READING, by the seconds that the part so far took."""
+        return self.read > 0 and seconds * self.total >= LONG_READING * self.read
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take
@@ -271,6 +288,7 @@ class Replayed:
         return sum(len(done.tokens) for done in self.rounds)
 
 
+Part = Reading | Round | Generation  # what an answer is given in, in this order
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 
 

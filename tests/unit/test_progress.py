@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
+from omnidemo import records
 from omnidemo.cli import common
 from omnidemo.measuring.report_tables import Stage, counted
+from omnidemo.records import Generation, Reading, Round
 from tests.support.cli import Cli
+from tests.support.fakes import generation, script
 
 
 @pytest.fixture
@@ -43,6 +47,27 @@ def test_a_log_hears_of_what_is_silent_itself(capsys: pytest.CaptureFixture[str]
         and told == sorted(told)
         and told.count(told[-1]) > 1
     )
+
+
+@pytest.mark.parametrize(("terminal", "each"), [(True, 0.03), (True, 0.0), (False, 0.03)])
+def test_a_terminal_sees_how_far_a_long_prompt_is_read(
+    terminal: bool, each: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "LONG_READING", 0.1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def steps() -> Generator[Reading | Round, None, Generation]:
+        for read in range(0, 5001, 1000):
+            yield Reading(read, 5000, 0)
+            time.sleep(each)
+        yield (done := script("a b")[0])
+        return generation([done], 1.0, "ngram-exact")
+
+    assert common.whole(steps()).rounds
+    shown = capsys.readouterr().err
+    assert ("reading the prompt" in shown) is (terminal and each > 0)
+    assert shown == "" or "5000/5000" in shown
 
 
 def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
