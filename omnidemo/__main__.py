@@ -66,7 +66,7 @@ def generate(
         )  # fmt: skip
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
-    generation = whole(pair.steps(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
+    generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     print(json.dumps(asdict(generation), ensure_ascii=False) if as_json else "", flush=True)
     typer.echo(figures(generation), err=True)
 

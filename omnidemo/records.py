@@ -21,6 +21,7 @@ T = TypeVar("T")
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
+LONG_READING = 1.5  # seconds of reading a prompt from which on people are told how far it is
 
 
 class Match(NamedTuple):
@@ -108,20 +109,17 @@ class Round:
         )
 
 
-LONG_READING = 1.5  # seconds; shorter readings are not told
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How far a target is with a prompt that it reads in several pieces: `read` of the `total` tokens that it
-    reads before the first round. `kept` tokens stand before them, which it had read for an earlier answer."""
+    """How far a target has read a prompt before the first round: `read` of `total` tokens, and before these
+    `kept`, which it knew from an earlier answer."""
 
     read: int
     total: int
     kept: int
 
     def is_long(self, seconds: float) -> bool:
-        """Whether all of it takes LONG_READING, by the seconds that the part so far took."""
+        """Whether all of it takes LONG_READING, by the seconds of what is read."""
         return self.read > 0 and seconds * self.total >= LONG_READING * self.read
 
 

@@ -217,7 +217,7 @@ def progress(bars: bool = True, stays: bool = True) -> Progress:
     return Progress(*columns, console=Console(stderr=True), disable=not bars, transient=not stays)
 
 
-def whole(steps: Generator[Reading | Round, None, Generation]) -> Generation:
+def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
     """An answer, which is made to its end. While its prompt is read, where that takes long and stderr is a
     terminal, a bar there says how far it is."""
     from omnidemo.records import Reading
@@ -225,16 +225,16 @@ def whole(steps: Generator[Reading | Round, None, Generation]) -> Generation:
     bar, began, task = progress(sys.stderr.isatty(), stays=False), monotonic(), None
     try:
         while True:
-            step = next(steps)
-            if not isinstance(step, Reading):
+            part = next(parts)
+            if not isinstance(part, Reading):
                 continue
-            began = monotonic() if not step.read else began
+            began = monotonic() if not part.read else began
             if task is not None:
-                bar.update(task, completed=step.read)
-            elif step.read < step.total and step.is_long(monotonic() - began):
-                task = bar.add_task("reading the prompt", total=step.total, completed=step.read)
+                bar.update(task, completed=part.read)
+            elif part.read < part.total and part.is_long(monotonic() - began):
+                task = bar.add_task("reading the prompt", total=part.total, completed=part.read)
                 bar.start()
-            if task is not None and step.read == step.total:
+            if task is not None and part.read == part.total:
                 bar.stop()  # before the text comes
     except StopIteration as end:
         return cast("Generation", end.value)

@@ -84,25 +84,25 @@ class Pair:
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""
-        return drain(self.steps(prompt, **options))
+        return drain(self.parts(prompt, **options))
 
     def stream(self, prompt: Prompt, **options: Any) -> Generator[Round, None, Generation]:
         """Yield one `Round` after another; the generator's value is the finished `Generation`. The options
-        are those of `steps`."""
-        with closing(self.steps(prompt, **options)) as steps:
+        are those of `parts`."""
+        with closing(self.parts(prompt, **options)) as parts:
             while True:
                 try:
-                    step = next(steps)
+                    part = next(parts)
                 except StopIteration as finished:
                     return cast(Generation, finished.value)
-                if isinstance(step, Round):
-                    yield step
+                if isinstance(part, Round):
+                    yield part
 
-    def steps(
+    def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         begun: Sequence[int] = (), **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
-        """As `stream`, and before the rounds, where the prompt is read in several pieces, how far that is.
+        """As `stream`, with a `Reading` around each piece of a prompt that is read in several.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.config.GenerationConfig`, which says what each means.

@@ -55,16 +55,14 @@ class RemotePair(Pair):
         """What a call says of the n-grams. The lock is held."""
         raise NotImplementedError
 
-    def steps(
+    def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
-        """As `Pair.steps`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence,
-        where nobody can write it."""
+        """As `Pair.parts`, without `begun`. RuntimeError, one sentence, where nobody can write it."""
         asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
-        ids = tuple(self.prompt_ids(prompt))
-        traced = asked.learn and bool(self.learners)
+        ids, traced = tuple(self.prompt_ids(prompt)), asked.learn and bool(self.learners)
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
             adapter, costs = self._adapters.get(asked.domain, BASE), line.cost_model
@@ -74,8 +72,7 @@ class RemotePair(Pair):
                 conversation=_conversation(prompt, ids, asked.domain),
             )  # fmt: skip
             self._answering += 1
-        rounds: list[Round] = []
-        began, first = perf_counter(), None
+        rounds, began, first = list[Round](), perf_counter(), None
         messages = self._ask(call, cancelled)
         try:
             while not isinstance(message := self._next(messages), Finished):

@@ -48,7 +48,7 @@ class WritingPair(Pair):
         self._prepare(domain, call)
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
-        generation = yield from self.steps(
+        generation = yield from self.parts(
             call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options
         )
         line, trace = self._line(domain), self._traces.pop(generation.key, None)

@@ -142,8 +142,8 @@ class ChatService:
             names = request.target, request.drafter
             self._speeds.add(*names, read, request.options, before, generation)
 
-        steps, dropped = self._written(pair, request, read), window.dropped if window else 0
-        yield from listen(steps, request.page_closed, finish, request.began, dropped)
+        parts, dropped = self._written(pair, request, read), window.dropped if window else 0
+        yield from listen(parts, request.page_closed, finish, request.began, dropped)
 
     def _written(
         self, pair: Pair, request: _Request, read: Prompt
@@ -151,7 +151,7 @@ class ChatService:
         """The pair's answer, with the conditions that it was made under."""
         names = request.target, request.drafter
         before = self._pool.conditions(*names)
-        made = yield from pair.steps(read, cancelled=request.cancelled, **dict(request.options))
+        made = yield from pair.parts(read, cancelled=request.cancelled, **dict(request.options))
         after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 

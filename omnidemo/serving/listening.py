@@ -12,12 +12,12 @@ from omnidemo.records import Generation, Part, Reading, Round, drain
 
 
 def listen(
-    steps: Generator[Reading | Round, None, Generation], gone: threading.Event,
+    parts: Generator[Reading | Round, None, Generation], gone: threading.Event,
     finish: Callable[[Generation], None],
     began: float,
     dropped: int = 0,
 ) -> Iterator[Part]:  # fmt: skip
-    """Yield the steps and then the generation. `finish` is called with the generation before that, also
+    """Yield the parts and then the generation. `finish` is called with the generation before that, also
     where the caller stops iterating: then `gone` is set, which ends the answer early. The time to the first
     token is counted from `began` (`perf_counter`), the request. `dropped`: the generation's
     `dropped_messages`."""
@@ -30,7 +30,7 @@ def listen(
     try:
         while generation is None:
             try:
-                made = next(steps)
+                made = next(parts)
             except StopIteration as finished:
                 generation = since_request(finished.value)
             else:
@@ -39,7 +39,7 @@ def listen(
     except GeneratorExit:
         gone.set()
         with suppress(Exception):  # the page is closed
-            generation = since_request(drain(steps))
+            generation = since_request(drain(parts))
         if generation is not None:
             finish(generation)
         raise

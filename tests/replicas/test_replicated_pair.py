@@ -314,16 +314,16 @@ def test_a_long_prompt_is_told_stopped_and_read_on_by_the_same_replica(
     monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 8)
     del replicas(pair).sides[1:]  # Ray finds the one that read a conversation by its name
     long, asked = " ".join(PROMPTS * 2), threading.Event()
-    steps = pair.steps(long, max_new_tokens=12, cancelled=asked.is_set)
-    told = [next(steps) for _ in range(3)]
+    parts = pair.parts(long, max_new_tokens=12, cancelled=asked.is_set)
+    told = [next(parts) for _ in range(3)]
     asked.set()
     with pytest.raises(StopIteration) as ended:
-        next(steps)
+        next(parts)
     total = len(plain.prompt_ids(long)) - 1
     assert told == [Reading(read, total, 0) for read in (0, 8, 16)]
     assert ended.value.value.finish_reason == "cancelled" and not ended.value.value.token_ids
     assert pair.in_flight == 0
-    first = next(pair.steps(long, max_new_tokens=12))
+    first = next(pair.parts(long, max_new_tokens=12))
     assert isinstance(first, Reading) and first.kept >= 16
     assert text(pair.generate(long, max_new_tokens=12)) == plain.generate(long, max_new_tokens=12).text
 

@@ -72,16 +72,16 @@ def counted(rows: list[tuple[Any, int]], pair: Pair) -> int:
 
 
 def split(answer: Any) -> tuple[list[Reading], list[Round], Generation]:
-    """The readings, the rounds and the generation of `Pair.steps`; the readings come first."""
+    """The readings, the rounds and the generation of `Pair.parts`; the readings come first."""
     made: list[Generation] = []
 
     def whole() -> Iterator[Reading | Round]:
         made.append((yield from answer))
 
-    steps = list(whole())
-    readings = [step for step in steps if isinstance(step, Reading)]
-    rounds = [step for step in steps if isinstance(step, Round)]
-    assert steps == [*readings, *rounds]
+    parts = list(whole())
+    readings = [part for part in parts if isinstance(part, Reading)]
+    rounds = [part for part in parts if isinstance(part, Round)]
+    assert parts == [*readings, *rounds]
     return readings, rounds, made[0]
 
 
@@ -93,7 +93,7 @@ def stopping(after: int) -> Any:
 
 def test_each_piece_is_told_and_the_answer_is_the_same(pair: Pair, models: tuple[str, str]) -> None:
     total = len(pair.prompt_ids(LONG)) - 1
-    readings, rounds, made = split(pair.steps(LONG, **ASKED))
+    readings, rounds, made = split(pair.parts(LONG, **ASKED))
     assert total > 5 * AT_ONCE
     told = [(reading.read, reading.total, reading.kept) for reading in readings]
     assert told == [(min(read, total), total, 0) for read in range(0, total + AT_ONCE, AT_ONCE)]
@@ -103,27 +103,27 @@ def test_each_piece_is_told_and_the_answer_is_the_same(pair: Pair, models: tuple
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(conversation_pool, "piece_of", lambda runner: PIECE)
         at_once = load_pair(*models)
-    assert split(at_once.steps(LONG, **ASKED))[2].token_ids == made.token_ids
+    assert split(at_once.parts(LONG, **ASKED))[2].token_ids == made.token_ids
 
 
 def test_what_is_read_at_once_or_known_is_not_told(pair: Pair) -> None:
     short = PROMPT[:12]
     assert len(pair.prompt_ids(short)) <= AT_ONCE + 1
-    assert split(pair.steps(short, **ASKED))[0] == []
-    made = split(pair.steps(LONG, **ASKED))[2]
-    assert split(pair.steps(LONG, **ASKED))[0] == []
+    assert split(pair.parts(short, **ASKED))[0] == []
+    made = split(pair.parts(LONG, **ASKED))[2]
+    assert split(pair.parts(LONG, **ASKED))[0] == []
     ids = [*pair.prompt_ids(LONG), *made.token_ids]
-    readings = split(pair.steps([*ids, *pair.prompt_ids(OTHER)], **ASKED))[0]
+    readings = split(pair.parts([*ids, *pair.prompt_ids(OTHER)], **ASKED))[0]
     assert {reading.kept for reading in readings} == {len(ids) - 1}
     assert [readings[0].read, readings[-1].read] == [0, len(pair.prompt_ids(OTHER))]
 
 
 def test_a_stopped_reading_is_kept_and_goes_on(pair: Pair, rows: list[tuple[Any, int]]) -> None:
     total = len(pair.prompt_ids(LONG)) - 1
-    readings, rounds, made = split(pair.steps(LONG, cancelled=stopping(3), **ASKED))
+    readings, rounds, made = split(pair.parts(LONG, cancelled=stopping(3), **ASKED))
     assert made.finish_reason == "cancelled" and not rounds and readings[-1].read == 3 * AT_ONCE
     assert counted(rows, pair) == 3 * AT_ONCE and pair.in_flight == 0
-    again, _, made = split(pair.steps(LONG, **ASKED))
+    again, _, made = split(pair.parts(LONG, **ASKED))
     assert (again[0], again[-1]) == (
         Reading(0, total - 3 * AT_ONCE, 3 * AT_ONCE),
         Reading(total - 3 * AT_ONCE, total - 3 * AT_ONCE, 3 * AT_ONCE),
@@ -136,27 +136,27 @@ def test_a_stopped_reading_is_kept_and_goes_on(pair: Pair, rows: list[tuple[Any,
 def test_who_leaves_while_a_prompt_is_read_leaves_it_to_the_next(
     pair: Pair, rows: list[tuple[Any, int]]
 ) -> None:
-    steps = pair.steps(LONG, **ASKED)
+    parts = pair.parts(LONG, **ASKED)
     for _ in range(4):
-        next(steps)
-    steps.close()
+        next(parts)
+    parts.close()
     assert counted(rows, pair) == 3 * AT_ONCE and pair.in_flight == 0
-    assert split(pair.steps(LONG, **ASKED))[0][0].kept == 3 * AT_ONCE
+    assert split(pair.parts(LONG, **ASKED))[0][0].kept == 3 * AT_ONCE
 
 
 def test_a_stopped_reading_that_may_not_be_reused_is_begun_anew(pair: Pair) -> None:
-    split(pair.steps(LONG, cancelled=stopping(3), **ASKED))
-    assert split(pair.steps(LONG, reuse=False, **ASKED))[0][0].kept == 0
+    split(pair.parts(LONG, cancelled=stopping(3), **ASKED))
+    assert split(pair.parts(LONG, reuse=False, **ASKED))[0][0].kept == 0
 
 
 def test_the_next_turn_reads_what_is_new(pair: Pair, rows: list[tuple[Any, int]]) -> None:
     chat = [{"role": "user", "content": LONG}]
-    split(pair.steps(chat, cancelled=stopping(2), **ASKED))
-    first = split(pair.steps(chat, **ASKED))[2]
+    split(pair.parts(chat, cancelled=stopping(2), **ASKED))
+    first = split(pair.parts(chat, **ASKED))[2]
     counted(rows, pair)
     chat += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "why?"}]
     new = len(pair.prompt_ids(chat)) - first.prompt_tokens
-    split(pair.steps(chat, **ASKED))
+    split(pair.parts(chat, **ASKED))
     # the text of a random model may be spelled by other tokens when it is read
     assert 0 < counted(rows, pair) <= new < first.prompt_tokens / 2
 

@@ -221,15 +221,15 @@ def test_stop_ends_an_answer_and_keeps_its_trace(pair: ZeroPair) -> None:
 def test_stop_ends_the_reading_of_a_long_prompt(pair: ZeroPair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 1)
     asked = threading.Event()
-    steps = pair.steps(" ".join(PROMPTS * 3), max_new_tokens=20, cancelled=asked.is_set)
-    assert [type(next(steps)) for _ in range(3)] == [Reading] * 3
+    parts = pair.parts(" ".join(PROMPTS * 3), max_new_tokens=20, cancelled=asked.is_set)
+    assert [type(next(parts)) for _ in range(3)] == [Reading] * 3
     asked.set()
     made: list[Generation] = []
 
     def rest() -> Iterator[Reading | Round]:
-        made.append((yield from steps))
+        made.append((yield from parts))
 
-    assert all(isinstance(step, Reading) for step in rest())
+    assert all(isinstance(part, Reading) for part in rest())
     assert made[0].finish_reason == "cancelled" and not made[0].token_ids and pair.in_flight == 0
 
 
