@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from omnidemo.api import load_pair
     from omnidemo.pair.pair import Pair
-    from omnidemo.records import Generation, Round
+    from omnidemo.records import Generation, Reading, Round
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by huggingface_hub when it is imported
-__all__ = ["Generation", "Pair", "Round", "load_pair"]
+__all__ = ["Generation", "Pair", "Reading", "Round", "load_pair"]
 _HOMES = {
     "load_pair": "omnidemo.api",
     "Pair": "omnidemo.pair.pair",
     "Generation": "omnidemo.records",
+    "Reading": "omnidemo.records",
     "Round": "omnidemo.records",
 }
 

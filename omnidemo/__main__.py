@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidemo.cli import check_commands, fetch_commands, measure_commands
-from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling
+from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Drafter, KeptIn, Storage, Target, answer_options, given
 from omnidemo.config import GenerationConfig, Settings
@@ -66,7 +66,7 @@ def generate(
         )  # fmt: skip
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
-    generation = pair.generate(sys.stdin.read() if prompt == "-" else prompt, **dict(asked))
+    generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     print(json.dumps(asdict(generation), ensure_ascii=False) if as_json else "", flush=True)
     typer.echo(figures(generation), err=True)
 

@@ -21,6 +21,7 @@ T = TypeVar("T")
 Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
 PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
 FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
+LONG_READING = 1.5  # seconds of reading a prompt from which on people are told how far it is
 
 
 class Match(NamedTuple):
@@ -106,6 +107,20 @@ class Round:
         return Copies(
             accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)])
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a target has read a prompt before the first round: `read` of `total` tokens, and before these
+    `kept`, which it knew from an earlier answer."""
+
+    read: int
+    total: int
+    kept: int
+
+    def is_long(self, seconds: float) -> bool:
+        """Whether all of it takes LONG_READING, by the seconds of what is read."""
+        return self.read > 0 and seconds * self.total >= LONG_READING * self.read
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +286,7 @@ class Replayed:
         return sum(len(done.tokens) for done in self.rounds)
 
 
+Part = Reading | Round | Generation  # what an answer is given in, in this order
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 
 

@@ -3,7 +3,7 @@
   const { el } = omni;
 
   // A turn's answer. `tokens` holds the parsed lines; spans refer to them by index. Blocks are its Markdown, of the first `read` characters;
-  // `context`: what of the model's window it took.
+  // `context`: what of the model's window it took; `reading`: how far its prompt was read, where that took long.
   omni.newAnswer = () => ({
     lines: "",
     tokens: [],
@@ -12,6 +12,7 @@
     blocks: [],
     open: [],
     read: 0,
+    reading: null,
     figures: null,
     counts: null,
     speed: null,
@@ -42,7 +43,8 @@
         answer.blocks.push(...line.b);
         answer.open = line.o;
         answer.read = answer.text.length;
-      } else if (line.k === "f") {
+      } else if (line.k === "p") answer.reading = line;
+      else if (line.k === "f") {
         answer.figures = line.f;
         answer.counts = line.c;
       } else if (line.k === "run") answer.meta = { ...answer.meta, ...line };
@@ -66,7 +68,7 @@
         };
       } else if (line.k === "speed") answer.speed = line;
       else if (line.k === "error") answer.error = line.text;
-      if (line.k !== "f" && line.k !== "m") answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
+      if (!["p", "f", "m"].includes(line.k)) answer.lines += raw + "\n"; // live figures need not be kept, and blocks are by themselves
     }
     return fresh;
   };

@@ -86,6 +86,30 @@
     cancelled: "Stopped by you.",
     context: "Ended because the model's context is full; ask for less at once, or start a new chat.",
   };
+  const far = ({ reading: { read, total } }) =>
+    `${omni.format(read, "count")} of ${omni.format(total, "count")} tokens`;
+  // How far the model is with a long text. The bar stays the same element, so that it moves.
+  const drawReading = turn => {
+    const { status: box } = turn.parts,
+      { answer } = turn,
+      what = answer.first ? "your text" : "the chat",
+      { read, total, kept } = answer.reading;
+    if (!turn.parts.reading) {
+      const meter = omni.meter(`How far ${what} is read`),
+        words = el("span");
+      turn.parts.reading = {
+        node: el("div", { class: "reading" }, words, meter.node),
+        words,
+        set: meter.set,
+      };
+      chat.announce(`The model reads ${what}, ${omni.plural(total, "token")}.`);
+    }
+    const { node, words, set } = turn.parts.reading,
+      before = kept > 0 ? `, after ${omni.format(kept, "count")} that it had read before` : "";
+    if (box.firstChild !== node) box.replaceChildren(node);
+    words.textContent = `Reading ${what}: ${far(answer)}${before}`;
+    set(read / total);
+  };
   chat.status = turn => {
     const { status: box } = turn.parts,
       answer = turn.answer,
@@ -99,6 +123,10 @@
       box.textContent = answer.error;
       return;
     }
+    if (turn.state === "waiting" && answer.reading) {
+      drawReading(turn);
+      return;
+    }
     if (turn.state === "waiting") {
       box.replaceChildren(
         el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
@@ -108,6 +136,11 @@
     }
     if (turn.state === "stopping") {
       box.textContent = "Stopping…";
+      return;
+    }
+    const stopped = answer.meta.stopped || answer.end?.finish === "cancelled";
+    if (stopped && answer.reading && !answer.text) {
+      box.textContent = `Stopped by you, with ${far(answer)} read. Again goes on from there.`;
       return;
     }
     box.textContent =

@@ -8,13 +8,13 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event, Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import typer
 from pydantic import ValidationError
@@ -27,6 +27,7 @@ from omnidemo.config import Settings, shortened
 
 if TYPE_CHECKING:
     from omnidemo.measuring.report_tables import Stage
+    from omnidemo.records import Generation, Reading, Round
 
 T = TypeVar("T")
 SPREAD = (
@@ -211,9 +212,35 @@ def log_to_stderr() -> None:
     log.setLevel(logging.INFO)
 
 
-def progress(bars: bool = True) -> Progress:
+def progress(bars: bool = True, stays: bool = True) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True), disable=not bars)
+    return Progress(*columns, console=Console(stderr=True), disable=not bars, transient=not stays)
+
+
+def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
+    """An answer, which is made to its end. While its prompt is read, where that takes long and stderr is a
+    terminal, a bar there says how far it is."""
+    from omnidemo.records import Reading
+
+    bar, began, task = progress(sys.stderr.isatty(), stays=False), monotonic(), None
+    try:
+        while True:
+            part = next(parts)
+            if not isinstance(part, Reading):
+                continue
+            began = monotonic() if not part.read else began
+            if task is not None:
+                bar.update(task, completed=part.read)
+            elif part.read < part.total and part.is_long(monotonic() - began):
+                task = bar.add_task("reading the prompt", total=part.total, completed=part.read)
+                bar.start()
+            if task is not None and part.read == part.total:
+                bar.stop()  # before the text comes
+    except StopIteration as end:
+        return cast("Generation", end.value)
+    finally:
+        if task is not None:
+            bar.stop()  # the terminal's cursor comes back
 
 
 def run(app: typer.Typer, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -17,8 +17,8 @@ from omnidemo.decoding.round_times import ReplayedAcceptance
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array, as_tensor, on_host
 
-# ids of a prompt that are read at once: between two pieces others have their turn, and who has left is
-# noticed
+# ids of a prompt that are read at once at most: between two pieces others have their turn, and who has left
+# is noticed
 PIECE = 512
 
 
@@ -43,18 +43,18 @@ class DecodingState:
 
     def start(self, prompt: Sequence[int]) -> None:
         """Make `prompt` the text; the target reads all but its last id."""
-        for _ in self.starting(prompt):
+        self.begin(prompt)
+        while self.target.read():
             pass
 
-    def starting(self, prompt: Sequence[int]) -> Iterator[bool]:
-        """`start`, in steps that read a piece each and yield False; where they end early, the next pass reads
-        what is left."""
+    def begin(self, prompt: Sequence[int]) -> int:
+        """`start` without reading: `target.read` does that piece by piece, and the next pass for what is left
+        by then. Returns how many ids were kept from before."""
         kept = self.target.begin(prompt)
         self.drafter.start(prompt, kept)
         self.text.trim(kept)
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        while self.target.read():
-            yield False
+        return kept
 
     def commit(self, start: int, result: RoundResult, ids: Sequence[int], accepted: int) -> None:
         """Apply a round that began at `start` drafter ids: it emits the target `ids`, of which the first
@@ -84,10 +84,11 @@ class DecodingState:
 
 
 class TargetContext:
-    """The target's ids, and a cache that holds all of them but the newest, which the next pass reads."""
+    """The target's ids, and a cache that holds all of them but the newest, which the next pass reads.
+    `piece`: ids of a prompt that are read at once."""
 
-    def __init__(self, cache: KVCache) -> None:
-        self.cache = cache
+    def __init__(self, cache: KVCache, piece: int = PIECE) -> None:
+        self.cache, self.piece = cache, piece
         self.ids: list[int] = []
         self.passes = 0  # forward passes made from here, which overwrite what a backend has read further
 
@@ -107,8 +108,8 @@ class TargetContext:
         return kept
 
     def read(self) -> bool:
-        """Read the next `PIECE` of all ids but the last; whether some are left."""
-        if piece := self.ids[self.cache.length : min(self.cache.length + PIECE, len(self.ids) - 1)]:
+        """Read the next piece of all ids but the last; whether some are left."""
+        if piece := self.ids[self.cache.length : min(self.cache.length + self.piece, len(self.ids) - 1)]:
             self.cache.forward(piece, 0)
         return self.cache.length < len(self.ids) - 1
 

@@ -15,7 +15,7 @@ from omnidemo.endpoint.answer_format import AnswerFormat, event
 from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.endpoint.request_body import AnswerRequest
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Part, Reading, Round
 
 STREAM = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -23,14 +23,15 @@ STREAM = [
     (b"x-accel-buffering", b"no"),
 ]
 EARLY = RuntimeError("The answer ended early; ask again")
-Begin = Callable[[threading.Event], Iterator[Round | Generation]]
-Item = Round | Generation | Exception | None
+Begin = Callable[[threading.Event], Iterator[Part]]
+Item = Part | Exception | None
 
 
 class AnswerResponse:
     """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it.
 
-    What fails before the first token has its own status; later it is an event of the stream.
+    What fails before a long prompt is read, or before the first token, has its own status; later it is an
+    event of the stream.
     """
 
     def __init__(
@@ -58,9 +59,7 @@ class AnswerResponse:
         finally:
             work.stop()
 
-    async def _answer(
-        self, work: Work[Round | Generation], scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _answer(self, work: Work[Part], scope: Scope, receive: Receive, send: Send) -> None:
         items = await work.made()
         first = items[0] or EARLY
         if isinstance(first, Exception):
@@ -79,13 +78,15 @@ class AnswerResponse:
             for item in items:
                 if more:  # what follows the end of an answer is nothing to send
                     events += self._events(item)
-                    more = isinstance(item, Round)
+                    more = isinstance(item, Reading | Round)
             await send({"type": "http.response.body", "body": events, "more_body": more})
             if not more:
                 return
             items = await work.made()
 
     def _events(self, item: Item) -> bytes:
+        if isinstance(item, Reading):  # a comment, which clients skip: it keeps them waiting
+            return f": reading the prompt, {item.read:,} of {item.total:,} tokens\n\n".encode()
         if isinstance(item, Round):
             return self._form.round(item)
         if isinstance(item, Generation):

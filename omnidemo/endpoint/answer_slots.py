@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from typing import Generic, TypeVar
 
 from omnidemo.endpoint.api_errors import ApiError
-from omnidemo.records import Round
+from omnidemo.records import Reading, Round
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
@@ -118,7 +118,7 @@ class Work(Generic[Item]):
         exception that ended it.
 
         Looks are LOOK_SECONDS apart, for each wakes the loop and the client, on the cores that decode; only
-        an item that is no round is seen at once.
+        an item that is neither reading nor round is seen at once.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._looked + LOOK_SECONDS):
@@ -161,7 +161,7 @@ class Work(Generic[Item]):
     def _put(self, item: Item | Exception | None) -> None:
         self._made.append(item)
         with suppress(RuntimeError):  # the server has ended
-            if not isinstance(item, Round):
+            if not isinstance(item, Reading | Round):
                 self._loop.call_soon_threadsafe(self._urgent.set)
             if not self._told:
                 self._told = True

@@ -23,7 +23,7 @@ from omnidemo.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
 from omnidemo.endpoint.model_ids import ModelId
 from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
 from omnidemo.private_folders import without_folders
-from omnidemo.records import Generation, Round
+from omnidemo.records import Part
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.visitors import Caller
 
@@ -171,7 +171,7 @@ class Endpoint:
             "kind": "api",
         }
 
-        def begin(cancel: Event) -> Iterator[Round | Generation]:
+        def begin(cancel: Event) -> Iterator[Part]:
             return front.chat(session="api", cancel=cancel, **options)
 
         return begin

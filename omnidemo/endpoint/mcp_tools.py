@@ -29,7 +29,7 @@ from omnidemo.endpoint.request_body import (
 )
 from omnidemo.methods import BASELINE, METHODS
 from omnidemo.metrics import Lengths
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Part, Round
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.public_services import PublicServices
 
@@ -162,11 +162,11 @@ async def generate(
     made: Generation | None = None
     written = 0
 
-    async def each(item: Round | Generation) -> None:
+    async def each(item: Part) -> None:
         nonlocal made, written
         if isinstance(item, Generation):
             made = item
-        elif tell is not None:
+        elif tell is not None and isinstance(item, Round):
             written += len(item.tokens)
             await tell(written, asked.max_new_tokens)
 

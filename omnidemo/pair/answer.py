@@ -16,7 +16,7 @@ from omnidemo.decoding.tracing import Tracer
 from omnidemo.metrics import measure
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.prompt_reader import start_in_turns
-from omnidemo.records import FinishReason, Generation, Prompt, Round
+from omnidemo.records import FinishReason, Generation, Prompt, Reading, Round
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair
@@ -54,13 +54,14 @@ class Answer:
         self._rounds: list[Round] = []
         self._reason: FinishReason = "cancelled"
 
-    def write(self) -> Generator[Round, None, Generation]:
-        """Yield its rounds; the generator's value is the finished `Generation`."""
+    def write(self) -> Generator[Reading | Round, None, Generation]:
+        """Yield how far its prompt is read, then its rounds; the generator's value is the finished
+        `Generation`."""
         pair, asked, line = self._pair, self._asked, self._line
         first: float | None = None
         mismatch = False
         try:
-            going = start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
+            going = yield from start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
             if self._state.target.free_positions < 1:  # `begun` fills the window
                 self._reason = "context"
             steps = self._steps()

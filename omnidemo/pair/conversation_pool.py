@@ -5,14 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from weakref import WeakSet
 
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
+from omnidemo.backends.thread_pool import pick_size
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.state import DecodingState, TargetContext
+from omnidemo.decoding.state import PIECE, DecodingState, TargetContext
 from omnidemo.store.visitors import owned
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 DOMAIN = "default"
 IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, where they are short
+
+
+# Parameters times ids that a core reads in about half a second; and the fewest ids of a piece, more of a
+# model that torch computes, for each piece reads all weights
+WORK, LEAST, LEAST_BY_TORCH = 12.5e9, 16, 64
+
+
+def piece_of(runner: Runner) -> int:
+    """Ids of a prompt that a target reads at once: so few that it can be stopped, and others get their turn,
+    within about a second. They depend on the model and the cores alone, never on a clock, for where a prompt
+    is cut may change the last bits of what is computed."""
+    if runner.device.type != "cpu":
+        return PIECE
+    least = LEAST if isinstance(runner, FusedLlama) else LEAST_BY_TORCH
+    fits = int(WORK * (pick_size() + 1) / max(1, runner.parameters)) // 8 * 8
+    return max(least, min(PIECE, fits))
 
 
 class Conversations:
@@ -45,7 +63,9 @@ class Conversations:
         """A new state that is neither idle nor running here."""
         self._runners.add(drafter)
         return DecodingState(
-            TargetContext(self._target.new_cache()), DrafterContext(drafter.new_cache(), self._map), domain
+            TargetContext(self._target.new_cache(), piece_of(self._target)),
+            DrafterContext(drafter.new_cache(), self._map),
+            domain,
         )
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from functools import cache, partial
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from torch import Tensor
 
@@ -30,7 +31,7 @@ from omnidemo.pair.drafting_line import DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.stored_answers import StoredAnswers
-from omnidemo.records import Agreement, Generation, Prompt, Round, Trace, drain
+from omnidemo.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
 from omnidemo.store.store import Store
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
@@ -83,17 +84,29 @@ class Pair:
 
     def generate(self, prompt: Prompt, **options: Any) -> Generation:
         """Generate an answer. The options are those of `stream`."""
-        return drain(self.stream(prompt, **options))
+        return drain(self.parts(prompt, **options))
 
-    def stream(
+    def stream(self, prompt: Prompt, **options: Any) -> Generator[Round, None, Generation]:
+        """Yield one `Round` after another; the generator's value is the finished `Generation`. The options
+        are those of `parts`."""
+        with closing(self.parts(prompt, **options)) as parts:
+            while True:
+                try:
+                    part = next(parts)
+                except StopIteration as finished:
+                    return cast(Generation, finished.value)
+                if isinstance(part, Round):
+                    yield part
+
+    def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         begun: Sequence[int] = (), **options: Any,
-    ) -> Generator[Round, None, Generation]:  # fmt: skip
-        """Yield one `Round` after another; the generator's value is the finished `Generation`.
+    ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
+        """As `stream`, with a `Reading` around each piece of a prompt that is read in several.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.config.GenerationConfig`, which says what each means.
-        cancelled: looked at between two pieces of a prompt and after each round. note: whether the policy
+        cancelled: looked at before each piece of such a prompt and after each round. note: whether the policy
         "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds. begun: ids
         of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
         before anything runs, for options or prompts that cannot be served.
@@ -113,7 +126,7 @@ class Pair:
         pass."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)
-        start_in_turns(state, ids, self._lock, cancelled)
+        drain(start_in_turns(state, ids, self._lock, cancelled))
         # Without a backend each token is a pass of its own, so that other generations get the lock between
         # any two.
         steps = decode(

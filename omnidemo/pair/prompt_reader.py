@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from numbers import Integral
@@ -12,7 +12,7 @@ from typing import Any
 from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
-from omnidemo.records import Prompt
+from omnidemo.records import Prompt, Reading
 
 # between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
 TURN_SECONDS = 0.001
@@ -77,15 +77,25 @@ class PromptReader:
 
 def start_in_turns(
     state: DecodingState, ids: Sequence[int], lock: AbstractContextManager[Any], cancelled: Callable[[], bool]
-) -> bool:  # fmt: skip
+) -> Generator[Reading, None, bool]:  # fmt: skip
     """Start a conversation with a prompt, holding the lock for one piece at a time: a long prompt keeps
-    nobody waiting for longer. `cancelled` is looked at between two pieces; whether it was started to the
-    end."""
-    pieces = state.starting(ids)
+    nobody waiting for longer. Where there are several, it yields before the first and after each how far it
+    is. `cancelled` is looked at before each of them; whether it was started to the end."""
+    target = state.target
+    with lock:
+        kept = state.begin(ids)
+    total = len(ids) - 1 - kept
+    several = total > target.piece
     while True:
+        if several:
+            yield Reading(target.cache.length - kept, total, kept)
+            if cancelled():
+                return False
         with lock:
-            if next(pieces, True):
-                return True
-        if cancelled():
-            return False
+            left = target.read()
+        if not left:
+            break
         time.sleep(TURN_SECONDS)
+    if several:
+        yield Reading(total, total, kept)
+    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.records import Generation, Round, Trace
+from omnidemo.records import Generation, Reading, Round, Trace
 from omnidemo.vocab.ngram_cache import NgramCache
 
 
@@ -58,7 +58,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer, whose rounds went before it: `generation` is without them."""
+    """The end of an answer, whose readings and rounds went before it: `generation` is without them."""
 
     generation: Generation
     traces: tuple[Trace, ...]
@@ -84,7 +84,7 @@ class Behind:
     number: int
 
 
-Message = Round | Finished | Failed | Behind
+Message = Reading | Round | Finished | Failed | Behind
 
 
 def insertions(cache: NgramCache, since: int) -> Insertions:

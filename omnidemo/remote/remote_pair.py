@@ -22,7 +22,7 @@ from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.drafting_line import digest_of
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Prompt, Round
+from omnidemo.records import Generation, Prompt, Reading, Round
 from omnidemo.remote.messages import Adapter, Behind, Call, Failed, Finished, Insertions, Message
 from omnidemo.vocab.ngram_cache import NgramCache
 
@@ -47,24 +47,22 @@ class RemotePair(Pair):
         self._answering = 0
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
-        """Have an answer written; its rounds and `Finished`, or `Failed`. It looks at `cancelled` after each
-        round."""
+        """Have an answer written; its readings, rounds and `Finished`, or `Failed`. It looks at `cancelled`
+        after each of the first two."""
         raise NotImplementedError
 
     def _told(self, ngrams: NgramCache) -> Insertions:
         """What a call says of the n-grams. The lock is held."""
         raise NotImplementedError
 
-    def stream(
+    def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         **options: Any,
-    ) -> Generator[Round, None, Generation]:  # fmt: skip
-        """As `Pair.stream`, without `begun`, which `replicas/failover.py` gives. RuntimeError, one sentence,
-        where nobody can write it."""
+    ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
+        """As `Pair.parts`, without `begun`. RuntimeError, one sentence, where nobody can write it."""
         asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
         self._method(asked.method)  # what the pair cannot do is told before anybody is asked
-        ids = tuple(self.prompt_ids(prompt))
-        traced = asked.learn and bool(self.learners)
+        ids, traced = tuple(self.prompt_ids(prompt)), asked.learn and bool(self.learners)
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
             adapter, costs = self._adapters.get(asked.domain, BASE), line.cost_model
@@ -74,11 +72,13 @@ class RemotePair(Pair):
                 conversation=_conversation(prompt, ids, asked.domain),
             )  # fmt: skip
             self._answering += 1
-        rounds: list[Round] = []
-        began, first = perf_counter(), None
+        rounds, began, first = list[Round](), perf_counter(), None
         messages = self._ask(call, cancelled)
         try:
             while not isinstance(message := self._next(messages), Finished):
+                if isinstance(message, Reading):
+                    yield message
+                    continue
                 first = first if first is not None else perf_counter() - began
                 if asked.learn:
                     with self._lock:
@@ -150,7 +150,7 @@ class RemotePair(Pair):
         """How a version travels with calls."""
         return adapter
 
-    def _next(self, messages: Iterator[Message]) -> Round | Finished:
+    def _next(self, messages: Iterator[Message]) -> Reading | Round | Finished:
         """The next message; what went wrong as one sentence, whoever says it."""
         try:
             message = next(messages, None)

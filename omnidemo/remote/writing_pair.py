@@ -39,7 +39,7 @@ class WritingPair(Pair):
         self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()
 
     def serve(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
-        """The rounds of an answer, then `Finished`; or `Behind` alone."""
+        """The readings and rounds of an answer, then `Finished`; or `Behind` alone."""
         domain = call.options["domain"]
         number = self._take(domain, call.ngrams)
         if number is not None:
@@ -48,7 +48,7 @@ class WritingPair(Pair):
         self._prepare(domain, call)
         self._use(domain)
         self.learners = [self._keep] if call.traced else self.learners
-        generation = yield from self.stream(
+        generation = yield from self.parts(
             call.ids, cancelled=cancelled, note=call.note, begun=call.begun, **call.options
         )
         line, trace = self._line(domain), self._traces.pop(generation.key, None)

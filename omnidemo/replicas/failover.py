@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from secrets import token_hex
 
-from omnidemo.records import FinishReason, Generation
+from omnidemo.records import FinishReason, Generation, Reading
 from omnidemo.remote.messages import Behind, Call, Failed, Finished, Insertions, Message
 
 LOSSES = 8  # replicas that an answer may lose without a token in between
@@ -51,9 +51,12 @@ def whole_answer(
                         yield message
                         return
                     losses = 0
-                    yield message if message.index == rounds else replace(message, index=rounds)
-                    written += [token.id for token in message.tokens]
-                    rounds, reason = rounds + 1, message.finish_reason
+                    if isinstance(message, Reading):
+                        yield message
+                    else:
+                        yield message if message.index == rounds else replace(message, index=rounds)
+                        written += [token.id for token in message.tokens]
+                        rounds, reason = rounds + 1, message.finish_reason
                     if reason is None and cancelled():
                         yield _ended(call, "cancelled", method)
                         return

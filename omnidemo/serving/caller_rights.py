@@ -11,7 +11,7 @@ from omnidemo.config import Settings
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
 from omnidemo.private_folders import without_folders
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Part, Round
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import NO_ID, UPLOADS, Quotas, Refused
 from omnidemo.serving.services import Services
@@ -132,7 +132,7 @@ class CallerRights:
         self.quotas.ask(visitor.name)
         self._services.visitor_lines.use(visitor.own)
 
-    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Round | Generation]:
+    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Part]:
         """The answer, whose tokens count as they are written, and whose line is called the default one."""
         with closing(answer):  # type: ignore[type-var]
             for item in answer:

@@ -22,7 +22,7 @@ from omnidemo.metrics import measure
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Prompt, Round
+from omnidemo.records import Generation, Part, Prompt, Reading, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
@@ -91,8 +91,9 @@ class ChatService:
         raw: bool = False, control_tokens: bool = False, keep: bool = True,
         cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
         topic: str | None = None, **options: Any,
-    ) -> Iterator[Round | Generation]:  # fmt: skip
-        """Yield the rounds of an answer and at the end its one `Generation`, also when it was cancelled.
+    ) -> Iterator[Part]:  # fmt: skip
+        """Yield how far the prompt is read, where that takes several pieces, then the rounds of an answer and
+        at the end its one `Generation`, also when it was cancelled.
 
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
         from (unless `learn` is off). domain: the adapter line that drafts and learns, "auto" to have it
@@ -132,7 +133,7 @@ class ChatService:
 
     def _answer(
         self, pair: Pair, request: _Request, route: Route, raw: bool, control_tokens: bool
-    ) -> Iterator[Round | Generation]:
+    ) -> Iterator[Part]:
         """The answer of the line of a route, recorded at its end."""
         messages, most = request.messages, request.options.max_new_tokens
         window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
@@ -156,14 +157,16 @@ class ChatService:
             names = request.target, request.drafter
             self._speeds.add(*names, read, request.options, before, generation)
 
-        rounds, dropped = self._written(pair, request, read), window.dropped if window else 0
-        yield from listen(rounds, request.page_closed, finish, request.began, dropped)
+        parts, dropped = self._written(pair, request, read), window.dropped if window else 0
+        yield from listen(parts, request.page_closed, finish, request.began, dropped)
 
-    def _written(self, pair: Pair, request: _Request, read: Prompt) -> Generator[Round, None, Generation]:
+    def _written(
+        self, pair: Pair, request: _Request, read: Prompt
+    ) -> Generator[Reading | Round, None, Generation]:
         """The pair's answer, with the conditions that it was made under."""
         names = request.target, request.drafter
         before = self._pool.conditions(*names)
-        made = yield from pair.stream(read, cancelled=request.cancelled, **dict(request.options))
+        made = yield from pair.parts(read, cancelled=request.cancelled, **dict(request.options))
         after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 

@@ -8,15 +8,16 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from omnidemo.records import Generation, Round, drain
+from omnidemo.records import Generation, Part, Reading, Round, drain
 
 
 def listen(
-    rounds: Generator[Round, None, Generation], gone: threading.Event, finish: Callable[[Generation], None],
+    parts: Generator[Reading | Round, None, Generation], gone: threading.Event,
+    finish: Callable[[Generation], None],
     began: float,
     dropped: int = 0,
-) -> Iterator[Round | Generation]:  # fmt: skip
-    """Yield the rounds and then the generation. `finish` is called with the generation before that, also
+) -> Iterator[Part]:  # fmt: skip
+    """Yield the parts and then the generation. `finish` is called with the generation before that, also
     where the caller stops iterating: then `gone` is set, which ends the answer early. The time to the first
     token is counted from `began` (`perf_counter`), the request. `dropped`: the generation's
     `dropped_messages`."""
@@ -29,16 +30,16 @@ def listen(
     try:
         while generation is None:
             try:
-                made = next(rounds)
+                made = next(parts)
             except StopIteration as finished:
                 generation = since_request(finished.value)
             else:
-                first = perf_counter() - began if first is None else first
+                first = perf_counter() - began if first is None and isinstance(made, Round) else first
                 yield made
     except GeneratorExit:
         gone.set()
         with suppress(Exception):  # the page is closed
-            generation = since_request(drain(rounds))
+            generation = since_request(drain(parts))
         if generation is not None:
             finish(generation)
         raise

@@ -16,7 +16,7 @@ from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Part
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
@@ -125,9 +125,7 @@ class PublicServices(CallerRights):
 
     # Answers. A visitor's are made in their session and with their line, and count in their quota.
 
-    def chat(
-        self, *, session: str = "api", domain: str | None = None, **options: Any
-    ) -> Iterator[Round | Generation]:
+    def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Part]:
         """Refused where a quota is used up; an answer that has begun is finished."""
         visitor = self._visitor()
         if visitor is None:

@@ -4,6 +4,7 @@ The lines of the rounds and tokens between them are made in `store/recorded_roun
 answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
 
     run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
+    p       before the rounds, where reading the prompt takes long: the names of `Reading`
     t, x, r the rounds: see `recorded_rounds.round_lines`
     m       Markdown (`ui/markdown_tree.py`) of the text up to here: b the blocks after those of earlier lines
             that no later line changes, o the ones after them, until the next such line
@@ -24,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import get_args
 
 from omnidemo.metrics import Speed, measure
-from omnidemo.records import Generation, Round, Source
+from omnidemo.records import Generation, Reading, Round, Source
 from omnidemo.store.recorded_rounds import finite, json_line
 from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import Node
@@ -36,6 +37,11 @@ def _counts(rounds: Sequence[Round]) -> dict[str, int]:
     return {name: found[name] for name in get_args(Source)} | {
         "discarded": sum(len(record.discarded) for record in rounds)
     }
+
+
+def reading_line(done: Reading) -> str:
+    """How far the prompt is read."""
+    return json_line("p", read=done.read, total=done.total, kept=done.kept)
 
 
 def markdown_line(blocks: Sequence[Node], open_blocks: Sequence[Node]) -> str:

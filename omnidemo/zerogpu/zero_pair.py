@@ -9,7 +9,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.private_folders import temporary_folder
-from omnidemo.records import Round, Trace
+from omnidemo.records import Reading, Round, Trace
 from omnidemo.remote.messages import Call, Insertions, Message, insertions
 from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -45,7 +45,7 @@ class ZeroPair(RemotePair):
         messages = self._write(replace(call, stop=str(stop)))
         try:
             for message in messages:
-                if isinstance(message, Round) and cancelled():
+                if isinstance(message, Reading | Round) and cancelled():
                     stop.touch()
                 yield message
         finally:

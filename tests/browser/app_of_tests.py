@@ -1,7 +1,7 @@
 """`python app.py` for tests: drafts take 50 ms longer while the storage folder has a file `slow`, so that
-guessing loses on any machine, a busy one too; training is not niced, because beside workers that use all
-cores it would hardly run; and topics that nobody asked about are not measured, which takes as long as all
-that tests look at."""
+guessing loses on any machine, a busy one too, and prompts are read by 16 tokens, 0.3 s each, while it has a
+file `slow reading`; training is not niced, because beside workers that use all cores it would hardly run; and
+topics that nobody asked about are not measured, which takes as long as all that tests look at."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import runpy
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,29 @@ if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
     from omnidemo.decoding import engine
     from omnidemo.decoding.backend import RoundPlan
+    from omnidemo.decoding.state import PIECE, TargetContext
     from omnidemo.distill import process_worker
     from omnidemo.lines import measurer
 
-    plan, slow = engine._plan, Path(os.environ["OMNIDEMO_STORAGE"]) / "slow"
+    storage = Path(os.environ["OMNIDEMO_STORAGE"])
+    plan, slow = engine._plan, storage / "slow"
+    begin, read, slow_reading = TargetContext.begin, TargetContext.read, storage / "slow reading"
 
     def planned(*given: Any) -> RoundPlan:  # whose time counts as the draft's
         made = plan(*given)
         time.sleep(0.05 if (made.draft_length or made.copied) and slow.exists() else 0.0)
         return made
 
+    def begun(self: TargetContext, prompt: Sequence[int]) -> int:
+        self.piece = 16 if slow_reading.exists() else PIECE
+        return begin(self, prompt)
+
+    def reading(self: TargetContext) -> bool:
+        time.sleep(0.3 if self.piece < PIECE else 0.0)
+        return read(self)
+
     engine._plan = planned
+    TargetContext.begin, TargetContext.read = begun, reading
     process_worker.NICE = 0
     measurer.QUIET_SECONDS = 1e9
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")

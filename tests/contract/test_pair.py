@@ -14,11 +14,11 @@ from omnidemo import load_pair
 from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
-from omnidemo.decoding import state
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting
+from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Round, Trace
 from omnidemo.vocab.ngram_cache import NgramCache
@@ -298,7 +298,7 @@ def test_cancelling_keeps_the_partial_answer_and_the_pair_goes_on(pair: Pair) ->
 def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "PIECE", 4)
+    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 4)
     prompt = f"{PROMPT} and {PROMPT} and {PROMPT}"
     looks: list[bool] = []
 
@@ -307,7 +307,7 @@ def test_who_leaves_while_a_prompt_is_read_ends_it_and_others_have_their_turn(
             looks.append(True)
         return len(looks) == 2
 
-    made = pair.generate(prompt, max_new_tokens=20, cancelled=left)
+    made = pair.generate(prompt, max_new_tokens=20, cancelled=left, reuse=False)
     assert made.finish_reason == "cancelled" and not made.rounds and made.text == "" and looks == [True, True]
     whole = pair.generate(prompt, max_new_tokens=20)
     assert (

@@ -15,8 +15,9 @@ import torch
 
 from omnidemo.config import GenerationConfig, Settings
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round, Trace
+from omnidemo.records import Generation, Reading, Round, Trace
 from omnidemo.remote.messages import Adapter, Behind, Call, Finished, Insertions
 from omnidemo.remote.remote_pair import _conversation
 from omnidemo.remote.writing_pair import WritingPair
@@ -305,6 +306,26 @@ def test_what_is_cancelled_ends_at_the_replica(pair: ReplicatedPair) -> None:
     assert replicas(pair).ended == 2 and pair.in_flight == 0
     whole = pair.generate("duck", max_new_tokens=1, cancelled=lambda: True)
     assert whole.finish_reason == "length", "it was whole before anybody looked"
+
+
+def test_a_long_prompt_is_told_stopped_and_read_on_by_the_same_replica(
+    pair: ReplicatedPair, plain: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 8)
+    del replicas(pair).sides[1:]  # Ray finds the one that read a conversation by its name
+    long, asked = " ".join(PROMPTS * 2), threading.Event()
+    parts = pair.parts(long, max_new_tokens=12, cancelled=asked.is_set)
+    told = [next(parts) for _ in range(3)]
+    asked.set()
+    with pytest.raises(StopIteration) as ended:
+        next(parts)
+    total = len(plain.prompt_ids(long)) - 1
+    assert told == [Reading(read, total, 0) for read in (0, 8, 16)]
+    assert ended.value.value.finish_reason == "cancelled" and not ended.value.value.token_ids
+    assert pair.in_flight == 0
+    first = next(pair.parts(long, max_new_tokens=12))
+    assert isinstance(first, Reading) and first.kept >= 16
+    assert text(pair.generate(long, max_new_tokens=12)) == plain.generate(long, max_new_tokens=12).text
 
 
 def test_conversations_keep_their_name_while_they_grow(pair: ReplicatedPair) -> None:

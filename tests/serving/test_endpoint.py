@@ -20,8 +20,8 @@ from omnidemo.endpoint.answer_slots import AnswerSlots, Work
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.request_body import LEAST_TOP_P
 from omnidemo.pair.prompt_reader import TooLong
-from omnidemo.records import Generation, Round
-from tests.support.fakes import FakeServices, script
+from omnidemo.records import Generation, Part, Reading, Round
+from tests.support.fakes import FakeServices, generation, script
 from tests.support.running_app import serving
 
 openai = pytest.importorskip(
@@ -511,6 +511,58 @@ def test_an_error_of_the_engine_is_told_before_and_in_a_stream(
         list(pieces)
     with pytest.raises(openai.InternalServerError, match="KeyError"):
         client(url).chat.completions.create(model="omnidemo", messages=HELLO)
+
+
+def read_first(services: FakeServices, monkeypatch: pytest.MonkeyPatch, pieces: int) -> list[int]:
+    """Have its answers read a long prompt in pieces of 20 ms; returns how far each came."""
+    whole, came = services.chat, list[int]()
+
+    def chat(**options: Any) -> Iterator[Part]:
+        came.append(0)
+        for read in range(pieces + 1):
+            yield Reading(read, pieces, 0)
+            if options["cancel"].is_set():
+                yield generation([], 0.0, "ngram-exact", "cancelled")
+                return
+            time.sleep(0.02)
+            came[-1] = read
+        yield from whole(**options)
+
+    monkeypatch.setattr(services, "chat", chat)
+    return came
+
+
+def test_a_stream_says_something_while_a_long_prompt_is_read(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, url = local
+    whole = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=1)
+    read_first(services, monkeypatch, 25)
+    chunks = list(client(url).chat.completions.create(model=FULL, messages=HELLO, seed=1, stream=True))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert text == whole.choices[0].message.content and chunks[0].choices[0].delta.role == "assistant"
+    again = client(url).chat.completions.create(model=FULL, messages=HELLO, seed=1)
+    assert again.choices[0].message.content == text
+    said = post(url, {"messages": HELLO, "stream": True}).text.split("\n\n")
+    comments = [line for line in said if line.startswith(":")]
+    assert len(comments) == 26 and comments == said[:26]
+    assert comments[-1] == ": reading the prompt, 25 of 25 tokens"
+
+
+def test_a_client_that_leaves_while_its_prompt_is_read_ends_that(
+    local: tuple[FakeServices, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services, url = local
+    came = read_first(services, monkeypatch, 1000)
+    body = {"messages": HELLO, "stream": True}
+    with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=30) as answer:
+        assert next(answer.iter_lines()).startswith(": reading")
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}/v1/chat/completions", json={"messages": HELLO}, timeout=0.3)
+    time.sleep(0.3)
+    ended = list(came)
+    time.sleep(0.2)
+    assert len(came) == 2 and came == ended and max(came) < 60
 
 
 def test_twenty_clients_at_once_and_a_full_house(

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
@@ -21,7 +22,7 @@ from omnidemo.config import SAMPLING, Manner, option_named
 from omnidemo.endpoint.api_errors import as_api_error
 from omnidemo.metrics import measure
 from omnidemo.private_folders import without_folders
-from omnidemo.records import Generation, Match, Round, Source, Token
+from omnidemo.records import LONG_READING, Generation, Match, Part, Reading, Round, Source, Token
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
@@ -259,6 +260,41 @@ def test_a_fast_engine_is_shown_at_most_twelve_times_a_second() -> None:
         yield generation([], 0.5, "autoregressive")
 
     assert len(list(stream(quick(), time.perf_counter()))) <= 8
+
+
+def test_a_long_reading_is_told_and_a_short_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omnidemo.ui.tabs import chat_tab
+
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(chat_tab, "time", clock)
+
+    def answer(each: float) -> Iterator[Part]:
+        """A prompt that is read in four pieces of so many seconds."""
+        for read in range(0, 201, 50):
+            yield Reading(read, 200, 30)
+            clock.now += each
+        yield from script("a b c")
+        yield generation([], 1.0, "ngram-exact")
+
+    def told(each: float) -> list[list[int]]:
+        values = list(chat_tab.stream(answer(each), clock.now))
+        assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(values))
+        assert [line["t"] for line in parse(values[-1]) if line["k"] == "t"] and len(set(values)) > 1
+        return [[line["read"], line["total"], line["kept"]] for line in parse(values[-1]) if line["k"] == "p"]
+
+    long = LONG_READING / 4
+    assert told(0.9 * long) == []
+    assert told(1.1 * long) == [[read, 200, 30] for read in (50, 100, 150, 200)]
+
+    def many() -> Iterator[Part]:
+        for read in range(1001):
+            yield Reading(read, 1000, 0)
+            clock.now += 0.005
+        yield generation([], 1.0, "ngram-exact")
+
+    *values, _ = chat_tab.stream(many(), clock.now)
+    assert 50 <= len(values) <= 5 / chat_tab.UPDATE_SECONDS + 1
+    assert parse(values[-1])[-1] == {"k": "p", "read": 1000, "total": 1000, "kept": 0}
 
 
 def test_the_browsers_history_is_only_taken_where_it_has_the_right_shape() -> None:

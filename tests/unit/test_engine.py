@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from omnidemo.config import GenerationConfig
-from omnidemo.decoding import state as state_module
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
@@ -180,16 +179,14 @@ def test_a_second_turn_reads_only_what_is_new() -> None:
     )
 
 
-def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_module, "PIECE", 4)
+def test_a_prompt_is_read_in_pieces_and_what_was_left_is_read_later() -> None:
     world = WORLDS["sparse"]
     prompt = [*world.prompt, *([1, 2, 3] * 7)]
     whole, parted = world.conversation(world.prompt), world.conversation(world.prompt)
     whole.start(prompt)
-    steps = parted.starting(prompt)
-    begun = parted.target.cache.length
-    assert next(steps) is False and next(steps) is False and parted.target.cache.length == begun + 8
-    steps.close()
+    parted.target.piece = 4
+    begun = parted.begin(prompt)
+    assert parted.target.read() and parted.target.read() and parted.target.cache.length == begun + 8
     assert (
         len(parted.target.unread) > 1
         and whole.target.unread == prompt[-1:]

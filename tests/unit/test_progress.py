@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from omnidemo.cli import common
 from omnidemo.measuring.report_tables import Stage, counted
+from omnidemo.records import LONG_READING, Generation, Reading, Round
 from tests.support.cli import Cli
+from tests.support.fakes import generation, script
 
 
 @pytest.fixture
@@ -43,6 +46,30 @@ def test_a_log_hears_of_what_is_silent_itself(capsys: pytest.CaptureFixture[str]
         and told == sorted(told)
         and told.count(told[-1]) > 1
     )
+
+
+@pytest.mark.parametrize(("terminal", "each"), [(True, 0.5), (True, 0.1), (False, 0.5)])
+def test_a_terminal_sees_how_far_a_long_prompt_is_read(
+    terminal: bool, each: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(common, "monotonic", lambda: now)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def parts() -> Generator[Reading | Round, None, Generation]:
+        """A prompt that is read in five pieces of so many seconds."""
+        nonlocal now
+        for read in range(0, 5001, 1000):
+            yield Reading(read, 5000, 0)
+            now += each
+        yield (done := script("a b")[0])
+        return generation([done], 1.0, "ngram-exact")
+
+    assert common.whole(parts()).rounds
+    shown = capsys.readouterr().err
+    assert ("reading the prompt" in shown) is (terminal and 5 * each > LONG_READING)
+    assert shown == "" or "5000/5000" in shown
 
 
 def test_what_is_short_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

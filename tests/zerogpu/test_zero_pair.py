@@ -16,9 +16,10 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.config import Settings
+from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.private_folders import temporary_folder
-from omnidemo.records import Generation, Trace
+from omnidemo.records import Generation, Reading, Round, Trace
 from omnidemo.serving.services import Services
 from omnidemo.zerogpu import start as zero_gpu
 from omnidemo.zerogpu.zero_pair import ZeroPair
@@ -215,6 +216,21 @@ def test_stop_ends_an_answer_and_keeps_its_trace(pair: ZeroPair) -> None:
     next(steps)
     steps.close()  # a closed page
     assert pair.in_flight == 0 and not list(pair._stops.iterdir())
+
+
+def test_stop_ends_the_reading_of_a_long_prompt(pair: ZeroPair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation_pool, "piece_of", lambda runner: 1)
+    asked = threading.Event()
+    parts = pair.parts(" ".join(PROMPTS * 3), max_new_tokens=20, cancelled=asked.is_set)
+    assert [type(next(parts)) for _ in range(3)] == [Reading] * 3
+    asked.set()
+    made: list[Generation] = []
+
+    def rest() -> Iterator[Reading | Round]:
+        made.append((yield from parts))
+
+    assert all(isinstance(part, Reading) for part in rest())
+    assert made[0].finish_reason == "cancelled" and not made[0].token_ids and pair.in_flight == 0
 
 
 def test_chat_compare_traffic_and_learning(

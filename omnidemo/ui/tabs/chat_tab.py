@@ -12,7 +12,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.config import SAMPLING
-from omnidemo.records import Generation, Round
+from omnidemo.records import Generation, Part, Reading, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.store.recorded_rounds import json_line, round_lines
@@ -48,7 +48,7 @@ def provenance(services: PublicServices, session: str) -> Callable[[Generation],
 
 
 def stream(
-    answer: Iterator[Round | Generation],
+    answer: Iterator[Part],
     started: float,
     about: Callable[[Generation], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[str]:
@@ -57,8 +57,17 @@ def stream(
     rounds: list[Round] = []
     markdown = LiveMarkdown()
     first, value, shown_at, ended = None, "", 0.0, False
+    reads, told = None, False
     for item in answer:
         now = time.perf_counter()
+        if isinstance(item, Reading):
+            reads = now if reads is None else reads
+            told = told or item.is_long(now - reads)
+            if told and (now - shown_at >= UPDATE_SECONDS or item.read == item.total):
+                value += answer_lines.reading_line(item)
+                shown_at = now
+                yield value
+            continue
         if isinstance(item, Generation):
             ended = True
             yield (
