@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -78,7 +79,7 @@ def initial(shape: Shape, seed: int) -> Tensor:
     return flat
 
 
-def config_of(shape: Shape, **tokens: int | None) -> LlamaConfig:
+def config_of(shape: Shape, **tokens: Any) -> LlamaConfig:
     """The configuration of `transformers`; `tokens`: ids of special tokens, such as `eos_token_id`."""
     return LlamaConfig(
         vocab_size=shape.vocab,
