@@ -11,9 +11,6 @@ from typing import Any
 
 os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
-# Tests name their target; those that name none have the one that every checkout holds, whether a model's file
-# is there or not.
-os.environ["OMNIDEMO_TARGET"] = "bundled/large"
 
 import pytest
 import torch
@@ -26,6 +23,10 @@ from omnidemo.distill import process_worker  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
+from tests.support.trained_pair import DRAFTER, TARGET  # noqa: E402
+
+# Tests name their pair; those that name none have the trained one, whatever models this machine holds.
+os.environ["OMNIDEMO_TARGET"], os.environ["OMNIDEMO_DRAFTER"] = TARGET, DRAFTER
 
 HERE = Path(__file__).parent
 # What runs on compiled code, as users have it; everything else runs on the reference.

@@ -170,7 +170,6 @@
       );
     };
 
-    const target = row => (row.gone ? `${row.target} (a model that is gone)` : row.target);
     const details = row => {
       const tr = el("tr", { class: "more" }),
         td = el("td", { colspan: 13 });
@@ -186,7 +185,7 @@
           { class: "small" },
           [
             `request ${row.id}`,
-            target(row),
+            row.target,
             row.drafter,
             `session ${short(row.session)}…`,
             `ended by ${row.finish_reason}`,
@@ -194,6 +193,7 @@
             row.created_at,
           ].join(" · "),
         ),
+        row.gone ? el("p", { class: "small" }, row.gone) : "",
       );
       const link = omni.linkTo(`answer-${row.id}`),
         acts = el(
@@ -311,7 +311,7 @@
           { "data-label": "adapter" },
         ),
         gist(title(row.method)),
-        gist(target(row), { title: `${target(row)}, with ${row.drafter}` }),
+        gist(row.target, { title: row.gone || `${row.target}, with ${row.drafter}` }),
       );
       return tr;
     };

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidemo.cli.common import collect, show
+from omnidemo.config import EMBEDDED_TARGET
 
 
 def equality(
@@ -61,7 +62,7 @@ def torture(
     ] = False,
     target: Annotated[
         str, typer.Option(help="The target, as for other commands; a GGUF file, too.")
-    ] = "bundled/a",
+    ] = EMBEDDED_TARGET,
     keep: Annotated[Path | None, typer.Option(help="Folder in which storage, ledgers and logs stay.")] = None,
 ) -> None:
     """Kill, damage, fill, lock, flood and forge, on this machine alone, and hold the history against what

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.torture import harm
-from omnidemo.config import GREEDY
+from omnidemo.config import EMBEDDED_TARGET, GREEDY
 from omnidemo.models.names import catalogued_drafter
 
 # What no visitor should ever read: an error as the language or a library words it.
@@ -77,7 +77,7 @@ class Client:
     visitor: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout: float = 30.0
-    target: str = "bundled/a"
+    target: str = EMBEDDED_TARGET
 
     @property
     def drafter(self) -> str:

@@ -34,7 +34,7 @@ from lab.torture.ledger import (
     tracebacks,
 )
 from lab.torture.server import REPLICA, ROOT, Server, served
-from omnidemo.config import Settings
+from omnidemo.config import EMBEDDED_TARGET, Settings
 from omnidemo.models.names import known_targets
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"
@@ -50,7 +50,6 @@ USUAL = {
 }
 USUAL |= {"ADAPTERS_KEPT": "4", "TRUST_HUB": "false", "MAX_NEW_TOKENS": "64", "BUFFER_MB": "8"}
 USUAL |= {"DEVICE": "cpu"}
-SMALL = "bundled/a"  # a small target leaves the minutes to what is tested
 Tell = Callable[[str], None]
 
 
@@ -66,7 +65,7 @@ class TortureRequest:
     keep: Path | None = None  # where the storage, the ledgers and the log stay
     replicas: int = 0  # that answer, run by Ray; 0: the app's own process answers
     postgres: bool = False  # a PostgreSQL server of this machine keeps the history
-    target: str = SMALL
+    target: str = EMBEDDED_TARGET
 
 
 def run(order: TortureRequest, tell: Tell = lambda said: None) -> Report:

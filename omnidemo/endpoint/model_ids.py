@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from omnidemo.config import EMBEDDED_TARGET
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
+from omnidemo.models.model_files import GONE
 from omnidemo.serving.public_services import PublicServices
 
 ALIAS = "omnidemo"
@@ -51,7 +53,10 @@ def find(front: PublicServices, name: str) -> ModelId:
     found = find_own(front.settings, name) or _match(name, targets, drafters, front.settings.drafter)
     if found is None:
         ids = [ALIAS, *targets[:MOST_SHOWN]]
-        raise _unknown(name, f"use one of {', '.join(ids)}, or target@drafter:line")
+        instead = f"use one of {', '.join(ids)}, or target@drafter:line"
+        if (old := name.partition("@")[0]) in GONE:
+            instead = f"{old} is gone, take {EMBEDDED_TARGET} or {ALIAS} instead"
+        raise _unknown(name, instead)
     return found
 
 

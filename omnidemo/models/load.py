@@ -86,7 +86,7 @@ def load_model(
     cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
     fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True,
 ) -> LanguageModel:  # fmt: skip
-    """Load `name`: "bundled/a", a local folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
+    """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
     device: auto, cpu, cuda, cuda:N, mps, or a device map of accelerate ("balanced"). dtype: auto, float32,
     bfloat16, float16. quantization: "4bit" or "8bit" weights through bitsandbytes, for targets on CUDA (a

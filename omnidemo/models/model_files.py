@@ -17,13 +17,14 @@ from safetensors import SafetensorError, safe_open
 
 from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
+from omnidemo.config import DEFAULT, EMBEDDED_TARGET
 from omnidemo.fetching.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
-# targets of earlier versions, of which requests, n-grams and adapters may be stored
-GONE = ("bundled/b", "bundled/c")
+# Targets of earlier versions. Requests, n-grams and adapters of them may be stored.
+GONE = ("bundled/a", "bundled/b", "bundled/c")
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
@@ -63,9 +64,10 @@ def find(
     return folder
 
 
-def is_gone(name: str) -> bool:
-    """Whether this was a bundled model of an earlier version and is none any more."""
-    return name in GONE and not (BUNDLED / name.removeprefix("bundled/") / "config.json").exists()
+def gone(name: str) -> str:
+    """What to take instead of a target of an earlier version, in one sentence; "" for every other name."""
+    said = f"{name} is gone; take {EMBEDDED_TARGET} or {DEFAULT} instead (what is stored of it is kept)"
+    return said if name in GONE else ""
 
 
 def local_folder(name: str) -> Path | None:
@@ -79,21 +81,15 @@ def local_folder(name: str) -> Path | None:
 
 
 def _local_folder(name: str) -> Path | None:
+    if why := gone(name):
+        raise ModelError(why)
     if name.startswith("bundled/"):
         folder = BUNDLED / name.removeprefix("bundled/")
         if not (folder / "config.json").exists():
-            if name in GONE:
-                raise ModelError(
-                    f"{name} is a model that is gone, though what is stored of it is kept; choose another"
-                    " target"
-                )
-            there = (
-                ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json")))
-                or "none yet"
-            )
+            there = ", ".join(sorted(f"bundled/{path.parent.name}" for path in BUNDLED.glob("*/config.json")))
             raise ModelError(
-                f"{name} is not there (bundled models on this machine: {there}); if its files were lost,"
-                f" {RESTORE}"
+                f"{name} is not there (bundled models on this machine: {there or 'none'}); if its files were"
+                f" lost, {RESTORE}"
             )
         return folder
     path = Path(name).expanduser()

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from omnidemo.config import SAMPLING
 from omnidemo.ui.text import MANNER
 from tests.browser.visits import EXPERT, App, ask, visitor
+from tests.support.trained_pair import TARGET
 
 pytestmark = pytest.mark.browser
 NUMBERS = "() => [...document.querySelectorAll('[data-widget=manner] input')].map(box => +box.value)"
@@ -67,7 +68,9 @@ def test_another_target_comes_with_its_own(page: Page) -> None:
     expect(page.locator("#omni-manner input").first).to_be_enabled()
     write(page, "min_p", "0.3")
     page.get_by_role("button", name="Details").click()
-    page.locator("#omni-target input").click()
-    page.get_by_role("option", name="Bundled A").click()
+    page.get_by_role("button", name="Other models").click()
+    others = page.locator("[data-widget=models]")
+    others.get_by_label("Another one").fill(TARGET)
+    others.locator(".any").get_by_role("button", name="Use as target").click()
     expect(page.locator("#omni-manner")).to_contain_text("names no numbers of its own")
     page.wait_for_function(f"JSON.stringify(({NUMBERS})()) === '[0,1,0,0,1]'")

@@ -108,7 +108,7 @@ def test_generate_keeps_the_ngram_cache_in_its_storage(cli: Cli, names: list[str
 
 def test_models(cli: Cli) -> None:
     cards = json.loads(cli("models", "--json").out)
-    assert {"bundled/a", "bundled/drafter"} <= {card["name"] for card in cards}
+    assert {"bundled/large", "bundled/drafter"} <= {card["name"] for card in cards}
     assert all(card["note"] and card["role"] in ("target", "drafter", "both") for card in cards)
     table = cli("models").out
     assert all(card["name"] in table for card in cards)
@@ -399,6 +399,8 @@ def test_spread() -> None:
     [
         (["generate", "hi", "--method", "magic"], ["magic", "ngram-exact"]),
         (["generate", "hi", "--target", "bundled/zebra"], ["bundled/zebra", "git checkout assets/models"]),
+        (["generate", "hi", "--target", "bundled/a"], ["bundled/a", "take bundled/large or auto instead"]),
+        (["advise", "bundled/a"], ["bundled/a", "take bundled/large or auto instead"]),
         (["generate", "hi", "--target", "./nowhere"], ["./nowhere"]),
         (["generate", "hi", "--draft-length", "99"], ["OMNIDEMO_DRAFT_LENGTH", "99"]),
         (["generate", "hi", "--max-new-tokens", "few"], ["--max-new-tokens", "integer"]),
@@ -479,7 +481,9 @@ def test_settings_of_the_environment(cli: Cli, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setenv("OMNIDEMO_MAX_NEW_TOKENS", "none")
     refused(cli("models"), "OMNIDEMO_MAX_NEW_TOKENS", "none")
     monkeypatch.delenv("OMNIDEMO_MAX_NEW_TOKENS")
-    monkeypatch.setenv("OMNIDEMO_TARGT", "bundled/a")
+    monkeypatch.setenv("OMNIDEMO_TARGET", "bundled/a")
+    refused(cli("generate", TEXTS[0]), "bundled/a", "take bundled/large or auto instead")
+    monkeypatch.setenv("OMNIDEMO_TARGT", "bundled/large")
     refused(cli("models"), "OMNIDEMO_TARGT", "OMNIDEMO_TARGET?")
 
 

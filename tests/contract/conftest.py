@@ -18,6 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from omnidemo import load_pair
 from tests.support.tokenizer_families import FAMILIES
+from tests.support.trained_pair import DRAFTER, TARGET
 
 pytest.register_assert_rewrite("tests.contract.sides")
 
@@ -58,7 +59,7 @@ def strangers(folder: Path) -> tuple[str, str]:
 
 
 PAIRS: dict[str, Callable[[Path], tuple[str, str]]] = {
-    "bundled": lambda folder: ("bundled/a", "bundled/drafter"),
+    "trained": lambda folder: (TARGET, DRAFTER),
     "twins": twins,
     "strangers": strangers,
 }
@@ -109,5 +110,5 @@ def sides(request: pytest.FixtureRequest, pairs: Callable[[str], Sides]) -> Side
 
 
 @pytest.fixture
-def bundled(pairs: Callable[[str], Sides]) -> Sides:
-    return pairs("bundled")
+def trained(pairs: Callable[[str], Sides]) -> Sides:
+    return pairs("trained")

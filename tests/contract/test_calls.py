@@ -9,17 +9,18 @@ from omnidemo.remote.messages import Adapter, Call, insertions
 from omnidemo.remote.writing_pair import WritingPair
 from omnidemo.serving.pair_loading import build_pair
 from tests.contract.sides import STORY, Sides
+from tests.support.trained_pair import DRAFTER, TARGET
 
 
-def test_n_grams_that_come_with_a_call(bundled: Sides, backend: str) -> None:
+def test_n_grams_that_come_with_a_call(trained: Sides, backend: str) -> None:
     """A process that has never met their tokens takes them off corrections too, so the numbers of a seed draw
     the reference's ids."""
-    brought = insertions(bundled.reference.ngrams, 0)
+    brought = insertions(trained.reference.ngrams, 0)
 
     def written(name: str) -> list[list[int]]:
         pair = build_pair(
-            "bundled/a",
-            "bundled/drafter",
+            TARGET,
+            DRAFTER,
             Settings(backend=name, device=backend, dtype="float32"),
             make=WritingPair,
         )

@@ -105,26 +105,26 @@ def test_an_adapter_that_another_answer_swaps_in(sides: Sides, temperature: floa
     ],
 )
 def test_n_grams_that_are_learned_in_mid_stream(
-    bundled: Sides, method: str, sampling: dict[str, Any]
+    trained: Sides, method: str, sampling: dict[str, Any]
 ) -> None:
-    for pair in bundled.both:
+    for pair in trained.both:
         pair.clear_cache()
     made = [
-        bundled.ask(text, method=method, seed=4, learn=True, max_new_tokens=40, **sampling)
+        trained.ask(text, method=method, seed=4, learn=True, max_new_tokens=40, **sampling)
         for text in (STORY, STORY, SUM)
     ]
     assert made[0].cache_entries == 0 < made[1].cache_entries <= made[2].cache_entries
     assert any(one.inserts for one in made[0].rounds)
     assert sum(one.ngram_hits for answers in made for one in answers.rounds) > 0
-    assert [len(pair.ngrams) for pair in bundled.both] == [len(bundled.fast.ngrams)] * 2
+    assert [len(pair.ngrams) for pair in trained.both] == [len(trained.fast.ngrams)] * 2
 
 
 @by_sampling
-def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, sampling: dict[str, Any]) -> None:
-    for pair in bundled.both:
+def test_n_grams_that_somebody_else_inserts_in_mid_stream(trained: Sides, sampling: dict[str, Any]) -> None:
+    for pair in trained.both:
         pair.clear_cache()
     known = [
-        insert for one in answer(bundled.reference, STORY, max_new_tokens=60).rounds for insert in one.inserts
+        insert for one in answer(trained.reference, STORY, max_new_tokens=60).rounds for insert in one.inserts
     ]
     assert known
 
@@ -133,12 +133,12 @@ def test_n_grams_that_somebody_else_inserts_in_mid_stream(bundled: Sides, sampli
             for target_id, drafter_ids in known[done.index // 3 :: 4]:
                 pair.ngrams.insert(target_id, drafter_ids)
 
-    made = bundled.ask(STORY, insert, seed=3, max_new_tokens=50, **sampling)
-    assert 0 < len(bundled.fast.ngrams) == len(bundled.reference.ngrams) and made.cache_entries == 0
+    made = trained.ask(STORY, insert, seed=3, max_new_tokens=50, **sampling)
+    assert 0 < len(trained.fast.ngrams) == len(trained.reference.ngrams) and made.cache_entries == 0
     assert sampling["temperature"] or sum(one.ngram_hits for one in made.rounds) > 0
 
 
-def test_a_cache_that_is_filled_and_emptied_in_mid_stream(bundled: Sides) -> None:
+def test_a_cache_that_is_filled_and_emptied_in_mid_stream(trained: Sides) -> None:
     def change(pair: Pair, done: Round) -> None:
         if done.index == 3:
             pair.clear_cache()
@@ -146,7 +146,7 @@ def test_a_cache_that_is_filled_and_emptied_in_mid_stream(bundled: Sides) -> Non
             pair.fill_cache()
 
     for sampling in SAMPLINGS:
-        bundled.ask(STORY, change, seed=7, max_new_tokens=40, **sampling)
+        trained.ask(STORY, change, seed=7, max_new_tokens=40, **sampling)
 
 
 def test_everything_at_once(sides: Sides) -> None:
@@ -175,14 +175,14 @@ def turns(first: str, then: str, between: str) -> list[dict[str, str]]:
 
 
 @by_sampling
-def test_a_conversation_that_goes_on(bundled: Sides, sampling: dict[str, Any]) -> None:
+def test_a_conversation_that_goes_on(trained: Sides, sampling: dict[str, Any]) -> None:
     """What was read before is not read again, and nothing is said otherwise for that."""
     options: dict[str, Any] = {"seed": 2, "max_new_tokens": 16} | sampling
     for text, then in ((STORY, SUM),) if sampling["temperature"] else ((STORY, SUM), (SUM, STORY)):
-        first = bundled.ask(text, **options, reuse=True)
-        fresh = bundled.ask(turns(text, then, first.text), **options)
-        going = bundled.ask(turns(text, then, first.text), **options, reuse=True)
-        again = bundled.ask(turns(text, then, first.text), **options, reuse=True)
+        first = trained.ask(text, **options, reuse=True)
+        fresh = trained.ask(turns(text, then, first.text), **options)
+        going = trained.ask(turns(text, then, first.text), **options, reuse=True)
+        again = trained.ask(turns(text, then, first.text), **options, reuse=True)
         assert facts(fresh) == facts(going) == facts(again)
 
 

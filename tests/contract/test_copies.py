@@ -27,16 +27,16 @@ def copied(made: Generation) -> int:
 
 @pytest.mark.parametrize("options", WARPS.values(), ids=WARPS)
 @pytest.mark.parametrize("method", ["copy", "ngram-exact", "token-intersection", "string-exact-match"])
-def test_same_rounds(bundled: Sides, method: str, options: dict[str, Any]) -> None:
+def test_same_rounds(trained: Sides, method: str, options: dict[str, Any]) -> None:
     made = [
-        bundled.ask(AGAIN, method=method, max_new_tokens=30, seed=seed, draft_length=5, **options)
+        trained.ask(AGAIN, method=method, max_new_tokens=30, seed=seed, draft_length=5, **options)
         for seed in (1, 2)
     ]
     assert sum(map(copied, made)) > 0
 
 
-def test_greedy_ids_are_those_of_plain_decoding(bundled: Sides) -> None:
-    plain = bundled.ask(AGAIN, method="autoregressive", temperature=0.0)
+def test_greedy_ids_are_those_of_plain_decoding(trained: Sides) -> None:
+    plain = trained.ask(AGAIN, method="autoregressive", temperature=0.0)
     for copying in (False, True):
-        made = bundled.ask(AGAIN, temperature=0.0, draft_length=6, copying=copying)
+        made = trained.ask(AGAIN, temperature=0.0, draft_length=6, copying=copying)
         assert made.token_ids == plain.token_ids and (copied(made) > 0) == copying

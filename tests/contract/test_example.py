@@ -33,9 +33,9 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS)
-def test_the_example_writes_what_the_reference_writes(bundled: Sides, options: dict[str, Any]) -> None:
+def test_the_example_writes_what_the_reference_writes(trained: Sides, options: dict[str, Any]) -> None:
     served: list[bool] = []
-    there: dict[str, Any] = {"pair": bundled.reference}
+    there: dict[str, Any] = {"pair": trained.reference}
     exec(example(), there)
     original = there["GreedyPlain"].run_round
 
@@ -47,10 +47,10 @@ def test_the_example_writes_what_the_reference_writes(bundled: Sides, options: d
     there["GreedyPlain"].run_round = noted
     given: dict[str, Any] = {"max_new_tokens": 24, "learn": False, "reuse": False} | options
     try:
-        made = bundled.reference.generate(STORY, **given)
+        made = trained.reference.generate(STORY, **given)
     finally:
-        bundled.reference.make_backend = make_backend
-    wanted = bundled.reference.generate(STORY, **given)
+        trained.reference.make_backend = make_backend
+    wanted = trained.reference.generate(STORY, **given)
     assert made.token_ids == wanted.token_ids
     assert [token.source for one in made.rounds for token in one.tokens] == [
         token.source for one in wanted.rounds for token in one.tokens
@@ -60,4 +60,4 @@ def test_the_example_writes_what_the_reference_writes(bundled: Sides, options: d
     assert any(served) is ("temperature" not in options) and all(served) is (
         "method" in options or "draft_length" in options
     )
-    assert bundled.fast.generate(STORY, **given).token_ids == wanted.token_ids
+    assert trained.fast.generate(STORY, **given).token_ids == wanted.token_ids

@@ -28,10 +28,10 @@ def test_length(sides: Sides, count: int, temperature: float) -> None:
 @pytest.mark.parametrize(
     ("method", "length"), [("ngram-exact", 8), ("token-intersection", 4), ("autoregressive", 4)]
 )
-def test_end(bundled: Sides, method: str, length: int) -> None:
-    made = bundled.ask(SUM, method=method, max_new_tokens=400, draft_length=length)
+def test_end(trained: Sides, method: str, length: int) -> None:
+    made = trained.ask(SUM, method=method, max_new_tokens=400, draft_length=length)
     assert made.finish_reason == "end" and len(made.token_ids) < 400
-    again = bundled.ask(SUM, method=method, max_new_tokens=len(made.token_ids) + 1, draft_length=length)
+    again = trained.ask(SUM, method=method, max_new_tokens=len(made.token_ids) + 1, draft_length=length)
     assert again.token_ids == made.token_ids and again.finish_reason == "end"
 
 
@@ -76,11 +76,11 @@ def across(made: Generation) -> str:
 
 @pytest.mark.parametrize("temperature", HEATS)
 @pytest.mark.parametrize("pick", [inside, across], ids=lambda pick: pick.__name__)
-def test_stop(bundled: Sides, pick: Callable[[Generation], str], temperature: float) -> None:
+def test_stop(trained: Sides, pick: Callable[[Generation], str], temperature: float) -> None:
     options: dict[str, Any] = {"draft_length": 8, "temperature": temperature, "seed": 5, "max_new_tokens": 50}
-    whole = bundled.ask(STORY, **options)
+    whole = trained.ask(STORY, **options)
     stop = pick(whole)
-    made = bundled.ask(STORY, **options, stop=["\x00 never", stop])
+    made = trained.ask(STORY, **options, stop=["\x00 never", stop])
     assert made.finish_reason == "stop" and stop in made.text and whole.text.startswith(made.text)
     assert made.token_ids == whole.token_ids[: len(made.token_ids)]
     assert stop not in "".join(
@@ -127,10 +127,10 @@ def test_a_stream_that_is_closed_leaves_contexts_to_go_on_from(sides: Sides) -> 
     ids=lambda options: " ".join(options) or "fixed",
 )
 def test_seconds_of_the_rounds_make_up_the_answers(
-    bundled: Sides, options: dict[str, Any], temperature: float
+    trained: Sides, options: dict[str, Any], temperature: float
 ) -> None:
     """None has those of several, and none is counted twice. Loose, for other people use this machine too."""
-    for pair in bundled.both:
+    for pair in trained.both:
         began = perf_counter()
         made = answer(pair, STORY, temperature=temperature, seed=1, max_new_tokens=40, **options)
         lasted, seconds = perf_counter() - began, made.metrics["seconds"] or 0.0
@@ -140,9 +140,9 @@ def test_seconds_of_the_rounds_make_up_the_answers(
         assert sum(one.seconds["verify"] for one in made.rounds) > 0
 
 
-def test_a_slow_reader_makes_no_answer_slower(bundled: Sides) -> None:
+def test_a_slow_reader_makes_no_answer_slower(trained: Sides) -> None:
     """What lies between rounds counts for no figure, so that those of an answer are those of its rounds."""
-    for pair in bundled.both:
+    for pair in trained.both:
         pair.round_listeners.append(lambda done: sleep(0.1))
         try:
             made = answer(pair, STORY, max_new_tokens=8)
@@ -155,10 +155,10 @@ def test_a_slow_reader_makes_no_answer_slower(bundled: Sides) -> None:
         assert metrics["time_per_output_token"] == pytest.approx(sum(took[1:]) / later)
 
 
-def test_the_first_round_waits_for_no_other(bundled: Sides) -> None:
+def test_the_first_round_waits_for_no_other(trained: Sides) -> None:
     """The time to the first token is that of one round: as many tokens as wanted may follow without its
     becoming later."""
-    for pair in bundled.both:
+    for pair in trained.both:
         answer(pair, STORY, max_new_tokens=8)
         times = []
         for count in (8, 80):
@@ -167,8 +167,8 @@ def test_the_first_round_waits_for_no_other(bundled: Sides) -> None:
         assert times[1] < 3 * times[0] + 0.05
 
 
-def test_a_listener_hears_every_round_once(bundled: Sides) -> None:
-    for pair in bundled.both:
+def test_a_listener_hears_every_round_once(trained: Sides) -> None:
+    for pair in trained.both:
         heard: list[Round] = []
         pair.round_listeners.append(heard.append)
         try:

@@ -20,12 +20,12 @@ POLICIES: list[dict[str, Any]] = [{"draft_length": length} for length in (0, 1, 
 
 
 def policies(name: str, method: str, temperature: float) -> list[tuple[int, dict[str, Any]]]:
-    """Each rule with its number. Passes of the bundled models take long: there each method meets every rule
+    """Each rule with its number. Passes of the trained models take long: there each method meets every rule
     and every temperature, and each temperature every rule. The small pairs meet every rule at every
     temperature."""
     if method == "autoregressive":
         return [(0, POLICIES[0])]
-    if name != "bundled":
+    if name != "trained":
         return list(enumerate(POLICIES))
     first = list(METHODS).index(method) + 2 * HEATS.index(temperature)
     return [(place % len(POLICIES), POLICIES[place % len(POLICIES)]) for place in (first, first + 1)]
@@ -56,16 +56,16 @@ def test_every_method_says_the_same(
             assert max(one.draft_length for one in made.rounds) <= policy["draft_length"]
 
 
-def test_what_is_left_out_of_the_bundled_pair_meets_in_pairs(bundled: Sides) -> None:
+def test_what_is_left_out_of_the_bundled_pair_meets_in_pairs(trained: Sides) -> None:
     drafting, places = (
-        [name for name in METHODS if METHODS[name].drafts and bundled.serve(name)],
+        [name for name in METHODS if METHODS[name].drafts and trained.serve(name)],
         range(len(POLICIES)),
     )
     ran = [
         (method, heat, place)
         for method in drafting
         for heat in HEATS
-        for place, _ in policies("bundled", method, heat)
+        for place, _ in policies("trained", method, heat)
     ]
     assert {(method, heat) for method, heat, _ in ran} == set(itertools.product(drafting, HEATS))
     assert {(method, place) for method, _, place in ran} == set(itertools.product(drafting, places))

@@ -37,7 +37,7 @@ def test_filters_and_penalties(sides: Sides, options: dict[str, Any]) -> None:
         sides.ask(text, temperature=0.9, seed=seed, max_new_tokens=24, **options)
 
 
-def test_a_stream_is_not_the_noise_of_its_seed(bundled: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stream_is_not_the_noise_of_its_seed(trained: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {
         "temperature": 1.0,
         "seed": 3,
@@ -45,6 +45,6 @@ def test_a_stream_is_not_the_noise_of_its_seed(bundled: Sides, monkeypatch: pyte
         "method": "autoregressive",
         "reuse": False,
     }
-    by_stream = bundled.fast.generate(STORY, **options)
+    by_stream = trained.fast.generate(STORY, **options)
     monkeypatch.undo()
-    assert bundled.fast.generate(STORY, **options).token_ids != by_stream.token_ids
+    assert trained.fast.generate(STORY, **options).token_ids != by_stream.token_ids

@@ -32,7 +32,7 @@ from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, n
 
 torch.set_num_threads(1)
 INFO = AdapterVersion(
-    1, "bundled/drafter", "bundled/a", "default", None, None, 0, 5, 5, 0.5, "2025-01-01T00:00:00+00:00"
+    1, "bundled/drafter", "bundled/large", "default", None, None, 0, 5, 5, 0.5, "2025-01-01T00:00:00+00:00"
 )
 
 
@@ -54,7 +54,7 @@ def make(folder: Path, storage: Path, **settings: Any) -> tuple[Distiller, Owner
         Distiller(
             folder,
             "bundled/drafter",
-            "bundled/a",
+            "bundled/large",
             Settings(**values),
             storage,
             publish=owner.publish,
@@ -212,7 +212,9 @@ def test_an_exported_adapter_is_what_peft_loads_and_comes_back_the_same(
         assert sorted(packed.namelist()) == ["README.md", "adapter_config.json", "adapter_model.safetensors"]
         card = packed.read("README.md").decode()
         packed.extractall(tmp_path / "unpacked")
-    assert 'base_model: "bundled/drafter"' in card and "bundled/a" in card and "its line had seen: 5" in card
+    assert (
+        'base_model: "bundled/drafter"' in card and "bundled/large" in card and "its line had seen: 5" in card
+    )
     assert (
         json.loads((tmp_path / "unpacked" / "adapter_config.json").read_text())["base_model_name_or_path"]
         == "bundled/drafter"

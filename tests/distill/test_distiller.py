@@ -60,7 +60,7 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
         one = Distiller(
             drafter,
             "bundled/drafter",
-            "bundled/a",
+            "bundled/large",
             chosen,
             tmp_path,
             publish=owner.publish,
@@ -197,7 +197,7 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
     assert distiller.versions.line.numbers() == []
-    assert store.named("forget_line") == [("bundled/a", "bundled/drafter", "default")]
+    assert store.named("forget_line") == [("bundled/large", "bundled/drafter", "default")]
 
 
 def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folder: Path) -> None:

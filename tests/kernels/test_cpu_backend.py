@@ -39,10 +39,11 @@ from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import LONGEST
 from tests.support.models import PROMPT, save
 from tests.support.runners import close
+from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.worlds import NESTED, World, copy_nothing, distance, law_of, p_value, use_streams
 
 METHODS = ("ngram-exact", "token-intersection", "union")
-BUNDLED = (
+PROMPTS = (
     "Tell me a short story about a fox.",
     "Tom has 3 apples and buys 4 more. How many has he?",
     "How do I clean a window?",
@@ -78,8 +79,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 
 @pytest.fixture(scope="module")
-def bundled() -> Pair:
-    return load_pair("bundled/a", "bundled/drafter")
+def trained() -> Pair:
+    return load_pair(TARGET, DRAFTER)
 
 
 FULL: WeakKeyDictionary[Pair, int] = WeakKeyDictionary()  # n-grams of a filled cache
@@ -166,21 +167,21 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
     "number", range(len(OPTIONS)), ids=[" ".join(options) or "plain" for options in OPTIONS]
 )
 def test_answers_are_those_of_round_by_round(
-    bundled: Pair, method: str, number: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    trained: Pair, method: str, number: int, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every two of method, temperature and options meet."""
     options, temperature = OPTIONS[number], HEATS[(number + METHODS.index(method)) % len(HEATS)]
     given = {"method": method, "max_new_tokens": 40, "temperature": temperature, "learn": False} | options
     answers = []
     for _ in both(monkeypatch):
-        bundled._conversations._idle.clear()
-        bundled._lines.clear()
+        trained._conversations._idle.clear()
+        trained._lines.clear()
         if given["learn"]:
-            bundled.clear_cache()
+            trained.clear_cache()
         else:
-            fill(bundled)
-        asked = [(seed, prompt, reuse) for seed, prompt in enumerate(BUNDLED[:2]) for reuse in (False, True)]
-        done = [bundled.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt, reuse in asked]
+            fill(trained)
+        asked = [(seed, prompt, reuse) for seed, prompt in enumerate(PROMPTS[:2]) for reuse in (False, True)]
+        done = [trained.generate(prompt, seed=seed, reuse=reuse, **given) for seed, prompt, reuse in asked]
         assert all(one.metrics["context_mismatch"] == 0 for one in done)
         answers.append(done)
         count = kinds(made)
@@ -192,12 +193,12 @@ def test_answers_are_those_of_round_by_round(
         assert shares(one.rounds) == pytest.approx(shares(other.rounds), rel=1e-3, abs=1e-6)
 
 
-def test_everything_that_can_happen_does(bundled: Pair, tiny: Pair, made: list[list[MadeRound]]) -> None:
+def test_everything_that_can_happen_does(trained: Pair, tiny: Pair, made: list[list[MadeRound]]) -> None:
     """So that the comparisons are of all of it."""
-    for pair in (bundled, tiny):
+    for pair in (trained, tiny):
         fill(pair)
         for method in METHODS:
-            for seed, prompt in enumerate(BUNDLED):
+            for seed, prompt in enumerate(PROMPTS):
                 pair.generate(prompt, method=method, temperature=1.0, seed=seed, learn=False, reuse=False)
     count = kinds(made)
     assert min(count[kind] for kind in ("several", "merged", "corrected", "bonus", "nothing")) > 0, count
@@ -255,7 +256,7 @@ def test_models_that_agree_on_little(
         assert facts(one.rounds) == facts(other.rounds)
 
 
-def conversation(pair: Pair, prompt: str = BUNDLED[0]) -> DecodingState:
+def conversation(pair: Pair, prompt: str = PROMPTS[0]) -> DecodingState:
     state = DecodingState(
         TargetContext(pair.target.runner.new_cache()),
         DrafterContext(pair.drafter.runner.new_cache(), pair.map),
@@ -284,7 +285,7 @@ class Unsteady(FixedPolicy):
 )
 @pytest.mark.parametrize("trouble", ["budget", "trie", "weights", "everything"])
 def test_rounds_that_were_made_in_vain_leave_no_trace(
-    bundled: Pair,
+    trained: Pair,
     trouble: str,
     sampling: SamplingParams,
     made: list[list[MadeRound]],
@@ -293,23 +294,23 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
     """Ids, and what both caches hold, are as though each round had been made when it came."""
     found = []
     for _ in both(monkeypatch):
-        chance, ngrams = random.Random(3), NgramCache(bundled.drafter.runner.rows)
+        chance, ngrams = random.Random(3), NgramCache(trained.drafter.runner.rows)
         for target_id in range(0, 8000, 2):
-            ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
-        state = conversation(bundled)
+            ngrams.insert(target_id, trained.map.ngram(target_id) or ())
+        state = conversation(trained)
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
-        method = make_method("ngram-exact", bundled.map)
+        method = make_method("ngram-exact", trained.map)
         for done in decode(
-            state, method, bundled.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)
+            state, method, trained.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)
         ):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(4000) + 1
-                ngrams.insert(target_id, bundled.map.ngram(target_id) or ())
+                ngrams.insert(target_id, trained.map.ngram(target_id) or ())
             if trouble in ("weights", "everything") and done.index % 5 == 3:
                 assert state.drafter is not None
-                state.drafter.read_again(bundled.drafter.runner.new_cache())
+                state.drafter.read_again(trained.drafter.runner.new_cache())
         found.append((facts(rounds), state))
     assert found[0][0] == found[1][0]
     for _, state in found:
@@ -318,34 +319,34 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
             assert drafter is not None and drafter.spells(state.target.ids)
             assert close(
                 as_tensor(drafter.logits()),
-                FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0],
+                FusedCache(trained.drafter.runner).forward(drafter.ids, 1).logits[0],
                 1e-3,
             )
-            wanted = FusedCache(bundled.target.runner).forward(state.target.ids, 1).logits
+            wanted = FusedCache(trained.target.runner).forward(state.target.ids, 1).logits
             assert close(as_tensor(state.target.verify([]).logits), wanted, 1e-3)
     assert kinds(made)["several"] > 3
 
 
 def test_other_passes_overwrite_what_was_made(
-    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    trained: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A context that reads by itself in between knows that nothing is left of later rounds."""
-    fill(bundled)
+    fill(trained)
     taken: list[MadeRound | None] = []
     original = CpuBackend._next
     monkeypatch.setattr(
         CpuBackend, "_next", lambda self, *given: taken.append(original(self, *given)) or taken[-1]
     )
     for touch in ("drafter", "target"):
-        state = conversation(bundled)
+        state = conversation(trained)
         drafter = state.drafter
         assert drafter is not None
-        method = make_method("ngram-exact", bundled.map)
+        method = make_method("ngram-exact", trained.map)
         for _ in decode(
             state,
             method,
-            bundled.map,
-            bundled.ngrams,
+            trained.map,
+            trained.ngrams,
             SamplingParams(0.0),
             Sampler(1),
             Limits(60),
@@ -362,16 +363,16 @@ def test_other_passes_overwrite_what_was_made(
         with torch.inference_mode():
             assert close(
                 as_tensor(drafter.logits()),
-                FusedCache(bundled.drafter.runner).forward(drafter.ids, 1).logits[0],
+                FusedCache(trained.drafter.runner).forward(drafter.ids, 1).logits[0],
                 1e-3,
             )
 
 
-def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
-    fill(bundled)
+def test_seconds_are_those_of_each_round(trained: Pair, made: list[list[MadeRound]]) -> None:
+    fill(trained)
     for temperature in (0.0, 1.0):
         began = perf_counter()
-        done = bundled.generate(BUNDLED[0], temperature=temperature, seed=1, max_new_tokens=80, reuse=False)
+        done = trained.generate(PROMPTS[0], temperature=temperature, seed=1, max_new_tokens=80, reuse=False)
         lasted = perf_counter() - began
         times = [r.seconds for r in done.rounds]
         assert all(seconds >= 0.0 for one in times for seconds in one.values())
@@ -385,15 +386,15 @@ def test_seconds_are_those_of_each_round(bundled: Pair, made: list[list[MadeRoun
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_every_token_that_the_drafter_reads_is_told(
-    bundled: Pair, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    trained: Pair, temperature: float, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of walks that were thrown away too: as many as the host reads, which comes back for each."""
-    fill(bundled)
-    method, sampling, read = make_method("ngram-exact", bundled.map), SamplingParams(temperature), []
+    fill(trained)
+    method, sampling, read = make_method("ngram-exact", trained.map), SamplingParams(temperature), []
     forward, roll_out = FusedCache.forward, FusedCache.roll_out
 
     def noted(self: FusedCache, ids: Any, last: int, stats_at: float | None = None) -> Any:
-        read[-1] += len(ids) * (self.runner is bundled.drafter.runner)
+        read[-1] += len(ids) * (self.runner is trained.drafter.runner)
         return forward(self, ids, last, stats_at)
 
     def rolled(self: FusedCache, order: Any, ids: Any, row: Any, state: Any) -> Any:
@@ -408,13 +409,13 @@ def test_every_token_that_the_drafter_reads_is_told(
         with monkeypatch.context() as patch:
             if len(read) == 2:
                 patch.setattr(FusedCache, "rolls", property(lambda self: False))
-            for seed, prompt in enumerate(BUNDLED):
-                state = conversation(bundled, prompt)
+            for seed, prompt in enumerate(PROMPTS):
+                state = conversation(trained, prompt)
                 for _ in decode(
                     state,
                     method,
-                    bundled.map,
-                    bundled.ngrams,
+                    trained.map,
+                    trained.ngrams,
                     sampling,
                     Sampler(seed),
                     Limits(90),
@@ -428,9 +429,9 @@ def test_every_token_that_the_drafter_reads_is_told(
     assert told > 3 * read[0] and told + read[0] == pytest.approx(read[1], rel=0.01)
 
 
-def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
-    fill(bundled)
-    rounds = bundled.stream(BUNDLED[0], max_new_tokens=40, reuse=False)
+def test_the_first_token_waits_for_no_other_round(trained: Pair, made: list[list[MadeRound]]) -> None:
+    fill(trained)
+    rounds = trained.stream(PROMPTS[0], max_new_tokens=40, reuse=False)
     next(rounds)
     assert all(len(turns) == 1 for turns in made)
     next(rounds)
@@ -438,17 +439,17 @@ def test_the_first_token_waits_for_no_other_round(bundled: Pair, made: list[list
     rounds.close()
 
 
-def test_a_cancelled_answer_leaves_contexts_to_go_on_from(bundled: Pair, made: list[list[MadeRound]]) -> None:
-    fill(bundled)
+def test_a_cancelled_answer_leaves_contexts_to_go_on_from(trained: Pair, made: list[list[MadeRound]]) -> None:
+    fill(trained)
     given = {"max_new_tokens": 40, "learn": False}
-    fresh = bundled.generate(BUNDLED[0], **given, reuse=False)
+    fresh = trained.generate(PROMPTS[0], **given, reuse=False)
     for count in range(2, 6):
-        bundled._conversations._idle.clear()
-        rounds = bundled.stream(BUNDLED[0], **given)
+        trained._conversations._idle.clear()
+        rounds = trained.stream(PROMPTS[0], **given)
         for _ in range(count):
             next(rounds)
         rounds.close()
-        assert bundled.generate(BUNDLED[0], **given).token_ids == fresh.token_ids
+        assert trained.generate(PROMPTS[0], **given).token_ids == fresh.token_ids
     assert kinds(made)["several"] > 4
 
 
@@ -478,37 +479,37 @@ def test_a_window_that_ends(
         made.clear()
 
 
-def test_methods_without_a_rule_are_the_hosts(bundled: Pair, made: list[list[MadeRound]]) -> None:
+def test_methods_without_a_rule_are_the_hosts(trained: Pair, made: list[list[MadeRound]]) -> None:
     for method in ("string-exact-match", "ngram-merge"):
-        bundled.generate(BUNDLED[0], method=method, max_new_tokens=12, seed=1, reuse=False)
+        trained.generate(PROMPTS[0], method=method, max_new_tokens=12, seed=1, reuse=False)
     assert not made
 
 
 def test_at_temperature_0_a_filter_changes_nothing_and_costs_nothing(
-    bundled: Pair, made: list[list[MadeRound]]
+    trained: Pair, made: list[list[MadeRound]]
 ) -> None:
-    wanted = bundled.generate(BUNDLED[0], max_new_tokens=12, reuse=False).token_ids
+    wanted = trained.generate(PROMPTS[0], max_new_tokens=12, reuse=False).token_ids
     for options in ({"top_p": 0.9}, {"top_k": 5}, {"min_p": 0.1}):
         made.clear()
-        assert bundled.generate(BUNDLED[0], max_new_tokens=12, reuse=False, **options).token_ids == wanted
+        assert trained.generate(PROMPTS[0], max_new_tokens=12, reuse=False, **options).token_ids == wanted
         assert made, "no round was compiled"
 
 
 def test_large_targets_go_round_by_round(
-    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    trained: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(compiled_passes, "STRIDE", 1)
-    bundled.generate(BUNDLED[0], max_new_tokens=20, reuse=False)
+    trained.generate(PROMPTS[0], max_new_tokens=20, reuse=False)
     assert made and all(len(turns) == 1 for turns in made)
 
 
 def test_without_compiled_code_nothing_is_made(
-    bundled: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
+    trained: Pair, made: list[list[MadeRound]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids
+    expected = trained.generate(PROMPTS[1], max_new_tokens=20, reuse=False).token_ids
     made.clear()
     monkeypatch.setattr(compile_kernels, "_ready", None)
-    assert bundled.generate(BUNDLED[1], max_new_tokens=20, reuse=False).token_ids == expected
+    assert trained.generate(PROMPTS[1], max_new_tokens=20, reuse=False).token_ids == expected
     assert not made
 
 
@@ -531,10 +532,10 @@ def test_a_drafter_whose_logits_are_no_numbers(tmp_path: Path) -> None:
     )
 
 
-def test_spellings_are_told_to_compiled_code(bundled: Pair) -> None:
-    table = bundled.map.spelled
-    for target_id in range(0, len(bundled.target.vocabulary), 7):
-        spelled = bundled.map.spelling(target_id)
+def test_spellings_are_told_to_compiled_code(trained: Pair) -> None:
+    table = trained.map.spelled
+    for target_id in range(0, len(trained.target.vocabulary), 7):
+        spelled = trained.map.spelling(target_id)
         known = table[target_id, 1 : 1 + table[target_id, 0]].tolist()
         assert known == list(spelled if spelled is not None and len(spelled) <= LONGEST else ())
         assert (table[target_id, 0] == -1) == (len(spelled or ()) > LONGEST)
@@ -644,9 +645,9 @@ def test_what_is_emitted_follows_the_targets_law(
     assert distance(law, other) > 1e-2 and fit(other) < 0.001  # so that it would show
 
 
-def test_a_round_of_nothing_is_no_round(bundled: Pair, made: list[list[MadeRound]]) -> None:
+def test_a_round_of_nothing_is_no_round(trained: Pair, made: list[list[MadeRound]]) -> None:
     """An answer of one token drafts nothing, and one of two at most one proposal."""
-    fill(bundled)
+    fill(trained)
     for count in (1, 2, 3):
-        done: list[Round] = list(bundled.stream(BUNDLED[0], max_new_tokens=count, reuse=False))
+        done: list[Round] = list(trained.stream(PROMPTS[0], max_new_tokens=count, reuse=False))
         assert sum(len(r.tokens) for r in done) == count and all(r.proposed < count for r in done)

@@ -16,6 +16,7 @@ from lab.overhead.endpoint_overhead import Paired, run, summary
 from omnidemo.config import Settings
 from omnidemo.serving.services import Services
 from tests.support.running_app import free_port, running
+from tests.support.trained_pair import DRAFTER, TARGET
 
 
 def paired(ratio: float, tokens: int = 8, same: bool = True) -> Paired:
@@ -47,7 +48,7 @@ def test_only_whole_answers_with_the_same_text_count() -> None:
 
 def test_both_ways_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoint_overhead, "served", served_here)
-    settings = Settings(backend="reference", target="bundled/a")
+    settings = Settings(backend="reference", target=TARGET, drafter=DRAFTER)
     (one, other) = run(settings, ["Tell me a story with a duck.", "What is 37 + 25?"], 1, 12)
     assert one.same and one.tokens == 12 and 1 < one.events <= 12
     assert other.same and one.python > 0 and one.endpoint > 0 and one.engine

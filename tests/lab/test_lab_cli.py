@@ -88,7 +88,7 @@ def test_what_training_costs(lab_cli: Cli, names: list[str], prompts: Path, tmp_
         (["rank", "--seeds", "few"], ["seeds", "few"]),
         (["rank", "--domain", "cheese"], ["cheese", "maths"]),
         (["routing", "--domain", "maths"], ["3 topics", "--domain"]),
-        (["target-shift", "--target", "bundled/a"], ["2 targets", "--target"]),
+        (["target-shift", "--target", "bundled/large"], ["2 targets", "--target"]),
         (["rank", "--target", "./nowhere"], ["./nowhere"]),
     ],
 )

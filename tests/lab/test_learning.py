@@ -16,22 +16,17 @@ from lab.drafters.prompt_sets import Prompt
 from omnidemo.api import load_pair
 from omnidemo.config import Settings
 from omnidemo.records import Trace
-from tests.support.models import needs
+from tests.support.trained_pair import DRAFTER, TARGET
+from tests.support.trained_pair.patterns import questions
 
-pytestmark = needs("a", "drafter")
-TEXTS = (
-    "How much is 18 divided by 6?",
-    "Tell me a story with a duck.",
-    "How do I boil an egg?",
-    "Write a function that doubles a number.",
-)
+TEXTS = [questions(topic, 1)[0] for topic in ("weather", "stories", "steps", "code")]
 PROMPTS = [Prompt(str(number), text) for number, text in enumerate(TEXTS)]
 SETTINGS = Settings(lora_rank=8, learning_rate=3e-3, batch_size=2, steps_per_update=4)
 
 
 @pytest.fixture(scope="module")
 def traces() -> list[Trace]:
-    pair = load_pair("bundled/a", "bundled/drafter", device="cpu")
+    pair = load_pair(TARGET, DRAFTER, device="cpu")
     found = learning.recorded(pair, PROMPTS, 4, 24)
     assert not pair.learners and all(trace.first_ids is not None for trace in found)
     return found
@@ -39,7 +34,7 @@ def traces() -> list[Trace]:
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    return load_pair("bundled/a", "bundled/drafter", device="cpu").drafter.folder
+    return load_pair(TARGET, DRAFTER, device="cpu").drafter.folder
 
 
 def test_what_was_taught_is_guessed_better(traces: list[Trace], folder: Path) -> None:
@@ -80,7 +75,7 @@ def test_offline_reads_all_again_and_again(traces: list[Trace], folder: Path) ->
 
 
 def test_kept_answers_are_not_written_again(tmp_path: Path) -> None:
-    pair = load_pair("bundled/a", "bundled/drafter", device="cpu")
+    pair = load_pair(TARGET, DRAFTER, device="cpu")
     first = learning.recorded(pair, PROMPTS[:1], 1, 16, tmp_path)
     written = [path.stat().st_mtime_ns for path in tmp_path.iterdir()]
     again = learning.recorded(pair, PROMPTS[:1], 1, 16, tmp_path)

@@ -14,6 +14,7 @@ from lab.overhead import memory
 from lab.overhead.memory import AppSample, flat
 from omnidemo.config import Settings
 from omnidemo.ui import app, errors
+from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.web import call, launched
 
 
@@ -22,7 +23,7 @@ def test_of_many_browsers_the_newest_are_remembered(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(app, "BROWSERS", 6)
     with launched(tmp_path) as (page, client):
         for _ in range(12):
-            assert call(client, "pair_state", "bundled/a", "bundled/drafter", None).status_code == 200
+            assert call(client, "pair_state", "bundled/large", "bundled/drafter", None).status_code == 200
         assert len(page.app.state_holder.session_data) <= 6 + 1
 
 
@@ -31,7 +32,9 @@ def test_what_browsers_asked_is_forgotten(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(errors, "LISTEN_SECONDS", 60.0)  # on a busy machine a client may take long to begin
     with launched(tmp_path, public="true") as (page, client):
         for _ in range(6):
-            memory.visit(client.base_url.port or 0, "What is 2 plus 2?", "bundled/a", "bundled/drafter", 8)
+            memory.visit(
+                client.base_url.port or 0, "What is 2 plus 2?", "bundled/large", "bundled/drafter", 8
+            )
         queue = page._queue
         assert len(queue.pending_event_ids_session) <= 3 and len(queue.pending_messages_per_session) <= 3
         # Gradio would make a table of all of them after each
@@ -83,7 +86,13 @@ def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
 
 def test_a_short_run_over_new_visitors(tmp_path: Path) -> None:
     settings = Settings(
-        target="bundled/a", buffer_mb=8, max_new_tokens=6, update_interval=2, steps_per_update=1, batch_size=1
+        target=TARGET,
+        drafter=DRAFTER,
+        buffer_mb=8,
+        max_new_tokens=6,
+        update_interval=2,
+        steps_per_update=1,
+        batch_size=1,
     )
     events = memory.over_browsers(settings, ["What is 2 plus 2?"], 4, 2, tmp_path / "memory.csv", public=True)
     found = [event for event in events if isinstance(event, AppSample)]

@@ -15,19 +15,17 @@ from lab.races.arms import Answer, Request
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Peer
 from lab.races.peer import chi_square, compare_with_peer, upper_tail
 from omnidemo.config import Settings
-from omnidemo.lines import sample_prompts
 from omnidemo.measuring.report_tables import Stage
 from omnidemo.serving.pair_loading import build_pair
-from tests.support.models import needs
+from tests.support.trained_pair import DRAFTER, TARGET
+from tests.support.trained_pair.patterns import questions
 
-TARGET, DRAFTER = "bundled/a", "bundled/drafter"
 ANSWER, SAMPLES = 12, 16
 CPU = Settings(device="cpu", threads=1, target=TARGET, drafter=DRAFTER, max_new_tokens=ANSWER)
 
 
-@needs("a", "drafter")
 def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
-    texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "howto")], tmp_path / "peer.csv"
+    texts, out = [questions(topic, 1)[0] for topic in ("sums", "stories")], tmp_path / "peer.csv"
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
     events = list(compare_with_peer(CPU, texts, ours[1:], out, SAMPLES))
     draws = [event for event in events if isinstance(event, Stage) and event.name.startswith("draws")]
@@ -90,7 +88,6 @@ def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
     ), lines
 
 
-@needs("a")
 def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,8 +99,8 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(
         return generate(self, method, request)
 
     monkeypatch.setattr(Peer, "generate", sometimes)
-    text = sample_prompts.sample("maths", 1)[0]
-    alike = CPU.model_copy(update={"target": "bundled/a", "drafter": "bundled/a"})
+    text = questions("sums", 1)[0]
+    alike = CPU.model_copy(update={"drafter": TARGET})
     events = compare_with_peer(alike, [text], ["auto"], tmp_path / "peer.csv", samples=0)
     rows = [event for event in events if isinstance(event, dict)]
     greedy = {row["method"]: SimpleNamespace(**row) for row in rows if row["kind"] == "greedy"}
@@ -116,7 +113,6 @@ def test_a_drafter_that_is_the_target_is_always_right_and_a_failure_is_told(
     assert any(line[0] == DEFAULTS and "no such cache" in line[2] for line in bench.summary(rows))
 
 
-@needs("a", "drafter")
 def test_the_peer_has_the_same_law_and_the_same_adapted_drafter() -> None:
     pair = build_pair(TARGET, DRAFTER, CPU.model_copy(update={"dtype": "float32"}))
     name = "model.layers.0.mlp.up_proj.weight"
@@ -126,7 +122,7 @@ def test_the_peer_has_the_same_law_and_the_same_adapted_drafter() -> None:
     peer = Peer(pair, 4)
     for drafter in peer.drafters.values():
         assert torch.equal(drafter.get_parameter(name), changed.bfloat16().float())
-    ids = pair.prompt_ids(sample_prompts.sample("howto", 1)[0])
+    ids = pair.prompt_ids(questions("stories", 1)[0])
     first = pair.generate(ids, method="autoregressive", max_new_tokens=1).rounds[0].tokens[0]
     with torch.inference_mode():
         law = peer.laws(ids)[-1]

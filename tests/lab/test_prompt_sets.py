@@ -83,4 +83,4 @@ def test_sets_take_turns_in_an_order_that_stays() -> None:
 def test_what_comes_last_is_a_set_that_teaches(folder: Path, lab_cli: Cli) -> None:
     for wrong in ("sql", "sql:", "sql:x", "dolly:60"):
         options = ["--prompts", folder, "--sets", "sql,gsm8k", "--then", wrong]
-        refused(lab_cli("learning", "--target", "bundled/a", *options), "is not SET:N")
+        refused(lab_cli("learning", "--target", "bundled/large", *options), "is not SET:N")

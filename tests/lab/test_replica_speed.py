@@ -10,16 +10,15 @@ from lab.overhead.replica_speed import Task, run, sizes, timed
 from omnidemo.config import Settings
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from tests.support.local_replicas import LocalCluster
-from tests.support.models import needs
+from tests.support.trained_pair import DRAFTER, TARGET
 
-pytestmark = needs("a", "drafter")
 PROMPTS = ("What is 37 + 25?", "What is 4 + 9?")
 
 
 @pytest.fixture(scope="module")
 def task() -> Task:
     return Task(
-        Settings(target="bundled/a", drafter="bundled/drafter", device="cpu", threads=1),
+        Settings(target=TARGET, drafter=DRAFTER, device="cpu", threads=1),
         PROMPTS,
         clients=1,
         passes=1,

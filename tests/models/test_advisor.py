@@ -175,7 +175,7 @@ def test_a_folder_is_judged_by_headers_or_by_its_configuration_alone(tmp_path: P
 
 def test_candidates_are_smaller_and_of_the_same_world(tmp_path: Path) -> None:
     known = [*entries(), str(tmp_path / "nowhere")]
-    found = candidates("bundled/a", known)
+    found = candidates("bundled/large", known)
     assert "bundled/drafter" in found and all(name.startswith("bundled/") for name in found)
     found = candidates("HuggingFaceTB/SmolLM2-135M-Instruct", known)
     assert set(found) == {SMALL, "bundled/drafter-2", "double7/vicuna-68m", "openai-community/gpt2"}
@@ -286,7 +286,7 @@ def shown(services: Any, target: str, drafter: str) -> dict[str, Any]:
 
 def test_the_page_shows_the_offered_drafters_and_the_chosen_one() -> None:
     services = FakeServices(load_seconds=0.0)
-    found = shown(services, "bundled/a", "bundled/drafter")
+    found = shown(services, "bundled/large", "bundled/drafter")
     assert [row["name"] for row in found["rows"]] == ["bundled/drafter"] and not found["error"]
     row = found["rows"][0]
     assert (
@@ -302,7 +302,7 @@ def test_the_page_shows_the_offered_drafters_and_the_chosen_one() -> None:
     )
     for target, drafter in (
         ("/etc", "bundled/drafter"),
-        ("bundled/a", "/etc"),
+        ("bundled/large", "/etc"),
         ("meta-llama/Llama-3.1-8B", "bundled/drafter"),
     ):
         refusal = shown(services, target, drafter)
@@ -311,7 +311,7 @@ def test_the_page_shows_the_offered_drafters_and_the_chosen_one() -> None:
 
 def test_a_try_ends_when_its_page_is_closed() -> None:
     services, ended = FakeServices(load_seconds=0.0), list[bool]()
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     services.public = False  # type: ignore[attr-defined]
 
     def runs(**options: Any) -> Iterator[Comparison]:
@@ -323,7 +323,7 @@ def test_a_try_ends_when_its_page_is_closed() -> None:
             ended.append(True)
 
     services.compare = runs  # type: ignore[method-assign]
-    values = advice_panel.measure(services, "bundled/a", "bundled/drafter")  # type: ignore[arg-type]
+    values = advice_panel.measure(services, "bundled/large", "bundled/drafter")  # type: ignore[arg-type]
     assert [json.loads(next(values))["tried"]["busy"] for _ in range(2)] == ["20 prompts", "1 of 20 prompts"]
     values.close()  # type: ignore[attr-defined]
     assert ended == [True]
@@ -349,10 +349,10 @@ def test_sizes_of_a_configuration_leave_torch_as_it_is(
 def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     services = FakeServices(load_seconds=0.0)
     early = [
-        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/large", "bundled/drafter")
     ]  # type: ignore[arg-type]
     assert len(early) == 1 and "still loading" in early[0]["error"]
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     asked: list[dict[str, Any]] = []
 
     def runs(**options: Any) -> Iterator[Comparison]:
@@ -364,7 +364,7 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
     services.compare = runs  # type: ignore[method-assign]
     services.public = False  # type: ignore[attr-defined]
     busy, *later, done = [
-        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/large", "bundled/drafter")
     ]  # type: ignore[arg-type]
     assert busy == {"busy": "20 prompts"} and later[4] == {"busy": "5 of 20 prompts"}
     assert done["result"]["prompts"] == 20 and len(asked[0]["prompts"]) == 20
@@ -372,7 +372,7 @@ def test_the_page_tries_the_loaded_pair(monkeypatch: pytest.MonkeyPatch) -> None
     services.public = True  # type: ignore[attr-defined]
     services.compare = lambda **_: (run for run in list[Comparison]())  # type: ignore[method-assign]
     *_, failed = [
-        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/a", "bundled/drafter")
+        json.loads(one)["tried"] for one in advice_panel.measure(services, "bundled/large", "bundled/drafter")
     ]  # type: ignore[arg-type]
     assert "nothing was measured" in failed["error"].lower()
 

@@ -512,43 +512,32 @@ def test_cached_models_need_no_network(save: Callable[..., Path], tmp_path: Path
 
 def test_bundled_models(save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_files, "BUNDLED", tmp_path / "models")
-    sentence = refusal("bundled/a")
-    assert "none yet" in sentence and "git checkout" in sentence
-    shutil.copytree(save(), tmp_path / "models" / "a")
-    assert load_model("bundled/a", device="cpu").name == "bundled/a"
-    assert "bundled/a)" in refusal("bundled/z")
+    sentence = refusal("bundled/large")
+    assert "this machine: none)" in sentence and "git checkout" in sentence
+    folder = shutil.copytree(save(), tmp_path / "models" / "large")
+    assert load_model("bundled/large", device="cpu").name == "bundled/large"
+    assert "this machine: bundled/large)" in refusal("bundled/zebra")
     cards = {card.name: card for card in list_models(Settings(device="cpu"))}
-    assert cards["bundled/a"].availability == "bundled" and cards["bundled/large"].availability == "missing"
-    assert (
-        cards["bundled/a"].title == "Bundled A · byte-level BPE, 1 layers"
-        and cards["bundled/a"].role == "target"
-    )
-    assert cards["bundled/a"].parameters == model_files.count_parameters(tmp_path / "models" / "a")
-    (tmp_path / "models" / "a" / "model.safetensors").unlink()
+    card = cards["bundled/large"]
+    assert card.availability == "bundled" and cards["bundled/drafter"].availability == "missing"
+    assert card.title == "Bundled Large · byte-level BPE, 1 layers" and card.role == "target"
+    assert card.parameters == model_files.count_parameters(folder)
+    (folder / "model.safetensors").unlink()
     assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
-    (tmp_path / "models" / "a" / "model.safetensors").write_bytes(b"\xff" * 20)
+    (folder / "model.safetensors").write_bytes(b"\xff" * 20)
     assert next(iter(list_models(Settings(device="cpu")))).availability == "missing"
 
 
 @pytest.mark.parametrize("name", model_files.GONE)
-def test_a_target_that_is_gone_says_so(
-    save: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(model_files, "BUNDLED", tmp_path / "models")
-    assert (
-        refusal(name)
-        == f"{name} is a model that is gone, though what is stored of it is kept; choose another target"
-    )
+def test_a_target_of_an_earlier_version_says_what_to_take_instead(name: str) -> None:
+    said = refusal(name)
+    assert said == model_files.gone(name)
+    assert said == f"{name} is gone; take bundled/large or auto instead (what is stored of it is kept)"
     cards = {card.name: card for card in list_models(Settings(device="cpu", target=name))}
-    assert cards[name].availability == "missing" and "is gone" in cards[name].note
     assert (
-        model_files.is_gone(name)
-        and not model_files.is_gone("bundled/a")
-        and not model_files.is_gone("some/model")
+        cards[name].availability == "missing" and cards[name].note == f"{said}."[:1].upper() + f"{said}."[1:]
     )
-    # the laboratory can make it again
-    shutil.copytree(save(), tmp_path / "models" / name.removeprefix("bundled/"))
-    assert load_model(name, device="cpu").name == name and not model_files.is_gone(name)
+    assert not model_files.gone("bundled/large") and not model_files.gone("some/model")
 
 
 def availability(name: str, **settings: Any) -> str:
@@ -582,7 +571,11 @@ def test_the_catalogue(save: Callable[..., Path], tmp_path: Path) -> None:
     folder = save()
     cards = list_models(Settings(device="cpu", target=str(folder), drafter=str(tmp_path / "nowhere")))
     names = [card.name for card in cards]
-    assert len(names) == len(set(names)) and names[:3] == ["bundled/large", "bundled/a", "bundled/drafter"]
+    assert len(names) == len(set(names)) and names[:3] == [
+        "bundled/large",
+        "bundled/drafter",
+        "bundled/drafter-2",
+    ]
     assert {card.role for card in cards} == {"target", "drafter", "both"}
     assert all(card.note.endswith(".") for card in cards)
     by_name = {card.name: card for card in cards}

@@ -22,11 +22,10 @@ from omnidemo.replicas.ray_cluster import RayCluster, RayReplicas
 from omnidemo.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
-from tests.support.models import needs
 from tests.support.running_app import free_port, running
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install -r requirements-scale.txt")
-pytestmark = [needs("a", "drafter"), pytest.mark.timeout(1500)]
+pytestmark = pytest.mark.timeout(1500)
 QUESTIONS = (
     "What is 37 + 25?",
     "Tell me a story with a duck.",

@@ -6,10 +6,11 @@ import pytest
 
 from omnidemo.distill.worker import WorkerError
 from omnidemo.replicas.trainer import RayTrainer, Trainer
+from tests.support.trained_pair import DRAFTER
 
 
 def test_a_pause_that_is_overtaken_by_its_end_does_not_hold_training_up() -> None:
-    trainer = Trainer("bundled/drafter", hub=False, nice=0)
+    trainer = Trainer(DRAFTER, hub=False, nice=0)
     assert not trainer._paused
     trainer.hold(True, 1)
     assert trainer._paused

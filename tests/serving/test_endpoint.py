@@ -29,7 +29,7 @@ openai = pytest.importorskip(
 )
 
 HELLO = [{"role": "user", "content": "Hello"}]
-FULL = "bundled/a@bundled/drafter:default"
+FULL = "bundled/large@bundled/drafter:default"
 
 
 def client(url: str, key: str = "none", **options: Any) -> Any:
@@ -146,16 +146,16 @@ def test_a_stream_on_the_wire_ends_with_its_mark(local: tuple[FakeServices, str]
 def test_a_text_is_continued_raw(local: tuple[FakeServices, str]) -> None:
     services, url = local
     made = client(url).completions.create(
-        model="bundled/a", prompt="Once upon", extra_body={"omnidemo": {"token_sources": True}}
+        model="bundled/large", prompt="Once upon", extra_body={"omnidemo": {"token_sources": True}}
     )
     assert made.object == "text_completion" and made.choices[0].text.startswith("You said: Once upon")
     assert services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 16
     assert "".join(token["text"] for token in made.model_extra["omnidemo"]["tokens"]) == made.choices[0].text
     pieces = client(url).completions.create(
-        model="bundled/a", prompt=["Once upon"], max_tokens=5, stream=True
+        model="bundled/large", prompt=["Once upon"], max_tokens=5, stream=True
     )
     assert "".join(piece.choices[0].text for piece in pieces) == made.choices[0].text
-    client(url).chat.completions.create(model="bundled/a", messages=HELLO, max_completion_tokens=9)
+    client(url).chat.completions.create(model="bundled/large", messages=HELLO, max_completion_tokens=9)
     assert not services.calls[-1]["raw"] and services.calls[-1]["max_new_tokens"] == 9
 
 
@@ -411,31 +411,51 @@ def test_models_by_their_ids(local: tuple[FakeServices, str]) -> None:
     services, url = local
     ids = [one.id for one in client(url).models.list()]
     assert (
-        ids[:3] == ["omnidemo", "bundled/a", "bundled/b"]
+        ids[:3] == ["omnidemo", "bundled/large", "bundled/other"]
         and FULL in ids
-        and "bundled/b@bundled/drafter:default" in ids
+        and "bundled/other@bundled/drafter:default" in ids
     )
     # nothing that has to be downloaded first
     assert not any(name.startswith(("Qwen/", "meta-llama/")) for name in ids)
     for name in ids:
         assert client(url).models.retrieve(name).id == name
-    client(url).chat.completions.create(model="bundled/b@bundled/drafter:maths", messages=HELLO)
-    assert services.calls[-1]["domain"] == "maths" and services.calls[-1]["target"] == "bundled/b"
-    client(url).chat.completions.create(model="bundled/b", messages=HELLO)
+    client(url).chat.completions.create(model="bundled/other@bundled/drafter:maths", messages=HELLO)
+    assert services.calls[-1]["domain"] == "maths" and services.calls[-1]["target"] == "bundled/other"
+    client(url).chat.completions.create(model="bundled/other", messages=HELLO)
     assert services.calls[-1]["domain"] is None and services.calls[-1]["drafter"] == "bundled/drafter"
     # its pair is loaded now
-    assert "bundled/b@bundled/drafter:maths" in [one.id for one in client(url).models.list()]
+    assert "bundled/other@bundled/drafter:maths" in [one.id for one in client(url).models.list()]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["gpt-4o", "bundled/a@", "bundled/a@bundled/a", f"{FULL}x", "bundled/a:default", "/etc", "", "\u00e4 💥"],
+    [
+        "gpt-4o",
+        "bundled/large@",
+        "bundled/large@bundled/large",
+        f"{FULL}x",
+        "bundled/large:default",
+        "/etc",
+        "",
+        "\u00e4 💥",
+    ],
 )
 def test_an_unknown_model_is_not_found(local: tuple[FakeServices, str], name: str) -> None:
     with pytest.raises(openai.NotFoundError) as refused:
         client(local[1]).chat.completions.create(model=name, messages=HELLO)
     assert refused.value.code == "model_not_found" and refused.value.param == "model"
     assert f"The model `{name}` does not exist" in refused.value.body["message"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["bundled/a", "bundled/a@bundled/drafter:default", "bundled/b"])
+def test_a_target_of_an_earlier_version_says_what_to_take_instead(
+    local: tuple[FakeServices, str], name: str
+) -> None:
+    target = name.partition("@")[0]
+    answer = post(local[1], {"model": name, "messages": HELLO})
+    assert answer.status_code == 404 and sentence(answer) == (
+        f"The model `{name}` does not exist; {target} is gone, take bundled/large or omnidemo instead."
+    )
 
 
 def test_a_pair_that_fails_to_load_says_why(local: tuple[FakeServices, str]) -> None:
@@ -453,7 +473,7 @@ def test_a_request_waits_for_its_pair(
     assert client(url).chat.completions.create(model="omnidemo", messages=HELLO).choices
     monkeypatch.setattr(api_routes, "LOAD_SECONDS", 0.0)
     with pytest.raises(openai.InternalServerError) as refused:
-        client(url).chat.completions.create(model="bundled/b", messages=HELLO)
+        client(url).chat.completions.create(model="bundled/other", messages=HELLO)
     assert (
         "still being loaded" in refused.value.message
         and refused.value.response.headers["retry-after"] == "10"
@@ -680,7 +700,7 @@ def test_keys_are_visitors(tmp_path: Any) -> None:
         assert services.calls[-1]["session"] not in (first, "api")
         with pytest.raises(openai.NotFoundError):
             client(url, "plum").chat.completions.create(
-                model="bundled/a@bundled/drafter:maths", messages=HELLO
+                model="bundled/large@bundled/drafter:maths", messages=HELLO
             )
 
 

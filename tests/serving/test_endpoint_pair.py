@@ -1,4 +1,4 @@
-"""The endpoint over the bundled pair, asked by OpenAI's own client: it learns, stops, repeats and gives its
+"""The endpoint over the trained pair, asked by OpenAI's own client: it learns, stops, repeats and gives its
 slot back."""
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from omnidemo.serving import chat_service, pair_pool
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
+from tests.support.trained_pair import DRAFTER, TARGET
 
 openai = pytest.importorskip(
     "openai", reason="the endpoint is tested with OpenAI's client; install it by requirements-dev.txt"
@@ -24,14 +25,16 @@ openai = pytest.importorskip(
 
 SUM = [{"role": "user", "content": "What is 37 + 25?"}]
 STORY = [{"role": "user", "content": "Tell me a story with a duck."}]
-PAIR = ("bundled/a", "bundled/drafter")
+PAIR = (TARGET, DRAFTER)
 QUIET = {"omnidemo": {"learn": False}}
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Services, Any]]:
     folder = tmp_path_factory.mktemp("endpoint") / "storage"
-    settings = Settings(target=PAIR[0], storage=folder, port=free_port(), training="off", api_keys="sesame")
+    settings = Settings(
+        target=TARGET, drafter=DRAFTER, storage=folder, port=free_port(), training="off", api_keys="sesame"
+    )
     services = Services(settings)
     try:
         with running(services) as url:
@@ -204,15 +207,18 @@ def test_what_does_not_fit_the_window_is_a_wrong_request(app: tuple[Services, An
         lambda: client.chat.completions.create(
             model="omnidemo", messages=SUM, extra_body={"omnidemo": {"method": "magic"}}
         ),
-        lambda: client.chat.completions.create(model="bundled/a@bundled/drafter:nowhere", messages=SUM),
+        lambda: client.chat.completions.create(model=f"{TARGET}@{DRAFTER}:nowhere", messages=SUM),
     ):
         with pytest.raises((openai.BadRequestError, openai.NotFoundError)) as refused:
             ask()
         assert refused.value.body["message"].endswith(".")  # type: ignore[index]
 
 
-def test_an_answer_says_what_was_read_of_the_chat(app: tuple[Services, Any]) -> None:
+def test_an_answer_says_what_was_read_of_the_chat(
+    app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     services, client = app
+    monkeypatch.setattr(chat_service, "reading", lambda name: Reading(turns=1))
     window = services.pair(*PAIR).target.context
     for chat, dropped in ((SUM, 0), ([*STORY, {"role": "assistant", "content": "Once."}, *SUM], 2)):
         made = client.chat.completions.create(model="omnidemo", messages=chat, extra_body=QUIET)
@@ -239,8 +245,6 @@ def test_what_a_template_refuses_is_a_wrong_request_with_its_reason(
     app: tuple[Services, Any], monkeypatch: pytest.MonkeyPatch, condition: str, before: dict[str, str]
 ) -> None:
     services, client = app
-    # the bundled target reads its last question alone
-    monkeypatch.setattr(chat_service, "reading", lambda name: Reading())
     tokenizer = services.pair(*PAIR).target.tokenizer
     strict = f"{{% if {condition} %}}{{{{ raise_exception('not in this order') }}}}{{% endif %}}"
     monkeypatch.setattr(tokenizer, "chat_template", strict + tokenizer.chat_template)

@@ -25,9 +25,7 @@ from omnidemo.ui.tabs import models_panel
 from omnidemo.ui.tabs.visitor_panel import public_services
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.hub_double import CHUNK, hub_double
-from tests.support.models import needs
 
-pytestmark = needs("drafter")
 DRAFTER = "bundled/drafter"
 
 
@@ -103,6 +101,19 @@ def test_a_wrong_path_is_said_where_it_is_loaded(tmp_path: Path) -> None:
         assert state.error is not None and "is not there" in state.error
 
 
+def test_a_setting_that_names_a_target_of_an_earlier_version_says_what_to_take_instead(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path, "bundled/a") as services:
+        services.load("bundled/a", DRAFTER)
+        end = time.monotonic() + 30
+        while (state := services.state("bundled/a", DRAFTER)).stage != "failed" and time.monotonic() < end:
+            time.sleep(0.01)
+        assert state.error == (
+            "bundled/a is gone; take bundled/large or auto instead (what is stored of it is kept)"
+        )
+
+
 def test_a_download_is_stopped_goes_on_and_then_has_its_name(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,18 +160,18 @@ def test_a_download_is_stopped_goes_on_and_then_has_its_name(
 
 def test_the_panel_of_other_models(file: Path, tmp_path: Path) -> None:
     known = sources.find(str(file)).name
-    with serving(tmp_path, "bundled/a", model_folders=str(tmp_path / "nowhere")) as services:
+    with serving(tmp_path, "bundled/large", model_folders=str(tmp_path / "nowhere")) as services:
         front = public_services(services)
         shown, target, drafter = models_panel.use(
-            front, str(tmp_path / "nothing.gguf"), "target", "bundled/a", DRAFTER
+            front, str(tmp_path / "nothing.gguf"), "target", "bundled/large", DRAFTER
         )
         assert "is not there; give the path" in shown and target == drafter == gr.skip()
-        shown, target, drafter = models_panel.use(front, f" {file} ", "target", "bundled/a", DRAFTER)
+        shown, target, drafter = models_panel.use(front, f" {file} ", "target", "bundled/large", DRAFTER)
         assert (
             target.value == known and known in [name for _, name in target.choices] and drafter == gr.skip()
         )
         assert "secret-place" not in shown
-        assert "Write the name" in models_panel.use(front, "  ", "target", "bundled/a", DRAFTER)[0]
+        assert "Write the name" in models_panel.use(front, "  ", "target", "bundled/large", DRAFTER)[0]
 
 
 def test_visitors_of_a_public_app_choose_from_the_list_alone(file: Path, tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_generate_gives_text_and_figures(local: tuple[FakeServices, str], era: s
     assert not made.is_error and json.loads(made.content[0].text) == own
     assert (
         own["text"].startswith("You said: Hello")
-        and own["model"] == "bundled/a@bundled/drafter:default"
+        and own["model"] == "bundled/large@bundled/drafter:default"
         and own["finish_reason"] == "stop"
     )
     assert own["tokens"] == sum(own["sources"].values()) == len(own["token_sources"])

@@ -39,7 +39,7 @@ from omnidemo.store.visitors import OWN
 from tests.support.row_counts import row_counts
 
 ROOT = Path(__file__).parents[2]
-PAIR = ("bundled/a", "bundled/drafter")
+PAIR = ("bundled/large", "bundled/drafter")
 
 
 def record(
@@ -164,10 +164,10 @@ def test_requests_filter_limit_and_order(store):
                 kind=("chat", "traffic")[index // 3],
             )
         )
-    store.record_request(record(target="bundled/b"))
+    store.record_request(record(target="bundled/other"))
     store.flush()
     assert [row["id"] for row in store.requests(limit=3)] == [7, 6, 5]
-    assert [row["id"] for row in store.requests(target="bundled/b")] == [7]
+    assert [row["id"] for row in store.requests(target="bundled/other")] == [7]
     assert [row["id"] for row in store.requests(session="s0", method="plain", kind="traffic")] == [5]
     assert len(store.requests(limit=None)) == 7
     assert store.requests(drafter="nobody") == []
@@ -222,7 +222,7 @@ def test_deleting_takes_the_rounds_along(store):
 def test_curve_counts_the_requests_of_the_pair(store):
     for index in range(5):
         store.record_request(record(acceptance_rate=index / 10))
-    store.record_request(record(target="bundled/b"))
+    store.record_request(record(target="bundled/other"))
     store.flush()
     curve = store.curve(*PAIR, limit=3)
     assert [row["index"] for row in curve] == [3, 4, 5]
@@ -240,7 +240,7 @@ def test_curve_counts_the_requests_of_the_pair(store):
 
 @both
 def test_topics_are_those_of_the_newest_requests_of_a_line(store):
-    others = (record(target="bundled/b"), replace(record(), domain="maths", topic="sums"))
+    others = (record(target="bundled/other"), replace(record(), domain="maths", topic="sums"))
     times = [f"2026-03-01T12:00:0{second}.000+00:00" for second in range(4)]
     own = [
         replace(record(), topic=topic, created_at=at)
@@ -282,7 +282,7 @@ def test_ngrams_are_written_over_and_removed(store):
     entries = store.load_ngrams(*PAIR)
     assert [entry.target_id for entry in entries] == list(range(1, 10))
     assert entries[2] == NgramEntry(3, (4, 5, 6), 2, 1, 3, 9)
-    assert store.load_ngrams("bundled/b", PAIR[1]) == []
+    assert store.load_ngrams("bundled/other", PAIR[1]) == []
 
 
 @both

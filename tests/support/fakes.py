@@ -40,8 +40,8 @@ HOSTILE = (
 
 CARDS = [
     ModelCard(
-        "bundled/a",
-        "Bundled A · byte-level BPE, 8 layers",
+        "bundled/large",
+        "Bundled Large · byte-level BPE, 8 layers",
         "target",
         8_800_000,
         35_000_000,
@@ -49,8 +49,8 @@ CARDS = [
         "Trained on generated text; writes stories, sums and small programs.",
     ),
     ModelCard(
-        "bundled/b",
-        "Bundled B · Metaspace BPE, 8 layers",
+        "bundled/other",
+        "Bundled Other · Metaspace BPE, 8 layers",
         "target",
         8_100_000,
         33_000_000,
@@ -374,7 +374,7 @@ class FakeServices:
     def __init__(
         self, load_seconds: float = 3.0, pace: float = 0.04, settings: Settings | None = None
     ) -> None:
-        given = settings or Settings(target="bundled/a")
+        given = settings or Settings(target="bundled/large", drafter="bundled/drafter")
         self.settings = given.model_copy(update={"drafter": drafter_of(given.target, given)})
         self.better = BetterTarget(self.settings)
         self.store = FakeStore()

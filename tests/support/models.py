@@ -1,4 +1,4 @@
-"""Small random models saved to disk, and which of the bundled ones are there."""
+"""Small random models saved to disk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
-from omnidemo.models.model_files import BUNDLED
 from tests.support.tokenizer_families import FAMILIES
 
 PROMPT = "the other ducks swim — naïve ✓"
@@ -55,11 +54,6 @@ def save(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return str(folder)
-
-
-def needs(*names: str) -> pytest.MarkDecorator:
-    absent = [name for name in names if not list((BUNDLED / name).glob("*.safetensors"))]
-    return pytest.mark.skipif(bool(absent), reason=f"no weights of {', '.join(absent)} in assets/models")
 
 
 @pytest.fixture(scope="module")

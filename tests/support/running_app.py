@@ -35,7 +35,8 @@ def serving(
     folder: Any, pace: float = 0.0, load_seconds: float = 0.0, **options: Any
 ) -> Iterator[tuple[FakeServices, str]]:
     """The app over scripted answers, with its storage in a folder: (services, address)."""
-    settings = Settings(target="bundled/a", storage=folder / "storage", port=free_port(), **options)
+    pair = {"target": "bundled/large", "drafter": "bundled/drafter"}
+    settings = Settings(**pair, storage=folder / "storage", port=free_port(), **options)
     services = FakeServices(load_seconds=load_seconds, pace=pace, settings=settings)
     with running(services) as url:
         yield services, url

@@ -28,7 +28,8 @@ def faked(tmp_path: Any, **options: Any) -> Iterator[tuple[FakeServices, Any, ht
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    chosen = Settings(target="bundled/a", storage=tmp_path / "storage", port=port, upload_mb=1, **options)
+    pair = {"target": "bundled/large", "drafter": "bundled/drafter"}
+    chosen = Settings(**pair, storage=tmp_path / "storage", port=port, upload_mb=1, **options)
     services = FakeServices(load_seconds=0.0, pace=0.0, settings=chosen)
     page = build_app(services)
     page.launch(**launch_options(services), prevent_thread_lock=True, quiet=True)

@@ -22,7 +22,7 @@ from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, req
 from omnidemo.ui.tabs import adaptation_tab, chat_tab, settings_panel, trainer_panel
 from tests.support.fakes import FakeServices
 
-PAIR = ("bundled/a", "bundled/drafter")
+PAIR = ("bundled/large", "bundled/drafter")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def looking(target: str, drafter: str, **more: Any) -> View:
 
 
 def unloaded(*_: Any, **__: Any) -> Any:
-    raise RuntimeError("bundled/a is not loaded yet (queued); wait until it is ready")
+    raise RuntimeError("bundled/large is not loaded yet (queued); wait until it is ready")
 
 
 # curves and marks
@@ -122,17 +122,17 @@ def test_the_reliability_headline_is_the_mean_error() -> None:
 
 def test_all_targets_are_one_sequence(services: FakeServices) -> None:
     curves = {
-        "bundled/a": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
-        "bundled/b": [{"id": 2, "kind": "chat"}],
+        "bundled/large": [{"id": 1, "kind": "chat"}, {"id": 4, "kind": "traffic"}],
+        "bundled/other": [{"id": 2, "kind": "chat"}],
     }
     services.store = SimpleNamespace(curve=lambda target, drafter, limit: curves.get(target, []))  # type: ignore[assignment]
-    rows = request_rows(services, looking("bundled/a", "d", every=True))
+    rows = request_rows(services, looking("bundled/large", "d", every=True))
     assert [(row["id"], row["target"]) for row in rows] == [
-        (1, "bundled/a"),
-        (2, "bundled/b"),
-        (4, "bundled/a"),
+        (1, "bundled/large"),
+        (2, "bundled/other"),
+        (4, "bundled/large"),
     ]
-    assert [row["id"] for row in request_rows(services, looking("bundled/b", "d"))] == [2]
+    assert [row["id"] for row in request_rows(services, looking("bundled/other", "d"))] == [2]
 
 
 def test_a_fall_of_one_line_is_a_shift_and_a_change_of_line_is_none(services: FakeServices) -> None:

@@ -340,7 +340,7 @@ def test_a_template_that_knows_no_system_prompt_is_said_with_what_helps() -> Non
             yield from super().chat(**more)
 
     services = Strict(load_seconds=0.0, pace=0.0)
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     lines = parse(list(ask(services, "hello", Running(), system="Be brief."))[-1])
     assert lines[-1]["text"].endswith(
         "System role not supported. Empty the system prompt and send the message again."
@@ -403,7 +403,7 @@ def ask(
         [],
         "s",
         run,
-        "bundled/a",
+        "bundled/large",
         "bundled/drafter",
         "ngram-exact",
         "default",
@@ -419,7 +419,7 @@ def ask(
 
 def ready() -> FakeServices:
     services = FakeServices(load_seconds=0.0, pace=0.001)
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     return services
 
 
@@ -465,7 +465,7 @@ def test_a_number_that_is_not_possible_is_named(place: int, value: float, name: 
     from omnidemo.ui.tabs.chat_tab import _chat
 
     given = [value if at == place else None for at in range(len(SAMPLING))]
-    about = ("hello", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default")
+    about = ("hello", [], "s", "r", "bundled/large", "bundled/drafter", "ngram-exact", "default")
     lines = parse(list(_chat(ready(), Running())(*about, *given, 64, None, True, True))[-1])
     assert lines[-1]["k"] == "error" and name in lines[-1]["text"]
 
@@ -478,7 +478,7 @@ def test_an_option_with_a_control_of_its_own_stands_before_the_system_prompt(
 
     monkeypatch.setattr(chat_tab, "MORE", ("copying",))
     services = ready()
-    about = ("hello", [], "s", "r", "bundled/a", "bundled/drafter", "ngram-exact", "default")
+    about = ("hello", [], "s", "r", "bundled/large", "bundled/drafter", "ngram-exact", "default")
     list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, False, "Be short."))
     asked = services.calls[-1]
     assert asked["copying"] is False
@@ -489,15 +489,16 @@ def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on
     from omnidemo.ui.tabs.chat_tab import _shown_manner
 
     services = ready()
-    told = json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))
+    told = json.loads(_shown_manner(services, "bundled/large", "bundled/drafter"))
     assert (
         told["own"] == services.own_manner.options
-        and told["target"] == "bundled/a"
+        and told["target"] == "bundled/large"
         and "most probable" in told["source"]
     )
     services.own_manner = Manner(0.2, source="Its card says so.")
     assert (
-        json.loads(_shown_manner(services, "bundled/a", "bundled/drafter"))["source"] == "Its card says so."
+        json.loads(_shown_manner(services, "bundled/large", "bundled/drafter"))["source"]
+        == "Its card says so."
     )
 
     def absent(*names: str) -> Manner:
@@ -553,13 +554,13 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
             yield from super().chat(**more)
 
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     answer = _chat(services, Running())(
         "long",
         [],
         "s",
         "r",
-        "bundled/a",
+        "bundled/large",
         "bundled/drafter",
         "ngram-exact",
         "default",

@@ -162,9 +162,9 @@ def test_a_request_through_a_proxy_makes_the_app_public(tmp_path: Any) -> None:
         foreign = {"Host": "evil.example", "X-Forwarded-For": "10.0.0.1"}
         assert client.get("/", headers=foreign).status_code == 403 and arrive(client)["public"] is False
         # no id is needed
-        assert call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default").status_code == 200
+        assert call(client, "trainer_pause", "bundled/large", "bundled/drafter", "default").status_code == 200
         assert arrive(client, **{"X-Forwarded-For": "10.0.0.1"})["public"] is True
-        refused = call(client, "trainer_pause", "bundled/a", "bundled/drafter", "default")
+        refused = call(client, "trainer_pause", "bundled/large", "bundled/drafter", "default")
         assert refused.status_code == 401 and "visitor's id" in sentence(refused)
     with serving(tmp_path / "b", public="false") as client:
         assert arrive(client, Forwarded="for=10.0.0.1")["public"] is False
@@ -180,7 +180,7 @@ def test_ids_are_given_kept_and_renewed(public: httpx.Client) -> None:
     for name in ("", forged["id"][:-1] + "x"):
         assert (
             call(
-                public, "trainer_pause", "bundled/a", "bundled/drafter", "default", **{VISITOR: name}
+                public, "trainer_pause", "bundled/large", "bundled/drafter", "default", **{VISITOR: name}
             ).status_code
             == 401
         )
@@ -198,7 +198,7 @@ def test_a_visitors_buttons_are_about_their_own_line_whatever_the_settings_name(
             answer = call(
                 client,
                 f"trainer_{name}",
-                "bundled/a",
+                "bundled/large",
                 "bundled/drafter",
                 "maths",
                 me["name"],
@@ -212,7 +212,7 @@ def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any
         me, other = arrive(client), arrive(client)
 
         def news(who: dict[str, Any]) -> str:
-            known = {"Target, the big model": "bundled/a", "Drafter, the small one": "bundled/drafter"}
+            known = {"Target, the big model": "bundled/large", "Drafter, the small one": "bundled/drafter"}
             asked = [[known.get(block.label, "") for block in one.inputs] for one in page.news.__self__.kept]
             answer = client.post("/visitor/news", json={"asked": asked}, headers={VISITOR: who["id"]})
             assert answer.status_code == 200, answer.text
@@ -223,7 +223,7 @@ def test_news_are_those_of_the_caller_and_nonsense_gets_a_sentence(tmp_path: Any
         paused = call(
             client,
             "trainer_pause",
-            "bundled/a",
+            "bundled/large",
             "bundled/drafter",
             "default",
             me["name"],
@@ -265,7 +265,7 @@ def test_only_the_key_makes_an_operator(public: httpx.Client) -> None:
     me = arrive(public)["id"]
     wrong = arrive(public, **{VISITOR: me, OPERATOR: "Sesame"})
     assert not wrong["operator"] and wrong["said"].startswith("That is not the operator's key")
-    change = ["bundled/a", "bundled/drafter", {"training": "off"}]
+    change = ["bundled/large", "bundled/drafter", {"training": "off"}]
     refused = call(public, "configure_chat", *change, **{VISITOR: me, OPERATOR: "Sesame"}).json()["data"][0]
     assert "This concerns everybody" in json.loads(refused)["error"]
     operator = arrive(public, **{VISITOR: me, OPERATOR: "sesame"})

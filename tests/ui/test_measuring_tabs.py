@@ -25,7 +25,7 @@ from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import Caller, sessions_of
-from omnidemo.ui import downloads
+from omnidemo.ui import downloads, replay_data
 from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary, write_csv
 from omnidemo.ui.tabs import history_tab, traffic_panel
 from omnidemo.ui.tabs.chat_tab import Running
@@ -260,17 +260,20 @@ def test_the_history_says_of_guesses_what_stands_below_the_answer(
     assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
-def test_requests_of_a_target_that_is_gone_are_kept_and_say_so(store: Store) -> None:
-    for target in ("bundled/b", "bundled/a"):
+def test_requests_of_a_target_of_an_earlier_version_are_kept_and_say_what_to_take(store: Store) -> None:
+    for target in ("bundled/a", "bundled/large"):
         store.record_request(replace(asked(MINE, "four"), target=target))
     assert store.flush()
     shown = history_tab.table(services(store), MINE, {})
     gone = {row["target"]: row["gone"] for row in shown["rows"]}
-    assert gone["bundled/b"] and not gone["bundled/a"]
-    (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/b"))
+    assert "take bundled/large or auto instead" in gone["bundled/a"] and not gone["bundled/large"]
+    (pair,) = (name for name in shown["pairs"] if name.startswith("bundled/a"))
     assert [row["target"] for row in history_tab.table(services(store), MINE, {"pair": pair})["rows"]] == [
-        "bundled/b"
+        "bundled/a"
     ]
+    (old,) = (row["id"] for row in shown["rows"] if row["target"] == "bundled/a")
+    assert replay_data.recall(services(store), old)["target"] == "bundled/a"
+    assert history_tab.delete(services(store), MINE, {"ids": [old]}) == "1 request deleted."
 
 
 def test_a_visitor_sees_only_their_own_session(store: Store) -> None:

@@ -90,7 +90,7 @@ def test_stop_strings_are_text() -> None:
 
 
 def test_a_line_end_of_windows_is_no_part_of_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"TARGET": "bundled/a", "PORT": "7999", "TRAINING": "off"}.items():
+    for name, value in {"TARGET": "bundled/large", "PORT": "7999", "TRAINING": "off"}.items():
         monkeypatch.setenv(f"OMNIDEMO_{name}", f"{value}\r")
     settings = Settings()
-    assert (settings.target, settings.port, settings.training) == ("bundled/a", 7999, "off")
+    assert (settings.target, settings.port, settings.training) == ("bundled/large", 7999, "off")

@@ -268,9 +268,9 @@ def test_files_that_stop_answers_lie_where_the_next_start_sweeps(pair: ZeroPair)
 
 
 def test_another_pair_is_refused_with_the_reason(zero: Settings, services: Services) -> None:
-    services.load("bundled/a", "bundled/drafter")
+    services.load("bundled/large", "bundled/drafter")
     until = time.monotonic() + 20
-    while services.state("bundled/a", "bundled/drafter").stage != "failed" and time.monotonic() < until:
+    while services.state("bundled/large", "bundled/drafter").stage != "failed" and time.monotonic() < until:
         time.sleep(0.05)
-    error = services.state("bundled/a", "bundled/drafter").error or ""
+    error = services.state("bundled/large", "bundled/drafter").error or ""
     assert error.startswith("On ZeroGPU this app has one pair") and "restart the Space" in error

@@ -13,7 +13,7 @@ import gradio as gr
 
 from omnidemo.answer_figures import figures_of
 from omnidemo.methods import AUTO
-from omnidemo.models.model_files import is_gone
+from omnidemo.models import model_files
 from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
@@ -84,7 +84,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics") or {}
     shown = {name: row.get(name) for name in SHOWN}
     shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
-    shown["gone"] = is_gone(str(row.get("target")))
+    shown["gone"] = model_files.gone(str(row.get("target")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
         for name in ("prompt", "answer")

@@ -1,5 +1,5 @@
-"""The bundled models themselves: exact against transformers, better after learning, and the same again after
-a restart."""
+"""Models that know something: exact against transformers, better after learning, and the same again after a
+restart."""
 
 from __future__ import annotations
 
@@ -19,30 +19,36 @@ from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.measurer import Measurer
 from omnidemo.methods import fitting
-from omnidemo.models.model_files import BUNDLED
+from omnidemo.models.model_files import find
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
-from tests.support.models import needs
+from tests.contract.sides import TEXTS
+from tests.support.trained_pair import DRAFTER, TARGET
+from tests.support.trained_pair.patterns import TOPICS, UNREAD, questions
 
-TARGET, DRAFTER = "bundled/a", "bundled/drafter"
-TOPIC = "news"
 ANSWER = 48  # tokens
 SAME = 32  # those that are compared
 LEARNED, UNSEEN = 40, 20  # prompts
+WEATHER = questions(UNREAD, LEARNED + UNSEEN)
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=needs(name, "drafter")) for name in ("a", "large")]
+    ("target", "drafter", "texts"),
+    [
+        (TARGET, DRAFTER, [text for topic in TOPICS for text in questions(topic, 1)]),
+        ("bundled/large", "bundled/drafter", TEXTS),
+    ],
+    ids=["trained", "large"],
 )
-def test_greedy_ids_equal_transformers(name: str) -> None:
-    pair = load_pair(f"bundled/{name}", DRAFTER, device="cpu", dtype="float32", settings=Settings(threads=1))
+def test_greedy_ids_equal_transformers(target: str, drafter: str, texts: Sequence[str]) -> None:
+    pair = load_pair(target, drafter, device="cpu", dtype="float32", settings=Settings(threads=1))
     pair.fill_cache()
-    model = AutoModelForCausalLM.from_pretrained(BUNDLED / name, dtype=torch.float32).eval()
+    model = AutoModelForCausalLM.from_pretrained(find(target), dtype=torch.float32).eval()
     merged = 0
-    for topic in sample_prompts.TOPICS:
-        ids = pair.prompt_ids(sample_prompts.sample(topic, 1)[0])
+    for text in texts:
+        ids = pair.prompt_ids(text)
         seen = torch.ones(1, len(ids), dtype=torch.long)
         written = model.generate(
             torch.tensor([ids]), attention_mask=seen, max_new_tokens=SAME, do_sample=False
@@ -50,7 +56,7 @@ def test_greedy_ids_equal_transformers(name: str) -> None:
         expected = tuple(written[0, len(ids) :].tolist())
         for method in fitting(pair.map):
             answer = pair.generate(ids, method=method, max_new_tokens=SAME, reuse=False)
-            assert answer.token_ids == expected, (topic, method)
+            assert answer.token_ids == expected, (text, method)
             merged += sum(token.source == "ngram" for done in answer.rounds for token in done.tokens)
     assert merged > 0, "merging was never put to the test"
 
@@ -66,7 +72,7 @@ def ready(services: Services) -> Pair:
 
 def learn(services: Services, count: int) -> None:
     played = services.play(
-        session="test", target=TARGET, drafter=DRAFTER, topic=TOPIC, count=count, max_new_tokens=ANSWER
+        session="test", target=TARGET, drafter=DRAFTER, topic=UNREAD, count=count, max_new_tokens=ANSWER
     )
     assert len(list(played)) == count  # each with the update that is due after it
     services._adaptation._lines(TARGET, DRAFTER).measurer.settle()
@@ -112,9 +118,8 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
     # as the answers themselves.
     with pytest.MonkeyPatch.context() as patched, contextlib.closing(services):
         patched.setattr(Measurer, "_missing", lambda *_: [])
-        pair = ready(services)
-        held_out = sample_prompts.sample(TOPIC, UNSEEN)
-        assert not set(held_out) & set(sample_prompts.prompts(TOPIC, "train"))
+        patched.setattr(sample_prompts, "prompts", lambda topic, kind="test": WEATHER[UNSEEN:])
+        pair, held_out = ready(services), WEATHER[:UNSEEN]
         before = alpha(pair, held_out)
         learn(services, LEARNED)
         status = services.trainer(TARGET, DRAFTER)
@@ -136,10 +141,9 @@ def learnt(tmp_path_factory: pytest.TempPathFactory) -> Learnt:
 
 
 def ask(pair: Pair) -> Generation:
-    return pair.generate(sample_prompts.sample(TOPIC, 1)[0], max_new_tokens=ANSWER, learn=False, reuse=False)
+    return pair.generate(WEATHER[0], max_new_tokens=ANSWER, learn=False, reuse=False)
 
 
-@needs("a", "drafter")
 def test_learning_raises_acceptance_on_unseen_prompts(learnt: Learnt) -> None:
     assert learnt.status.version == LEARNED // 5 and learnt.status.error is None, learnt.status
     assert learnt.answer.adapter_version == learnt.status.version
@@ -148,7 +152,6 @@ def test_learning_raises_acceptance_on_unseen_prompts(learnt: Learnt) -> None:
     assert learnt.without < (learnt.before + learnt.after) / 2
 
 
-@needs("a", "drafter")
 def test_a_restart_restores_cache_adapter_and_history(learnt: Learnt) -> None:
     first = learnt.answer
     assert first.adapter_version > 0 and first.cache_entries > 0 and len(learnt.history) == LEARNED
@@ -167,14 +170,11 @@ def test_a_restart_restores_cache_adapter_and_history(learnt: Learnt) -> None:
         again.close()
 
 
-@needs("a", "drafter")
 @pytest.mark.parametrize(
     ("whose", "compact"), [("drafter", (False, True)), ("both", (True, True)), ("neither", (False, False))]
 )
 def test_the_setting_says_whose_weights_take_two_bytes(whose: str, compact: tuple[bool, bool]) -> None:
-    pair = build_pair(
-        "bundled/a", "bundled/drafter", Settings.model_validate({"device": "cpu", "compact": whose})
-    )
+    pair = build_pair(TARGET, DRAFTER, Settings.model_validate({"device": "cpu", "compact": whose}))
     runners: list[Any] = [pair.target.runner, pair.drafter.runner]
     assert tuple(runner.passes.form == "bfloat16" for runner in runners) == compact
     ids = pair.prompt_ids("How much is 18 divided by 6?")
