@@ -26,7 +26,8 @@ class ModelFacts:
     """`parameters` are all numbers of the weights, `read` those that a pass over one token reads: where the
     input embedding is a matrix of its own, it is only looked up. `family` names the tokenizer. `folder` holds
     the configuration and perhaps a tokenizer; None: only the catalogue's facts are here, or a GGUF file
-    (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are from."""
+    (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are from;
+    `packed_bytes` as in `GgufFile`."""
 
     name: str
     title: str
@@ -39,6 +40,7 @@ class ModelFacts:
     folder: Path | None
     source: str
     gguf: bool = False
+    packed_bytes: int | None = None
 
 
 def read_facts(name: str) -> ModelFacts:
@@ -102,7 +104,7 @@ def _of_file(name: str) -> ModelFacts | None:
             f"the header of its file: {found.architecture}, {found.type_name}, {size}, {found.tokens:,}"
             " tokens"
         ),
-        gguf=True,
+        gguf=True, packed_bytes=found.packed_bytes,
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ and a drafter's may be rounded to that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,13 +53,12 @@ def matrices(runner: FusedLlama) -> Iterator[Tensor]:
     yield runner.head.weight
 
 
-def bits(runner: FusedLlama) -> list[NDArray[np.uint16]]:
+def bits(matrices: Sequence[NDArray[np.float32]]) -> list[NDArray[np.uint16]]:
     """Each matrix in bfloat16, as uint16 bits [out, in]."""
-    each = list(matrices(runner))
-    memory, found = WeightArena(sum(weight.numel() for weight in each), len(each), np.uint16), []
-    for weight in each:
-        found.append(memory.take(*weight.shape))
-        np.copyto(found[-1], weight.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
+    memory, found = WeightArena(sum(one.size for one in matrices), len(matrices), np.uint16), []
+    for one in map(torch.from_numpy, matrices):
+        found.append(memory.take(*one.shape))
+        np.copyto(found[-1], one.to(torch.bfloat16).view(torch.int16).numpy().view(np.uint16))
     return found
 
 
@@ -78,13 +77,17 @@ def described(**runners: object) -> dict[str, str | int]:
 
 
 def pick(runner: FusedLlama, clock: Callable[[], float] = time.perf_counter) -> None:
-    """Choose the form of a target's weights in which plain decoding is fastest: packed, two bytes or four;
-    verifying uses it too, so that drafting is compared with plain decoding at its best. Passes of one token
-    are timed in all forms in turns, and the fastest of each are compared, because other load can only slow a
-    pass down. No effect where there is only one form that holds the weights exactly."""
+    """Choose the form of a target's weights, once there is compiled code. Packed weights are read as they
+    are: sums over another form round otherwise, which must not depend on a clock. Of two bytes and four,
+    which give the same numbers, the form is that in which plain decoding is fastest; verifying uses it too,
+    so that drafting is compared with plain decoding at its best. Passes of one token are timed in both in
+    turns, and the fastest of each are compared, because other load can only slow a pass down."""
     runner.compact(True)
     names = runner.forms()
     if runner.passes is None or len(names) == 1:
+        return
+    if runner.packed is not None:
+        runner.use(runner.passes)
         return
     forms = [runner.passes if name == runner.passes.form else runner.passes_over(name) for name in names]
     cache, best, began = runner.new_cache(), [float("inf")] * len(forms), clock()

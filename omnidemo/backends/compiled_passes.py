@@ -5,7 +5,7 @@ At batch 1 a small model spends as long between its products as in them when eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,8 +27,7 @@ from omnidemo.backends.call_layout import (
     Text,
     Workers,
 )
-from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32
-from omnidemo.backends.weight_arena import WeightArena
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, PackedMatrix
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
@@ -47,6 +46,10 @@ WORTH_SHARING = 400_000
 LARGE = 4_000_000
 CHUNK = 256  # tokens that are read at once: what is computed of them stays in the caches
 EMBEDDING = "model.embed_tokens.weight"
+PRODUCTS = (  # of a layer, in the order of a pass
+    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+    "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
+)  # fmt: skip
 NOTHING = np.zeros(DRAWS)  # in place of uniform numbers that are not needed
 OWN = np.zeros(0, np.int64)  # in place of the names of tokens, where the target draws its own
 # in place of what is seen, where no penalty asks
@@ -62,24 +65,9 @@ class CompiledPasses:
 
     def __init__(self, runner: FusedLlama, form: Form = "float32") -> None:
         self.runner, self.form = runner, form
-        layers = runner.layers
-        biases = [
-            np.zeros(len(layer.qkv.weight), np.float32) if layer.qkv.bias is None else layer.qkv.bias.numpy()
-            for layer in layers
-        ]
-        of_heads = np.array(
-            [() if layer.heads is None else layer.heads.array() for layer in layers], np.float32
-        )
-        arrays = (
-            bf16_weights.bits(runner)
-            if form == "bfloat16"
-            else [matrix.numpy() for matrix in bf16_weights.matrices(runner)]
-        )
-        table, self._weights, self.nbytes = _table(runner, form, arrays)
-        norms = np.array([[layer.before.array, layer.after.array] for layer in layers])
-        self._given = table, norms, runner.norm.array, np.array(biases), of_heads
-        self.width = int(runner.embed.shape[1])
-        self.weights = sum(one.size for one in arrays)  # that a pass reads
+        table, self._weights, self.nbytes, self.weights = _table(runner, form)
+        self._given = table, *_vectors(runner, runner.named(form))
+        self.width = runner.width
         self._rope: tuple[Any, ...] = (None,)  # the runner's tables, and the same as numpy's
         # the newest one drawn by, and its tables as numpy's
         self._rule: tuple[ProposalRule, Rule] | None = None
@@ -204,52 +192,41 @@ class CompiledPasses:
         return held[1]
 
 
-def _table(
-    runner: FusedLlama, form: Form, arrays: list[NDArray[Any]]
-) -> tuple[NDArray[np.int64], list[Any], int]:
-    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes of
-    the matrices in it that a pass reads whole. `arrays` are those of `bf16_weights.matrices`, in float32 or
-    as bfloat16's bits."""
-    kept: list[Any] = []
-    copies: dict[int, NDArray[np.float32]] = {}
-    table: list[tuple[int, int, int]] = []
-    packed = runner.packed if form == "packed" else {}
-    read = 0
+def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any], int, int]:
+    """The table of matrices that `Model` in `kernels/forward.py` has, what it points into, and the bytes and
+    the weights of the matrices in it that a pass reads whole."""
+    named: Mapping[str, Any] = runner.named(form)
+    layers = [f"model.layers.{number}.{part}.weight" for number in range(runner.depth) for part in PRODUCTS]
+    read = [named[name] for name in (*layers, EMBEDDING if runner.tied else "lm_head.weight")]
+    weights = sum(one.rows * one.columns if isinstance(one, PackedMatrix) else one.size for one in read)
+    if form == "bfloat16":
+        read = bf16_weights.bits(read)
+    kept = [*read, named[EMBEDDING]]
+    rows = [
+        (one.form, one.records.ctypes.data, one.rows) if isinstance(one, PackedMatrix)
+        else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one))
+        for one in kept
+    ]  # fmt: skip
+    return np.array(rows), kept, sum(one.nbytes for one in read), weights
 
-    def add(name: str, whole: NDArray[Any], first: int, rows: int) -> None:
-        """A matrix that is `rows` rows of an array, unless it is packed."""
-        nonlocal read
-        own = packed.get(name)
-        if own is not None:
-            table.append((own.form, own.records.ctypes.data, rows))
-            kept.append(own)
-        else:
-            part = whole[first : first + rows]
-            if packed:  # the others are given up, and lie in one block with it
-                if part.ctypes.data not in copies:
-                    copies[part.ctypes.data] = copy = WeightArena(part.size, 1, np.float32).take(*part.shape)
-                    copy[:] = part
-                part = copies[part.ctypes.data]
-            table.append((FLOAT32 if whole.itemsize == 4 else BFLOAT16, part.ctypes.data, rows))
-            kept.append(part)
-        read += own.nbytes if own is not None else rows * whole.strides[0]
 
-    queries, keys, inner = runner.heads * runner.head_dim, runner.kv_heads * runner.head_dim, runner.inner
-    for number in range(len(runner.layers)):
-        qkv, out, gate_up, down = arrays[4 * number : 4 * number + 4]
-        attention, mlp = (f"model.layers.{number}.{part}" for part in ("self_attn", "mlp"))
-        add(f"{attention}.q_proj.weight", qkv, 0, queries)
-        add(f"{attention}.k_proj.weight", qkv, queries, keys)
-        add(f"{attention}.v_proj.weight", qkv, queries + keys, keys)
-        add(f"{attention}.o_proj.weight", out, 0, len(out))
-        add(f"{mlp}.gate_proj.weight", gate_up, 0, inner)
-        add(f"{mlp}.up_proj.weight", gate_up, inner, inner)
-        add(f"{mlp}.down_proj.weight", down, 0, len(down))
-    tied = runner.embed.data_ptr() == runner.head.weight.data_ptr()
-    add(EMBEDDING if tied else "lm_head.weight", arrays[-1], 0, len(arrays[-1]))
-    passed, embedding = read, runner.embed.numpy()
-    add(EMBEDDING, embedding, 0, len(embedding))
-    return np.array(table), kept, passed
+def _vectors(runner: FusedLlama, named: Mapping[str, Any]) -> tuple[Array, Array, Array, Array]:
+    """Norms and biases as `Model` has them: `norms`, `last`, `bias` and `of_heads`."""
+    layers = [f"model.layers.{number}" for number in range(runner.depth)]
+    none = np.zeros((runner.heads + 2 * runner.kv_heads) * runner.head_dim, np.float32)
+
+    def array(*names: str) -> Array:
+        parts = [[named[f"{layer}.{name}"] for name in names] for layer in layers]
+        return np.array([np.concatenate(part) for part in parts])
+
+    norms = array("input_layernorm.weight", "post_attention_layernorm.weight")
+    attention = [f"self_attn.{part}" for part in ("q_proj.bias", "k_proj.bias", "v_proj.bias")]
+    bias = array(*attention) if f"{layers[0]}.{attention[0]}" in named else np.array([none] * len(layers))
+    heads = [f"self_attn.{part}.weight" for part in ("q_norm", "k_norm")]
+    of_heads = np.empty((len(layers), 0), np.float32)
+    if f"{layers[0]}.{heads[0]}" in named:
+        of_heads = np.pad(array(*heads), ((0, 0), (0, 1)), constant_values=runner.eps)
+    return norms.reshape(len(layers), 2, -1), named["model.norm.weight"], bias, of_heads
 
 
 def choice_of(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from copy import deepcopy
-from typing import Any, Protocol
+from copy import copy, deepcopy
+from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.backends import bf16_weights
@@ -22,7 +24,7 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, 
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
-from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Whole
+from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
 
 # those whose frequencies do not depend on how much has been read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")
@@ -30,29 +32,17 @@ STATIC_ROPES = ("default", "linear", "llama3", "yarn")
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
-class PackedFile(Protocol):
-    """The file of a model whose weights are packed."""
-
-    def pack(self) -> Mapping[str, PackedMatrix]:
-        """The matrices as they are there, by the names of the weights."""
-        ...
-
-    def dequantized(self) -> Any:
-        """A `transformers` model with the weights in float32 on the CPU. ModelError, one sentence, where the
-        file is not there any more."""
-        ...
-
-
 class FusedLlama:
     """Runs a `LlamaForCausalLM`, `Qwen2ForCausalLM` or `Qwen3ForCausalLM` without its modules. The weights
     are held once: those of `model` become views of the fused ones, so a change through either side is seen by
     both (by copies made from them only after `overwrite`). Rotary frequencies and their scale are those of
-    the model's `rotary_emb`. Where passes read packed weights, those in float32 are given up, and made again
-    from the file for whoever asks for them."""
+    the model's `rotary_emb`. Where passes read packed weights, those in float32 are made for whoever asks for
+    them (torch, as long as there is no compiled code), and given up as soon as nobody does."""
 
-    def __init__(self, model: Any, fast: bool = True) -> None:
+    def __init__(self, model: Any, fast: bool = True, packed: Packed | None = None) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes
-        all of them."""
+        all of them. packed: the weights of a `model` that has only its shape, for compiled passes on the
+        CPU."""
         config = model.config
         self.fast = fast
         if not self.fits(config):
@@ -60,14 +50,18 @@ class FusedLlama:
             raise ValueError(f"{name} is not of the plain Llama shape; use the general runner")
         self.max_positions = int(config.max_position_embeddings)
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
-        self.device, self.dtype = model.device, model.dtype
+        self.device: torch.device = model.device if packed is None else torch.device("cpu")
+        self.dtype: torch.dtype = model.dtype
         self.heads, self.kv_heads = config.num_attention_heads, config.num_key_value_heads
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
-        self._making = threading.Lock()  # held while weights are made again
-        self._whole: Whole | None = self._joined(model)
-        self.rows, self.depth = int(self.head.weight.shape[0]), len(self.layers)
+        self._making = threading.Lock()  # held while weights are made
+        self.packed = packed
+        self._whole: Whole | None = self._joined(model) if packed is None else None
+        self.rows, self.width = map(int, model.lm_head.weight.shape)
+        self.tied = model.lm_head.weight is model.model.embed_tokens.weight
+        self.depth = len(model.model.layers)
         rotary = model.model.rotary_emb
         self.frequencies = rotary.inv_freq.float().to(self.device)
         self.rope_scale = float(rotary.attention_scaling)
@@ -75,8 +69,6 @@ class FusedLlama:
         # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.threads = 0
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
-        self.packing: PackedFile | None = None  # of these weights, if there is one; set by whoever has it
-        self.packed: Mapping[str, PackedMatrix] = {}  # it, by the names of the weights
         self._form: Form | None = None  # see `use`
         self.passes = self._passes()
         graphs = fast and self.device.type == "cuda"
@@ -87,13 +79,13 @@ class FusedLlama:
         return Whole.of(model, self.heads, self.kv_heads, self.eps)
 
     def _held(self) -> Whole:
-        """The weights, made again where they were given up."""
+        """The weights as torch reads them, made where they are not there."""
         whole = self._whole
         if whole is None:
-            with self._making:
+            with self._making, torch.inference_mode(False):  # a pass may ask, and they outlast it
                 if (whole := self._whole) is None:
-                    assert self.packing is not None
-                    whole = self._whole = self._joined(self.packing.dequantized())
+                    assert self.packed is not None
+                    whole = self._whole = self._joined(self.packed.dequantized())
         return whole
 
     @property
@@ -142,34 +134,38 @@ class FusedLlama:
         return self.kv_pool.shrink(most)
 
     def copy(self) -> FusedLlama:
-        whole, file = self._whole, self.packing
-        again = file.dequantized() if whole is None and file is not None else None
-        model = again if again is not None else deepcopy(self._held().model)
-        copy = FusedLlama(model, self.fast)
-        copy.threads = self.threads
-        copy.packing, copy.packed, copy._form = self.packing, self.packed, self._form
-        copy.compact(self.two_bytes, self.rounds_weights)
-        return copy
+        if self.packed is None:
+            other = FusedLlama(deepcopy(self._held().model), self.fast)
+            other.threads, other._form = self.threads, self._form
+            other.compact(self.two_bytes, self.rounds_weights)
+            return other
+        other = copy(self)  # packed weights never change, so that both read the same
+        other._making, other._whole, other.kv_pool = threading.Lock(), None, KVBufferPool()
+        other.passes = other._passes()
+        return other
 
     def compact(self, wanted: bool, rounding: bool = False) -> None:
-        """Run passes on a CPU over fewer bytes: over packed weights where the model's file has such, else
-        over two-byte copies of the weights, where these hold them exactly. `rounding`: round the weights to
-        bfloat16, now and after each `overwrite`; for drafters only, since it changes the output. No effect
-        where memory is too small for copies."""
-        fits = bf16_weights.fits(self)
-        self.two_bytes, self.rounds_weights = wanted, wanted and rounding and fits
+        """Run passes on a CPU over fewer bytes: over packed weights where it has such, else over two-byte
+        copies of the weights, where these hold them exactly and memory suffices. `rounding`: round the
+        weights to bfloat16, now and after each `overwrite`; for drafters only, since it changes the
+        output."""
+        self.two_bytes = wanted
+        self.rounds_weights = wanted and rounding and bf16_weights.fits(self)
         if self.rounds_weights or not wanted:
-            self.packed = {}
-        elif self.packing is not None and self.passes is not None and not self.packed and fits:
-            self.packed = self.packing.pack()
+            self._unpack()
         self._refresh()
+
+    def _unpack(self) -> None:
+        """Have the weights in float32 for good."""
+        self._held()
+        self.packed = None
 
     def forms(self) -> list[Form]:
         """The forms of the weights that compiled passes can read, the one of the fewest bytes first."""
-        forms: list[Form] = ["packed"] if self.packed else []
-        if self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self):
-            forms.append("bfloat16")
-        return [*forms, "float32"]
+        if self.packed is not None:
+            return ["packed", "float32"]
+        two = self.two_bytes and bf16_weights.fits(self) and bf16_weights.exact(self)
+        return ["bfloat16", "float32"] if two else ["float32"]
 
     def passes_over(self, form: Form) -> CompiledPasses:
         """Passes over one of these forms, for a comparison of times."""
@@ -182,8 +178,8 @@ class FusedLlama:
         self._form, self.passes = passes.form, passes
         whole = self._whole
         if passes.form != "packed":
-            self.packed = {}
-        elif whole is not None and self.packing is not None:
+            self._unpack()
+        elif whole is not None:
             self._whole = None
             whole.empty()
 
@@ -202,19 +198,21 @@ class FusedLlama:
 
     def overwrite(self, named: Mapping[str, Tensor]) -> None:
         overwrite_named(self._held().named, named)
-        self.packing, self.packed = None, {}  # which hold the weights as they were
+        self.packed = None  # which are the weights as they were
         self._refresh()
+
+    def named(self, form: Form) -> Mapping[str, PackedMatrix | NDArray[np.float32]]:
+        """The weights by name from which passes over a form are made: as they are packed, or in float32."""
+        if form == "packed" and self.packed is not None:
+            return self.packed.weights
+        return {name: weight.numpy() for name, weight in self._held().named.items()}
 
     def _refresh(self) -> None:
         """Bring everything derived from the weights up to date after they were overwritten."""
         if self.rounds_weights:
             bf16_weights.round_matrices(self)
-        for layer in self.layers:
-            layer.before.refresh()
-            layer.after.refresh()
-            if layer.heads is not None:
-                layer.heads.refresh()
-        self.norm.refresh()
+        if self._whole is not None:
+            self._whole.refresh()
         self.passes = self._passes()
 
     def extend_rope(self, length: int) -> None:

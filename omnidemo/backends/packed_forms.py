@@ -8,6 +8,7 @@ a word, or a number, of every one of them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -88,6 +89,11 @@ LAYOUTS = {
 PIECE = 2**18
 
 
+def nbytes(form: int, rows: int, columns: int) -> int:
+    """Bytes of a matrix in a packed form."""
+    return -(-rows // ROWS) * (columns // COLUMNS) * LAYOUTS[form].size
+
+
 @dataclass(frozen=True, slots=True)
 class Coded:
     """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and
@@ -123,14 +129,17 @@ class PackedMatrix:
         records = memory[begin : begin + groups * blocks * kind.itemsize].view(kind).reshape(groups, blocks)
         step = max(1, PIECE // (ROWS * columns)) * ROWS
 
-        def fill(first: int) -> None:
-            last = min(rows, first + step)
+        threads = os.cpu_count() or 1
+
+        def fill(thread: int) -> None:
             # a damaged scale is no number: the probe at load finds what comes of it
             with np.errstate(all="ignore"):
-                _write(LAYOUTS[form], records[first // ROWS : -(-last // ROWS)], read(first, last))
+                for first in range(thread * step, rows, threads * step):
+                    last = min(rows, first + step)
+                    _write(LAYOUTS[form], records[first // ROWS : -(-last // ROWS)], read(first, last))
 
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(fill, range(0, rows, step)))
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, range(threads)))
         return cls(form, rows, columns, records)
 
     def values(self) -> NDArray[np.float32]:
@@ -167,25 +176,37 @@ def _place(layout: Layout, column: int) -> tuple[int, int]:
 
 def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
-    groups, blocks = records.shape
-    codes = np.zeros((groups * ROWS, blocks, COLUMNS), np.uint8)
-    codes[: len(coded.codes)] = coded.codes.view(np.uint8).reshape(-1, blocks, COLUMNS) + np.uint8(
-        layout.zero
-    )
-    words = codes if layout.each == 4 else codes[..., 0::2] & 15 | codes[..., 1::2] << np.uint8(4)
-    records["codes"][:, :, : layout.words] = (
-        words.view("<u4").reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
-    )
-    for column in range(COLUMNS if layout.upper else 0):
-        word, shift = _place(layout, column)
-        bits = (codes[..., column] >> np.uint8(4) & np.uint8(2**layout.upper - 1)).astype(
-            np.uint32
-        ) << np.uint32(shift)
-        records["codes"][:, :, word] |= bits.reshape(groups, ROWS, blocks).swapaxes(1, 2)
+    (groups, blocks), count = records.shape, len(coded.codes)
+    codes = np.zeros((groups * ROWS, blocks * COLUMNS), np.uint8)
+    np.add(coded.codes.view(np.uint8), np.uint8(layout.zero), out=codes[:count])
+
+    def put(field: str, first: int, values: NDArray[Any]) -> None:
+        """`values` of each row and block, from a place of the field on."""
+        placed = values.reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
+        records[field][:, :, first : first + placed.shape[2]] = placed
+
+    eights = codes.view("<u8")
+    put("codes", 0, codes.view("<u4") if layout.bits == 8 else _joined(eights & _each(15, 8), 4))
+    if layout.upper:
+        bits = _joined(eights >> np.uint64(4) & _each(2**layout.upper - 1, 8), layout.upper)
+        several = bits.reshape(-1, 4 // layout.upper)
+        for place in range(1, several.shape[1]):
+            several[:, 0] |= several[:, place] << np.uint32(2 * layout.upper * place)
+        put("codes", layout.words, several[:, 0])
     for first, numbers in ((0, coded.scales), (layout.scales, coded.minima if layout.minima else None)):
         if numbers is not None:
-            placed = np.zeros((groups * ROWS, blocks, layout.scales), layout.number)
-            placed[: len(numbers)] = numbers.reshape(len(numbers), blocks, -1)
-            records["numbers"][:, :, first : first + layout.scales] = placed.reshape(
-                groups, ROWS, blocks, -1
-            ).transpose(0, 2, 3, 1)
+            wide = np.zeros((groups * ROWS, blocks * layout.scales), layout.number)
+            wide[:count] = numbers
+            put("numbers", first, wide)
+
+
+def _joined(eights: NDArray[np.uint64], bits: int) -> NDArray[np.uint32]:
+    """Eight codes of up to four bits, a byte each, as a word: byte b has the codes 2 b and 2 b + 1."""
+    pairs = (eights | eights >> np.uint64(8 - bits)) & _each(2 ** (2 * bits) - 1, 16)
+    fours = (pairs | pairs >> np.uint64(8)) & _each(2**16 - 1, 32)
+    return (fours | fours >> np.uint64(16)).astype(np.uint32)
+
+
+def _each(mask: int, bits: int) -> np.uint64:
+    """A mask for each `bits` of 64."""
+    return np.uint64(sum(mask << place for place in range(0, 64, bits)))

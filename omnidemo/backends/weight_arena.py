@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
+
+from omnidemo.backends.packed_forms import PackedMatrix
 
 LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts
@@ -36,13 +39,12 @@ class Matrix:
 class Norm:
     """Root mean square norm: x · w / √(mean x² + ε). `torch.rms_norm` is made of twice as many calls."""
 
-    __slots__ = ("array", "eps", "root", "scaled", "weight")
+    __slots__ = ("eps", "root", "scaled", "weight")
 
     def __init__(self, weight: Tensor, eps: float) -> None:
         self.weight, self.eps = weight, eps
         self.root = torch.tensor((len(weight) * eps) ** 0.5, device=weight.device)
         self.scaled = torch.empty_like(weight)
-        self.array = as_array(weight)
         self.refresh()
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -73,10 +75,6 @@ class HeadNorms:
         if x.dtype != torch.float32:
             return torch.rms_norm(x, self.queries.shape, None, self.eps) * self.scaled
         return x / torch.hypot(torch.linalg.vector_norm(x, 2, -1, True), self.root) * self.scaled
-
-    def array(self) -> NDArray[np.float32]:
-        """The numbers of `norm_heads` in `kernels/layers.py`, [2 D + 1]."""
-        return torch.cat([self.queries, self.keys, self.queries.new_tensor([self.eps])]).numpy()
 
     def refresh(self) -> None:
         factor = len(self.queries) ** 0.5 if self.scaled.dtype == torch.float32 else 1.0
@@ -170,11 +168,34 @@ class Whole:
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
 
+    def refresh(self) -> None:
+        """Bring what is derived from weights up to date."""
+        for layer in self.layers:
+            layer.before.refresh()
+            layer.after.refresh()
+            if layer.heads is not None:
+                layer.heads.refresh()
+        self.norm.refresh()
+
     def empty(self) -> None:
         """Part the model from its weights: as modules may refer to each other, it may stay until garbage is
         collected."""
         for parameter in self.model.parameters():
             parameter.data = parameter.data.new_empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A model's weights as its file has them, by the names that `transformers` gives them: matrices in packed
+    forms, and in float32 what has none. `dequantized` makes a `transformers` model with all of them in
+    float32 on the CPU; ModelError, one sentence, where the file is not there any more."""
+
+    weights: Mapping[str, PackedMatrix | NDArray[np.float32]]
+    dequantized: Callable[[], Any]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(one.nbytes for one in self.weights.values())
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

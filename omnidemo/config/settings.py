@@ -63,8 +63,8 @@ class Settings(LearningSettings):
         "Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU.")
     compact: Literal["auto", "drafter", "both", "neither"] = Field("auto", description=
         "Whose CPU passes run over fewer bytes (Llama shapes): the drafter's weights are rounded to"
-        " bfloat16, a target's read as its GGUF file packs them, or in bfloat16 where that is exact. auto:"
-        " the drafter's, and a target's where a probe finds that it decodes faster so.")
+        " bfloat16, a target's read as its GGUF file packs them, or in bfloat16 where that is exact (auto:"
+        " if it decodes faster so).")
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
@@ -158,6 +158,12 @@ class Settings(LearningSettings):
         between = "\n" if "\n" in self.model_folders else f"[,{re.escape(os.pathsep)}]"
         listed = [part.strip() for part in re.split(between, self.model_folders) if part.strip()]
         return list(dict.fromkeys([*listed, *filter(None, [self.models])]))
+
+    @property
+    def packed(self) -> bool:
+        """Whether passes of a target on a CPU read a GGUF file's weights as they are packed."""
+        wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
+        return self.compact in ("auto", "both") and not wide
 
     @property
     def limits(self) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from omnidemo.backends.runner import ModelError
 from omnidemo.gguf import identity
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import Header, read_header
+from omnidemo.gguf.packing import packed_bytes
 from omnidemo.gguf.places import PART, Place, Source, is_file
 from omnidemo.gguf.tokenizer_models import check_tokenizer
 from omnidemo.gguf.weights import build_config
@@ -24,8 +25,9 @@ _headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its file
 @dataclass(frozen=True, slots=True)
 class GgufFile:
     """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it.
-    `embedding`: numbers of an input embedding that is not the output's too. `reason`: why it cannot be used,
-    one sentence; empty where nothing speaks against it."""
+    `embedding`: numbers of an input embedding that is not the output's too. `packed_bytes`: what its weights
+    take as they are packed, None where they are not. `reason`: why it cannot be used, one sentence; empty
+    where nothing speaks against it."""
 
     path: Path
     spec: str
@@ -36,6 +38,7 @@ class GgufFile:
     bytes: int = 0
     parameters: int = 0
     embedding: int = 0
+    packed_bytes: int | None = None
     architecture: str = ""
     context: int | None = None
     tokens: int = 0
@@ -69,9 +72,11 @@ def about(place: Place) -> GgufFile:
 
 
 def _described(header: Header, unread: GgufFile) -> GgufFile:
-    reason, config = "", None
+    reason, config, packed = "", None, None
     try:
-        config = build_config(plan_of(header))
+        plan = plan_of(header)
+        config = build_config(plan)
+        packed = packed_bytes(header, plan, config)
         if not (header.parts[0].parent / "tokenizer.json").is_file():
             check_tokenizer(header.metadata)
     except ModelError as error:
@@ -90,6 +95,7 @@ def _described(header: Header, unread: GgufFile) -> GgufFile:
         embedding=math.prod(embedding.shape)
         if embedding is not None and "output.weight" in header.tensors
         else 0,
+        packed_bytes=packed,
         architecture=header.architecture,
         context=header.context,
         tokens=len(tokens)

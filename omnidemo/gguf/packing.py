@@ -3,18 +3,22 @@ many bytes."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.backends import packed_forms as forms
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import ROWS, Coded, PackedMatrix
-from omnidemo.gguf.architecture import plan_of
+from omnidemo.backends.weight_arena import WeightArena
+from omnidemo.gguf.architecture import Plan, plan_of
 from omnidemo.gguf.block_types import BlockType
 from omnidemo.gguf.header import Header
 from omnidemo.gguf.header_walk import TensorInfo
-from omnidemo.gguf.weights import GgufWeights
+from omnidemo.gguf.weights import GgufWeights, turned_heads
 
 FORMS = {
     "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES,
@@ -23,29 +27,65 @@ FORMS = {
     "Q2_K": forms.HALVES,
 }  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
+TWO_BYTES = 2.0  # of a weight; a file that takes more in packed form is read in plain numbers
+
+Weights = dict[str, PackedMatrix | NDArray[np.float32]]
 
 
-def packed_weights(header: Header, config: Any) -> dict[str, PackedMatrix]:
-    """Each matrix that has a packed form, by the name that `transformers` gives it. One in plain numbers has
-    none, and stays float32."""
-    plan, weights, packed = plan_of(header), GgufWeights(header), {}
-    for weight, name in plan.names.items():
-        tensor = header.tensors[name]
-        if (
-            tensor.kind.parts is None
-            or len(tensor.shape) != 2
-            or (tensor.shape[0] % ROWS and weight not in WHOLE)
-        ):
-            continue
-        part = weight.split(".")[-2]
-        if part in ("q_proj", "k_proj", "v_proj") and config.head_dim % ROWS:  # a task is those of a head
-            continue
-        heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(part, 0)
-        packed[weight] = _packed(weights, tensor, heads if plan.architecture.turned else 0)
-    return packed
+def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
+    """What a file's weights take in memory where each matrix that has a packed form is in it. None where few
+    have one, and where no compiled pass reads such a model."""
+    if not FusedLlama.fits(config):
+        return None
+    size = sum(
+        forms.nbytes(form, *tensor.shape) if (form := _form(tensor, name, config)) else 4 * numbers
+        for name, tensor, numbers in _sizes(header, plan)
+    )
+    return size if size < TWO_BYTES * header.parameters else None
 
 
-def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> PackedMatrix:
+def _sizes(header: Header, plan: Plan) -> list[tuple[str, TensorInfo, int]]:
+    found = [(name, header.tensors[tensor]) for name, tensor in plan.names.items()]
+    return [(name, tensor, math.prod(tensor.shape)) for name, tensor in found]
+
+
+def _form(tensor: TensorInfo, weight: str, config: Any) -> int | None:
+    """The packed form of a weight; None for one in plain numbers, and for a matrix that tasks of compiled
+    passes would cut within a record."""
+    if (
+        tensor.kind.parts is None
+        or len(tensor.shape) != 2
+        or (tensor.shape[0] % ROWS and weight not in WHOLE)
+    ):
+        return None
+    # a task is those of a head
+    heads = weight.split(".")[-2] in ("q_proj", "k_proj", "v_proj")
+    return None if heads and config.head_dim % ROWS else FORMS[tensor.kind.name]
+
+
+def packed_weights(
+    header: Header, config: Any, told: Callable[[float], None] = lambda share: None
+) -> Weights:
+    """All weights of a file, by the names that `transformers` gives them: matrices in their packed form,
+    those that have none and everything else in float32. One is made after the other, straight from the mapped
+    file; `told` hears which share of the file has been read."""
+    plan, weights, found = plan_of(header), GgufWeights(header), Weights()
+    read, every = 0, sum(tensor.size for tensor in header.tensors.values())
+    for name, tensor, numbers in _sizes(header, plan):
+        form = _form(tensor, name, config)
+        if form is not None:
+            found[name] = _packed(weights, tensor, form, turned_heads(plan, config, name))
+            weights.leave(tensor)
+        else:
+            # on cache lines, as passes read it
+            found[name] = place = WeightArena(numbers, 1, np.float32).take(*tensor.shape)
+            place[...] = weights.weight(plan, config, name).numpy()
+        read += tensor.size
+        told(read / every)
+    return found
+
+
+def _packed(weights: GgufWeights, tensor: TensorInfo, form: int, turned_heads: int) -> PackedMatrix:
     """A matrix; `turned_heads` as in `GgufWeights.float32`."""
     rows, columns = tensor.shape
     blocks = weights.blocks(tensor).reshape(rows, -1, tensor.kind.size)
@@ -56,7 +96,7 @@ def _packed(weights: GgufWeights, tensor: TensorInfo, turned_heads: int) -> Pack
     def read(begin: int, end: int) -> Coded:
         return _coded(tensor.kind, blocks[order[begin:end]] if turned_heads else blocks[begin:end])
 
-    return PackedMatrix.of(FORMS[tensor.kind.name], rows, columns, read)
+    return PackedMatrix.of(form, rows, columns, read)
 
 
 def _coded(kind: BlockType, blocks: NDArray[np.uint8]) -> Coded:

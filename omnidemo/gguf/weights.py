@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,18 +27,28 @@ PIECE = 2**18
 
 
 class GgufWeights:
-    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only while they
-    are read."""
+    """Reads tensors of a file, several cores at once. Its files stay mapped, and take memory only until what
+    was read of them is left."""
 
     def __init__(self, header: Header) -> None:
         self.header = header
-        self._files = [np.memmap(path, np.uint8, "r") for path in header.parts]
+        self._files: list[mmap.mmap] = []
+        for path in header.parts:
+            with path.open("rb") as opened:
+                self._files.append(mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ))
 
     def blocks(self, tensor: TensorInfo) -> NDArray[np.uint8]:
         """The bytes of a tensor's blocks [blocks, bytes of a block], as they lie in the file."""
-        return self._files[tensor.part][tensor.offset : tensor.offset + tensor.size].reshape(
-            -1, tensor.kind.size
-        )
+        file = np.frombuffer(self._files[tensor.part], np.uint8, tensor.size, tensor.offset)
+        return file.reshape(-1, tensor.kind.size)
+
+    def leave(self, tensor: TensorInfo) -> None:
+        """Give back the memory through which a tensor was read, where the system takes it: what of the file
+        it keeps for others is its own affair."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            begin = tensor.offset // mmap.PAGESIZE * mmap.PAGESIZE
+            size = tensor.offset + tensor.size - begin
+            self._files[tensor.part].madvise(mmap.MADV_DONTNEED, begin, size)
 
     def float32(self, name: str, turned_heads: int = 0) -> Tensor:
         """A tensor's values. `turned_heads`: its rows are in the order of interleaved rotary pairs, for so
@@ -62,7 +73,20 @@ class GgufWeights:
         else:
             with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
                 list(pool.map(fill, pieces))
+        self.leave(tensor)
         return torch.from_numpy(values.reshape(tensor.shape))
+
+    def weight(self, plan: Plan, config: Any, name: str) -> Tensor:
+        """A weight of the model, by the name that `transformers` gives it, in float32."""
+        values = self.float32(plan.names[name], turned_heads(plan, config, name))
+        return values - plan.architecture.less if name.endswith("norm.weight") else values
+
+
+def turned_heads(plan: Plan, config: Any, weight: str) -> int:
+    """For how many heads the rows of a weight are in the order of interleaved rotary pairs; 0: they are
+    not."""
+    heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
+    return heads.get(weight.split(".")[-2], 0) if plan.architecture.turned else 0
 
 
 def build_config(plan: Plan) -> Any:
@@ -116,28 +140,33 @@ def _may_lack(weight: str) -> bool:
     return weight.endswith("o_proj.bias")
 
 
+def build_shape(header: Header, config: Any) -> Any:
+    """A `transformers` model of the Llama shape with the file's rotary tables and without weights, which are
+    on the device "meta"."""
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    model.model.rotary_emb = type(model.model.rotary_emb)(config)
+    return _turning(header, model)
+
+
 def build_model(header: Header, config: Any, dtype: torch.dtype) -> Any:
     """A `transformers` model with the file's weights in `dtype`; no other copy of them is kept."""
     plan, weights = plan_of(header), GgufWeights(header)
     with no_init_weights():  # memory that is never touched is never taken
         model: Any = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    architecture = plan.architecture
-    for weight, parameter in list(model.named_parameters()):
-        tensor = plan.names.get(weight)
-        if tensor is None:
-            values = torch.zeros(parameter.shape)
-        else:
-            heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}.get(
-                weight.split(".")[-2], 0
-            )
-            values = weights.float32(tensor, heads if architecture.turned else 0)
-            if architecture.less and weight.endswith("norm.weight"):
-                values -= architecture.less
+    for name, parameter in list(model.named_parameters()):
+        there = name in plan.names
+        values = weights.weight(plan, config, name) if there else torch.zeros(parameter.shape)
         parameter.data = values.to(dtype)
     model.tie_weights()
+    return _turning(header, model).eval().requires_grad_(False)
+
+
+def _turning(header: Header, model: Any) -> Any:
+    """The model with the file's own rotary frequencies, where it has such."""
     if ROPE_FREQS in header.tensors:
-        _divide_frequencies(model, weights.float32(ROPE_FREQS).flatten())
-    return model.eval().requires_grad_(False)
+        _divide_frequencies(model, GgufWeights(header).float32(ROPE_FREQS).flatten())
+    return model
 
 
 def _divide_frequencies(model: Any, factors: Tensor) -> None:

@@ -17,8 +17,9 @@ from omnidemo.gguf import sources
 from omnidemo.gguf.gguf_facts import GgufFile
 from omnidemo.models import model_files, names
 from omnidemo.models.catalogue_file import entries, entry_of
-from omnidemo.models.load import BYTES, DTYPES, ModelError, pick_device
-from omnidemo.models.memory_need import least_need, whole_need
+from omnidemo.models.folder_model import BYTES
+from omnidemo.models.load import DTYPES, ModelError, pick_device
+from omnidemo.models.memory_need import OF_FILE, least_need, whole_need
 
 Availability = Literal["bundled", "cached", "downloadable", "gated", "too big", "missing", "unusable"]
 Role = Literal["target", "drafter", "both"]
@@ -94,8 +95,9 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
         if name.startswith("bundled/"):
             cards.append(_bundled(entry, width))
         elif "known" not in entry or entry["known"] not in {file.name for file in files}:
-            cards.append(_listed(entry, width, free, settings.trust_hub))
-    cards += [_file(one, widths[0], place) for one in files]
+            cards.append(_listed(entry, width, free, settings))
+    packed = settings.packed and place == "cpu"
+    cards += [_file(one, widths[0], place, packed) for one in files]
     known = {card.name for card in cards}
     others = dict(zip(pair, widths, strict=True))
     others |= {name: widths[0] for name in model_files.cached_names() if name not in others} if scan else {}
@@ -156,10 +158,11 @@ def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
     return int(need.total), int(need.conversation)
 
 
-def _file(one: GgufFile, width: float, place: str) -> ModelCard:
-    """A GGUF file on this machine."""
+def _file(one: GgufFile, width: float, place: str, packed: bool) -> ModelCard:
+    """A GGUF file on this machine. `packed`: whether a target's weights stay as they are packed there."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
-    weights, all_of_it = one.parameters * width, psutil.virtual_memory().total
+    weights = (one.packed_bytes if packed else None) or one.parameters * width
+    all_of_it = psutil.virtual_memory().total
     memory, talk = _memory(weights, one.config, width)
     need = memory if one.config is None else least_need(weights, one.config, int(width)).total
     availability: Availability = "unusable" if one.reason else "cached"
@@ -183,15 +186,17 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
-def _listed(entry: dict[str, Any], width: float, free: int, hub: bool) -> ModelCard:
+def _listed(entry: dict[str, Any], width: float, free: int, settings: Settings) -> ModelCard:
     name, parameters = entry["name"], int(entry["parameters"])
-    availability, why = _availability(name, parameters * width, free, bool(entry.get("gated")), hub)
+    packed = "known" in entry and settings.packed and place_and_widths(settings)[0] == "cpu"
+    weights = entry["bytes"] * OF_FILE if packed else parameters * width
+    availability, why = _availability(name, weights, free, bool(entry.get("gated")), settings.trust_hub)
     facts = ", ".join(
         [f"{_size(parameters)} parameters", f"licence {entry['licence']}", *filter(None, [entry.get("note")])]
     )
     kind = entry["known"].split("-")[-2] if "known" in entry else "safetensors"
     return ModelCard(
-        name, entry["title"], entry["role"], parameters, _memory(parameters * width, None, width)[0],
+        name, entry["title"], entry["role"], parameters, _memory(weights, None, width)[0],
         availability, f"{facts}; {why}.",
         "hub", kind, entry.get("bytes"), entry["licence"], entry.get("author"),
     )  # fmt: skip

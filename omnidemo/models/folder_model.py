@@ -16,6 +16,7 @@ from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
 )
+from transformers.utils import is_bitsandbytes_available
 from transformers.utils import logging as transformers_logging
 
 from omnidemo.backends.runner import ModelError
@@ -28,12 +29,15 @@ from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 log = logging.getLogger(__name__)
 MOST_LAYERS = 1000  # of a model whose cache is made to see whether it can be
 Quantization = Literal["4bit", "8bit"]
+# of a weight on average, as embeddings and norms keep their dtype
+BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}
 
 
 class FolderModel:
     """See `ModelSource`. ModelError, one sentence, for a folder whose model cannot be read."""
 
     learns = True
+    packed_bytes: int | None = None
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.files = name, folder
@@ -216,3 +220,21 @@ def first_line(error: Exception) -> str:
     """The first line of an error, short enough for a sentence."""
     first = next(iter(str(error).strip().splitlines()), "") or type(error).__name__
     return first if len(first) <= 160 else first[:157] + "..."
+
+
+def check_quantization(quantization: str | None, place: str) -> None:
+    """ModelError unless weights can be quantized that way on that device."""
+    if quantization is None:
+        return
+    if quantization not in BYTES:
+        raise ModelError(f"quantization {quantization!r} is unknown; use 4bit, 8bit or none")
+    if place == "cpu" or place.startswith("mps") or not torch.cuda.is_available():
+        raise ModelError(
+            f"{quantization} weights need a CUDA GPU, and this model would run on {place}; leave"
+            " quantization off"
+        )
+    if not is_bitsandbytes_available():
+        raise ModelError(
+            f"{quantization} weights need bitsandbytes; run `pip install bitsandbytes` or leave"
+            " quantization off"
+        )

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from omnidemo.backends.packed_forms import PackedMatrix
+from omnidemo.backends import compile_kernels
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError
+from omnidemo.backends.weight_arena import Packed
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.identity import known_name
-from omnidemo.gguf.packing import packed_weights
+from omnidemo.gguf.packing import packed_bytes, packed_weights
 from omnidemo.gguf.tokenizer import read_tokenizer
-from omnidemo.gguf.weights import build_config, build_model, check_shapes, one_sentence
+from omnidemo.gguf.weights import build_config, build_model, build_shape, check_shapes, one_sentence
 from omnidemo.models.manner import read_manner
+from omnidemo.models.memory_need import least_need
+from omnidemo.models.model_files import Progress, check_memory, free_memory
 from omnidemo.models.read_weights import LOADING
 from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
+# parameters of a packed model from which on its first pass waits for compiled code: torch would need its
+# weights in float32, and a second or more for each token
+WAITS = 1_000_000_000
 
 
 class GgufModel:
-    """See `ModelSource`. ModelError, one sentence, for a file that cannot be read, before memory is taken for
-    its weights."""
+    """See `ModelSource`. `packed_bytes`: what its weights take as they are packed; None where they are not.
+    ModelError, one sentence, for a file that cannot be read, before memory is taken for its weights."""
 
     learns = False
 
@@ -39,6 +45,7 @@ class GgufModel:
         self.config = build_config(plan)
         check_shapes(self._header, plan, self.config)
         self.parameters = self._header.parameters
+        self.packed_bytes = packed_bytes(self._header, plan, self.config)
         self.manner = read_manner(self.name, metadata=self._header.metadata)
 
     def tokenizer(self) -> tuple[Any, Vocabulary]:
@@ -48,7 +55,7 @@ class GgufModel:
     def weights(
         self, place: str, device_map: str | None, dtype: torch.dtype, quantization: str | None
     ) -> Any:
-        """The dequantized weights: exactly in float32, rounded in any other dtype."""
+        """The weights in plain numbers: exactly in float32, rounded in any other dtype."""
         if quantization:
             raise ModelError(f"{self.name} is quantized already; leave quantization off")
         if dtype != torch.float32:
@@ -63,15 +70,26 @@ class GgufModel:
             self._check_unchanged()
             return build_model(self._header, self.config, dtype)
 
-    def dequantized(self) -> Any:
-        """See `PackedFile`."""
-        return self.weights("cpu", None, torch.float32, None)
-
-    def pack(self) -> Mapping[str, PackedMatrix]:
-        """The matrices as the file has them, in the form that compiled passes read."""
-        with one_sentence(self.files.name):
+    def packed(self, report: Progress) -> FusedLlama:
+        """A runner of the weights as they are packed, straight from the file; in float32 they are made only
+        for whoever asks it for them. A large one waits for compiled code: ModelError where there will be
+        none, and memory is too small for float32."""
+        with one_sentence(self.files.name), LOADING:
             self._check_unchanged()
-            return packed_weights(self._header, self.config)
+            shape = build_shape(self._header, self.config)
+            weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
+        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32))
+        if runner.parameters >= WAITS and compile_kernels.kernels() is None:
+            report("compiling", 1.0)
+            if not compile_kernels.wait():
+                why = compile_kernels.failure() or "it takes too long"
+                need = least_need(4 * runner.parameters, self.config, 4)
+                said = f"{need} because its passes cannot be compiled ({why})"
+                check_memory(self.name, need.total, free_memory("cpu"), "cpu", said)
+        return runner
+
+    def _in_float32(self) -> Any:
+        return self.weights("cpu", None, torch.float32, None)
 
     def _check_unchanged(self) -> None:
         """ModelError where the file is not the one whose header was read: another one may have taken its

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from transformers.utils import is_bitsandbytes_available
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
@@ -20,9 +19,9 @@ from omnidemo.config import GREEDY, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.chat_template import check_template
-from omnidemo.models.folder_model import FolderModel, Quantization, first_line
+from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization, first_line
 from omnidemo.models.gguf_model import GgufModel
-from omnidemo.models.memory_need import least_need, warn_of_long_chats, whole_need
+from omnidemo.models.memory_need import check_room, least_need, whole_need
 from omnidemo.models.model_files import Progress
 from omnidemo.models.names import gguf_file
 from omnidemo.models.parked import ParkedModel, absent_model
@@ -35,18 +34,18 @@ __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dty
 log = logging.getLogger(__name__)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 PROBED = 4  # tokens that are read once to see that a model computes
-# of a weight on average, as embeddings and norms keep their dtype
-BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}
 
 
 class ModelSource(Protocol):
     """A model's files. `name` is what it is known by; `files` the folder or file; `parameters` the numbers in
-    its weights; `learns` whether a drafter from it may be trained."""
+    its weights; `learns` whether a drafter from it may be trained; `packed_bytes` what its weights take as
+    they are packed in its file, None where they are not."""
 
     name: str
     files: Path
     config: Any
     parameters: int
+    packed_bytes: int | None
     learns: bool
     manner: Manner
 
@@ -84,7 +83,8 @@ class LanguageModel:
 def load_model(
     name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
     cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
-    fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True,
+    fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True, packed: bool = False,
+    learning: float = 0.0,
 ) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
@@ -93,42 +93,43 @@ def load_model(
     drafter's have to stay trainable). cache_dir: the Hub cache, if not the usual one. models: as in
     `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
     compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
-    settings for generating count.
-    `progress(stage, fraction)`: in the stages "files", "downloading" where needed, "tokenizers", "weights".
-    ModelError, one sentence, also where weights and 2,048 tokens (or a smaller window) do not fit.
+    settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed.
+    learning: bytes of a trainer beside it.
+    `progress(stage, fraction)`: "files", "downloading" where needed, "tokenizers", "weights", "compiling"
+    where it waits for that. ModelError, one sentence, also where memory is too small (`memory_need.py`).
     """
     report = progress or (lambda stage, fraction: None)
     place, device_map = pick_device(device)
-    _check_quantization(quantization, place)
+    check_quantization(quantization, place)
     report("files", 0.0)
     # the least that it may take of its files' bytes: packed weights usually come from two bytes a number
     share = BYTES[quantization] / 2 if quantization else 0.5 if dtype in ("bfloat16", "float16") else 1.0
-    room = None if absent else model_files.free_memory(place)
-    source = open_source(name, cache_dir, hub, report, room, share, models)
+    given: Any = {
+        "cache_dir": cache_dir, "models": models, "hub": hub, "progress": report, "share": share,
+        "packed": packed,
+    }  # fmt: skip
+    source = open_source(name, free=None if absent else model_files.free_memory(place), **given)
     check_settings(name := source.name, source.files if writes else None)
     number = pick_dtype(dtype, place, source.config)
     free = model_files.free_memory(place)
     wide = _computes_in_float32(name, number, place, source.config, source.parameters, free)
     width = BYTES[quantization] if quantization else 4 if wide else number.itemsize
-    needs = source.parameters * width, source.config, 4 if wide else number.itemsize
-    need = least_need(*needs)
+    able = packed and fast and not park and (place, number) == ("cpu", torch.float32)
+    own = source.packed_bytes if able else None
+    needs = own or source.parameters * width, source.config, 4 if wide else number.itemsize
+    need = least_need(*needs, learning)
     if not absent:
-        model_files.check_memory(name, need.total, free, place, str(need))
-        warn_of_long_chats(name, whole_need(*needs), free)
+        check_room(name, need, whole_need(*needs), free, place, bool(own))
     report("tokenizers", 0.0)
     tokenizer, vocabulary = _checked_tokenizer(source)
     report("weights", 0.0)
     with _weights_explained(name, f"it needs {need} and {place} had {free / 1e9:.1f} GB"):
         if absent:
             runner: Runner = absent_model(source.config, number)
+        elif own and isinstance(source, GgufModel):
+            runner = source.packed(report)
         else:
-            model = source.weights(place, device_map, number, quantization)
-            if device_map is None and not quantization:
-                model = model.to(place, torch.float32) if wide else model.to(place)
-            spread = device_map is not None or bool(quantization)
-            runner = _make_runner(name, model.eval().requires_grad_(False), fast, park, spread)
-    if isinstance(source, GgufModel) and isinstance(runner, FusedLlama):
-        runner.packing = source
+            runner = _read(source, (place, device_map), number, wide, quantization, fast, park)
     if not (park or absent):
         _probe(name, runner, vocabulary)
     report("weights", 1.0)
@@ -172,8 +173,7 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
         runner=runner,
         context=runner.max_positions,
         parameters=runner.parameters,
-        # tied weights count once
-        memory_bytes=sum({one.data_ptr(): one.nbytes for one in runner.weights().values()}.values()),
+        memory_bytes=_bytes(runner),
         device=runner.device,
         dtype=runner.dtype,
         folder=source.files,
@@ -184,24 +184,43 @@ def _described(source: ModelSource, tokenizer: Any, vocabulary: Vocabulary, runn
     )
 
 
+def _bytes(runner: Runner) -> int:
+    """What a runner's weights take; tied ones count once."""
+    if isinstance(runner, FusedLlama) and runner.packed is not None:
+        return runner.packed.nbytes
+    return sum({one.data_ptr(): one.nbytes for one in runner.weights().values()}.values())
+
+
 def open_source(
-    name: str, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
-    free: int | None = None, share: float = 1.0, models: str = "",
+    name: str, *, cache_dir: Path | None = None, hub: bool = True, progress: Progress | None = None,
+    free: int | None = None, share: float = 1.0, packed: bool = False, models: str = "",
 ) -> ModelSource:  # fmt: skip
     """A model's files, downloaded if need be; no weights are read. `free`: bytes of memory that a `share` of
-    folders' weight files has to fit. ModelError, one sentence, where it cannot be had or read."""
-    if (file := gguf_file(name, hub=hub, progress=progress, free=free, models=models)) is not None:
+    folders' weight files, and a GGUF file `packed` or in float32, has to fit. ModelError, one sentence, where
+    it cannot be had or read."""
+    file = gguf_file(name, hub=hub, progress=progress, free=free, packed=packed, models=models)
+    if file is not None:
         return GgufModel(file)
     return FolderModel(
         name, model_files.find(name, cache_dir=cache_dir, hub=hub, progress=progress, free=free, share=share)
     )
 
 
-def _make_runner(name: str, model: Any, fast: bool, park: bool, spread: bool) -> Runner:
+def _read(
+    source: ModelSource, places: tuple[str, str | None], dtype: torch.dtype, wide: bool,
+    quantization: Quantization | None, fast: bool, park: bool,
+) -> Runner:  # fmt: skip
+    """A runner of weights in plain numbers. `wide`: they are computed with in float32."""
+    place, device_map = places
+    spread = device_map is not None or bool(quantization)
+    model = source.weights(place, device_map, dtype, quantization)
+    if not spread:
+        model = model.to(place, torch.float32) if wide else model.to(place)
+    model = model.eval().requires_grad_(False)
     try:
         return ParkedModel(model, fast) if park else make_runner(model, fast, spread=spread)
     except ValueError as error:
-        raise ModelError(f"{name}: {error}") from error
+        raise ModelError(f"{source.name}: {error}") from error
 
 
 def pick_device(device: str) -> tuple[str, str | None]:
@@ -251,24 +270,6 @@ def _computes_in_float32(
         dtype,
     )
     return False
-
-
-def _check_quantization(quantization: str | None, place: str) -> None:
-    """ModelError unless weights can be quantized that way on that device."""
-    if quantization is None:
-        return
-    if quantization not in BYTES:
-        raise ModelError(f"quantization {quantization!r} is unknown; use 4bit, 8bit or none")
-    if place == "cpu" or place.startswith("mps") or not torch.cuda.is_available():
-        raise ModelError(
-            f"{quantization} weights need a CUDA GPU, and this model would run on {place}; leave"
-            " quantization off"
-        )
-    if not is_bitsandbytes_available():
-        raise ModelError(
-            f"{quantization} weights need bitsandbytes; run `pip install bitsandbytes` or leave"
-            " quantization off"
-        )
 
 
 def _probe(name: str, runner: Runner, vocabulary: Vocabulary) -> None:

@@ -11,43 +11,55 @@ from typing import Any
 
 from transformers import AutoConfig
 
-from omnidemo.models.model_files import MARGIN
+from omnidemo.models.catalogue_file import entries
+from omnidemo.models.model_files import MARGIN, SMALLER, check_memory
 from omnidemo.models.transformers_runner import context_limit
 
 LEAST = 2048  # positions of a conversation for which there has to be room; a smaller window is read whole
+LEARNING = 1.0e9  # bytes of the process that trains, at most
+OF_FILE = 1.4  # bytes in memory for one of a GGUF file of four to eight bits, at most
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Bytes of a model that is loaded, and of a conversation of so many `positions` beside it."""
+    """Bytes of a model that is loaded, of a conversation of so many `positions` beside it, and of a process
+    that trains a drafter for it."""
 
     model: float
     conversation: float
     positions: int
+    learning: float = 0.0
 
     @property
     def total(self) -> float:
-        return self.model + self.conversation
+        return self.model + self.conversation + self.learning
 
     def __str__(self) -> str:
-        part = (
-            f", {self.conversation / 1e9:.1f} of it for a conversation of {self.positions:,} tokens,"
-            if self.conversation >= 5e7
-            else ""
+        beside = (
+            (self.conversation, f"of it for a conversation of {self.positions:,} tokens"),
+            (self.learning, "for the process that learns"),
         )
-        return f"about {self.total / 1e9:.1f} GB{part}"
+        said = " and ".join(f"{size / 1e9:.1f} {what}" for size, what in beside if size >= 5e7)
+        return f"about {self.total / 1e9:.1f} GB{f', {said},' if said else ''}"
 
 
-def least_need(weights: float, config: Any, itemsize: int) -> Need:
-    """The least with which a model is loaded: its `weights` (bytes) with what is beside them in a pass, and a
-    conversation of LEAST tokens, or of the window where that is smaller. The window stays what it is: a
-    longer conversation takes more while it is read. Of a GGUF target these are its weights in float32, which
-    have to be there until compiled passes have been timed; where they read the packed ones, a fifth to a
-    third stays, and a longer conversation has the rest."""
+def least_need(weights: float, config: Any, itemsize: int, learning: float = 0.0) -> Need:
+    """The least with which a model is loaded: its `weights` (bytes, as passes read them) with what is beside
+    them in a pass, and a conversation of LEAST tokens, or of the window where that is smaller. The window
+    stays what it is: a longer conversation takes more while it is read."""
     positions = min(context_limit(config), LEAST)
-    return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions)
+    return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions, learning)
+
+
+def smaller(name: str, free: float) -> str:
+    """What to choose instead of a model that does not fit: the largest target among the catalogue's GGUF
+    files that does."""
+    there = [entry for entry in entries().values() if "known" in entry and name not in entry.values()]
+    fit = [entry for entry in there if entry["bytes"] * OF_FILE * MARGIN < free]
+    best = max(fit, key=lambda entry: int(entry["bytes"]), default={"title": "bundled/large"})
+    return f"a smaller model, such as {best['title']}"
 
 
 def whole_need(weights: float, config: Any, itemsize: int) -> Need:
@@ -56,13 +68,16 @@ def whole_need(weights: float, config: Any, itemsize: int) -> Need:
     return Need(weights * MARGIN, cache_bytes(config, positions, itemsize), positions)
 
 
-def warn_of_long_chats(name: str, need: Need, free: float) -> None:
-    """Say in the log where a conversation that fills the window (`whole_need`) would not fit."""
-    if need.total > free:
+def check_room(name: str, least: Need, whole: Need, free: float, place: str, packed: bool) -> None:
+    """TooLarge where the least with which a model is loaded does not fit; where the whole does not (a
+    conversation that fills the window), the log says so. `packed`: whether the weights are."""
+    instead = smaller(name, free - least.learning) if packed else SMALLER
+    check_memory(name, least.total, free, place, str(least), instead)
+    if whole.total > free:
         log.warning(
             "%s needs %s and %.1f GB are free; shorter conversations are answered",
             name,
-            str(need).rstrip(","),
+            str(whole).rstrip(","),
             free / 1e9,
         )
 

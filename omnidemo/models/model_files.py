@@ -33,6 +33,7 @@ TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.j
 # memory beside the weights: activations, the fused copy of a layer; conversations are counted in
 # `memory_need.py`
 MARGIN = 1.2
+SMALLER = "a smaller model or dtype=bfloat16"  # what to choose where memory is short
 
 
 def find(
@@ -198,13 +199,19 @@ def free_memory(device: str) -> int:
     return int(psutil.virtual_memory().available)
 
 
-def check_memory(name: str, need: float, free: float, device: str, what: str = "") -> None:
-    """ModelError for a model that needs more bytes than are free. `what`: the need in words, where there is
-    more to say than its sum."""
+class TooLarge(ModelError):
+    """A model that more memory would be enough for."""
+
+
+def check_memory(
+    name: str, need: float, free: float, device: str, what: str = "", instead: str = SMALLER
+) -> None:
+    """TooLarge for a model that needs more bytes than are free. `what`: the need in words, where there is
+    more to say than its sum; `instead`: what to choose."""
     if need > free:
-        raise ModelError(
+        raise TooLarge(
             f"{name} needs {what or f'about {need / 1e9:.1f} GB'} and {device} has {free / 1e9:.1f} GB free; "
-            "choose a smaller model or dtype=bfloat16, or free memory"
+            f"choose {instead}, or free memory"
         )
 
 

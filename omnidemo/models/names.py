@@ -133,11 +133,12 @@ def known_targets(names: Sequence[str], settings: Settings) -> tuple[list[str], 
 
 def gguf_file(
     name: str, *, hub: bool = True, progress: Progress | None = None, free: int | None = None,
-    models: str = "",
+    models: str = "", packed: bool = False,
 ) -> Path | None:  # fmt: skip
     """The GGUF file that a name means, downloaded if need be; None for a name of another kind of model.
-    `free`: bytes of memory that its weights have to fit; `models`: where the catalogue's files are put, if
-    not where they usually are. ModelError, one sentence, where it cannot be had."""
+    `free`: bytes of memory that its weights, `packed` or in float32, have to fit; `models`: where the
+    catalogue's files are put, if not where they usually are. ModelError, one sentence, where it cannot be
+    had."""
     if not sources.is_gguf(name):
         return None
     try:
@@ -153,7 +154,8 @@ def gguf_file(
 
     def fits(size: int) -> None:
         if free is not None:
-            model_files.check_memory(name, least_parameters(file, size) * WIDTH, free, "this machine")
+            need = size if packed else least_parameters(file, size) * WIDTH
+            model_files.check_memory(name, need, free, "this machine")
 
     if not listed:
         download_gguf(name, repository, sources.hub_parts(file), report, fits)

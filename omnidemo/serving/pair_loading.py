@@ -16,6 +16,7 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import DEFAULT, GREEDY, Settings
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
+from omnidemo.models.memory_need import LEARNING
 from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.store.store import Store
@@ -33,7 +34,7 @@ def build_pair(
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
-            shown = stage if stage in ("files", "downloading", "tokenizers") else role
+            shown = stage if stage in ("files", "downloading", "tokenizers", "compiling") else role
             progress(shown, low + (high - low) * fraction, f"{stage}: {name}")
 
         return report
@@ -49,10 +50,11 @@ def build_pair(
     }
     options["device"] = choice.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
-    packed = settings.quantization or None
     large = load_model(
-        large_at, quantization=packed, progress=reporter("target", 0.0, 0.6, target), **options
-    )
+        large_at, quantization=settings.quantization or None, packed=settings.packed,
+        learning=0.0 if settings.training in ("off", "inline") else LEARNING,
+        progress=reporter("target", 0.0, 0.6, target), **options,
+    )  # fmt: skip
     small = load_model(
         small_at, progress=reporter("drafter", 0.6, 0.8, drafter), writes=False,
         **{**options, "device": str(large.device)},

@@ -25,8 +25,8 @@ from omnidemo.store.store import Store
 
 log = logging.getLogger(__name__)
 LoadStage = Literal[
-    "absent", "queued", "files", "downloading", "tokenizers", "target", "drafter", "vocabulary map",
-    "cache and adapter", "ready", "failed",
+    "absent", "queued", "files", "downloading", "tokenizers", "target", "compiling", "drafter",
+    "vocabulary map", "cache and adapter", "ready", "failed",
 ]  # fmt: skip
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."

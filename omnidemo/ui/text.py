@@ -59,7 +59,8 @@ SPLIT: dict[str, str] = {
 STAGES: dict[str, str] = {
     "absent": "not loaded", "queued": "waiting to load", "files": "checking files",
     "downloading": "downloading", "tokenizers": "reading the tokenizers", "target": "reading the target",
-    "drafter": "reading the drafter", "vocabulary map": "matching the two vocabularies",
+    "compiling": "compiling machine code, a minute the first time", "drafter": "reading the drafter",
+    "vocabulary map": "matching the two vocabularies",
     "cache and adapter": "bringing back n-grams and adapter", "ready": "ready",
     "failed": "could not be loaded",
 }  # fmt: skip

@@ -12,13 +12,14 @@ import torch
 
 from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.header import read_header
-from omnidemo.gguf.packing import packed_weights
 from omnidemo.gguf.weights import build_model
+from omnidemo.models import gguf_model
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import load_model
-from tests.support.gguf_files import TOKENS, packed, tiny_model, write_gguf
+from tests.support.gguf_files import packed, tiny_model, write_gguf
 
 LARGER = {
     "hidden_size": 256,
@@ -31,8 +32,8 @@ KEYS = {"llama.attention.key_length": 64, "llama.attention.value_length": 64}
 TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K")
 
 
-def runner_of(path: Path) -> FusedLlama:
-    runner = load_model(str(path), device="cpu").runner
+def runner_of(path: Path, packed: bool = True) -> FusedLlama:
+    runner = load_model(str(path), device="cpu", packed=packed).runner
     assert isinstance(runner, FusedLlama)
     return runner
 
@@ -76,24 +77,24 @@ def test_they_say_what_float32_says(
 ) -> None:
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0 if threads == 2 else 10**12)
     monkeypatch.setattr(compiled_passes.thread_pool, "pick_size", lambda given=0: threads - 1)
-    runner = runner_of(written(tmp_path, kind, tie_word_embeddings=kind in ("Q4_1", "Q8_0", "Q6_K")))
-    assert form(runner) == "float32" and compile_kernels.kernels() is not None
+    path = written(tmp_path, kind, tie_word_embeddings=kind in ("Q4_1", "Q8_0", "Q6_K"))
+    plain, runner = runner_of(path, packed=False), runner_of(path)
+    assert (form(plain), form(runner)) == ("float32", "packed") and compile_kernels.kernels() is not None
     rng = np.random.default_rng(0)
     pieces = [rng.integers(0, runner.rows, size).tolist() for size in (20, 1, 2, 6, 7, 12, 13, 5)]
-    exact = exactly(tmp_path / "m.gguf", [token for piece in pieces for token in piece])
-    plain, answer = logits(runner, pieces), greedy(runner, 40)
-    runner.compact(True)
-    assert form(runner) == "packed"
+    exact = exactly(path, [token for piece in pieces for token in piece])
     theirs, ours = (
-        np.abs(np.concatenate(found) - exact).max(-1) / np.abs(exact).max()
-        for found in (plain, logits(runner, pieces))
+        np.abs(np.concatenate(logits(one, pieces)) - exact).max(-1) / np.abs(exact).max()
+        for one in (plain, runner)
     )
     assert ours.max() <= 2 * theirs.max() + 1e-6 and np.median(ours) <= 2 * np.median(theirs) + 1e-7, (
         "sums are in another order alone"
     )
-    assert greedy(runner, 40) == answer
+    answer = greedy(plain, 40)
+    assert greedy(runner, 40) == answer and not runner.whole, "nothing was made in float32"
     copy = runner.copy()
-    assert form(copy) == "packed" and greedy(copy, 40) == answer
+    assert form(copy) == "packed" and greedy(copy, 40) == answer and not copy.whole
+    assert copy.packed is runner.packed, "what never changes is there once"
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -140,31 +141,57 @@ def test_matrices_of_several_types_stand_beside_each_other(tmp_path: Path) -> No
         patched.setattr(gguf.GGUFWriter, "add_tensor", add)
         write_gguf(path, model, "Q4_1", metadata=KEYS)
     runner = runner_of(path)
-    answer = greedy(runner, 40)
-    runner.compact(True)
-    assert form(runner) == "packed" and "model.layers.1.self_attn.k_proj.weight" not in runner.packed
-    assert len({one.form for one in runner.packed.values()}) == 3
-    assert greedy(runner, 40) == answer
+    assert runner.packed is not None and form(runner) == "packed"
+    own = runner.packed.weights
+    matrices = {name: one for name, one in own.items() if isinstance(one, PackedMatrix)}
+    assert len({one.form for one in matrices.values()}) == 3
+    assert [name for name in own if name not in matrices and own[name].ndim == 2] == [
+        "model.layers.1.self_attn.k_proj.weight"
+    ]
+    assert greedy(runner, 40) == greedy(runner_of(path, packed=False), 40) and not runner.whole
 
 
-def test_packed_matrices_are_the_weights_bit_for_bit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
+def test_weights_are_packed_bit_for_bit_and_made_for_who_asks(
+    architecture: str, tied: bool, tmp_path: Path
+) -> None:
+    """With biases, norms of heads and turned rows, as each architecture has them."""
+    keys = {key.replace("llama", architecture): value for key, value in KEYS.items()}
     for kind in TYPES:
-        path = written(tmp_path, kind)
-        weights = runner_of(path).weights()
-        model = GgufModel(path)
-        matrices = model.pack()
-        assert {"model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"} <= matrices.keys()
-        for name, matrix in matrices.items():
-            assert np.array_equal(matrix.values(), weights[name].numpy()), (kind, name)
+        model = tiny_model(architecture, **LARGER, tie_word_embeddings=tied)
+        path = write_gguf(tmp_path / "m.gguf", model, kind, architecture, keys)
+        wanted, runner = runner_of(path, packed=False).weights(), runner_of(path)
+        assert runner.packed is not None and not runner.whole
+        own = runner.packed.weights
+        assert {"model.layers.1.mlp.down_proj.weight", "model.embed_tokens.weight"} <= own.keys()
+        for name, one in own.items():
+            values = one.values() if isinstance(one, PackedMatrix) else one
+            assert np.array_equal(values, wanted[name].numpy()), (kind, name)
+        found = runner.weights()
+        assert found.keys() == wanted.keys() and all(torch.equal(found[name], wanted[name]) for name in found)
+        assert (runner.parameters, runner.rows, runner.tied) == (
+            sum({one.data_ptr(): one.numel() for one in wanted.values()}.values()),
+            len(wanted["lm_head.weight"]),
+            tied,
+        )
+
+
+def test_what_is_packed_is_told_before_it_is_read(tmp_path: Path) -> None:
+    for kind in TYPES:
+        path = written(tmp_path, kind, tie_word_embeddings=kind == "Q4_1")
+        packed = runner_of(path).packed
+        assert packed is not None and GgufModel(path).packed_bytes == packed.nbytes, kind
+        assert load_model(str(path), device="cpu", packed=True).memory_bytes == packed.nbytes
 
 
 @pytest.mark.parametrize("kind", ["F32", "F16", "BF16"])
 def test_plain_numbers_have_no_packed_form(kind: str, tmp_path: Path) -> None:
     path = written(tmp_path, kind)
-    assert not packed_weights(read_header(path), GgufModel(path).config)
+    assert GgufModel(path).packed_bytes is None
     runner = runner_of(path)
     runner.compact(True)
-    assert form(runner) != "packed"
+    assert form(runner) != "packed" and runner.packed is None and runner.whole
 
 
 def test_new_weights_are_not_packed(tmp_path: Path) -> None:
@@ -172,48 +199,37 @@ def test_new_weights_are_not_packed(tmp_path: Path) -> None:
     these."""
     path = written(tmp_path, "Q4_1")
     runner = runner_of(path)
-    runner.compact(True)
     before = greedy(runner, 30)
     name = "model.layers.0.mlp.up_proj.weight"
     runner.overwrite({name: runner.weights()[name] * 1.5})
     assert form(runner) == "float32" and greedy(runner, 30) != before
     runner.compact(True)
-    assert form(runner) == "float32"
+    assert form(runner) == "float32" and runner.packed is None
     drafter = runner_of(path)
     drafter.compact(True, rounding=True)
     assert form(drafter) == "bfloat16"
+    plain = runner_of(path)
+    plain.compact(False)
+    assert form(plain) == "float32" and greedy(plain, 30) == before
 
 
-@pytest.mark.parametrize(("seconds", "chosen"), [((1.0, 2.0), "packed"), ((2.0, 1.0), "float32")])
-def test_the_form_is_that_in_which_it_decodes_fastest(
-    seconds: tuple[float, float], chosen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runner, now = runner_of(written(tmp_path, "Q4_1")), 0.0
-
-    def forward(self: compiled_passes.CompiledPasses, *given: Any) -> Any:
-        nonlocal now
-        now += dict(zip(("packed", "float32"), seconds, strict=True))[self.form]
-        return ()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(compiled_passes.CompiledPasses, "forward", forward)
-        bf16_weights.pick(runner, lambda: now)
-    assert form(runner) == chosen
+def test_no_clock_chooses_between_packed_weights_and_others(tmp_path: Path) -> None:
+    """They round otherwise."""
+    runner = runner_of(written(tmp_path, "Q4_1"))
+    bf16_weights.pick(runner, lambda: pytest.fail("timed"))
+    assert form(runner) == "packed" and not runner.whole
 
 
 def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) -> None:
     path = written(tmp_path, "Q4_1")
-    runner, plain = runner_of(path), runner_of(path)
-    before = {name: weight.clone() for name, weight in runner.weights().items()}
+    runner, plain = runner_of(path), runner_of(path, packed=False)
+    before = plain.weights()
     held = [weakref.ref(weight.untyped_storage()) for weight in runner.weights().values() if weight.dim() > 1]
-    runner.compact(True)
-    assert all(one() is not None for one in held)
-    runner.use(runner.passes_over("packed"))
+    assert runner.whole and all(one() is not None for one in held)
+    assert form(runner) == "packed" and runner.passes is not None
+    runner.use(runner.passes)
     assert not runner.whole and not any(one() is not None for one in held)
     assert greedy(runner, 30) == greedy(plain, 30) and not runner.whole
-    assert runner.passes is not None and runner.passes.form == "packed"
-    copy = runner.copy()
-    assert not runner.whole and greedy(copy, 30) == greedy(plain, 30)
     again = runner.weights()
     assert (
         runner.whole
@@ -229,23 +245,17 @@ def test_weights_that_no_pass_reads_are_given_up_and_made_again(tmp_path: Path) 
     assert runner.whole and torch.equal(ours, theirs)
 
 
-def test_matrices_without_a_packed_form_stay_when_the_others_are_given_up(tmp_path: Path) -> None:
-    path = written(tmp_path, "Q4_1", vocab_size=len(TOKENS))
-    runner, plain = runner_of(path), runner_of(path)
-    runner.compact(True)
-    runner.packed = {
-        name: one for name, one in runner.packed.items() if "k_proj" not in name and "embed" not in name
-    }
-    held = weakref.ref(runner.layers[0].qkv.weight.untyped_storage())
-    runner.use(runner.passes_over("packed"))
-    assert not runner.whole and held() is None and greedy(runner, 30) == greedy(plain, 30)
+def test_rotary_factors_of_a_file_hold_for_packed_weights(tmp_path: Path) -> None:
+    factors = {"rope_freqs.weight": np.linspace(1, 4, 32, dtype=np.float32)}
+    path = write_gguf(tmp_path / "m.gguf", tiny_model(**LARGER), "Q4_1", metadata=KEYS, more=factors)
+    runner, plain = runner_of(path), runner_of(path, packed=False)
+    assert torch.equal(runner.frequencies, plain.frequencies)
+    assert not torch.equal(plain.frequencies, runner_of(written(tmp_path, "Q4_1")).frequencies)
 
 
 def test_weights_of_another_file_are_not_taken(tmp_path: Path) -> None:
     path = written(tmp_path, "Q4_1")
     runner = runner_of(path)
-    runner.compact(True)
-    runner.use(runner.passes_over("packed"))
     answer = greedy(runner, 20)
     path.unlink()
     with pytest.raises(ModelError, match="is the file still there"):
@@ -258,25 +268,23 @@ def test_weights_of_another_file_are_not_taken(tmp_path: Path) -> None:
 
 def test_another_form_that_wins_leaves_no_packed_one(tmp_path: Path) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
-    runner.compact(True)
     runner.use(runner.passes_over("float32"))
-    assert (
-        runner.whole and not runner.packed and form(runner) == "float32" and form(runner.copy()) == "float32"
-    )
+    assert runner.whole and runner.packed is None
+    assert form(runner) == "float32" and form(runner.copy()) == "float32"
 
 
 def test_the_form_that_is_told_is_the_one_that_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
-    runner.compact(True)
     assert runner.passes is not None
     packed_bytes = runner.passes.nbytes
     assert bf16_weights.described(target=runner) == {
         "target_form": "packed",
         "target_form_bytes": packed_bytes,
     }
-    matrices = sum(one.numel() for one in bf16_weights.matrices(runner))
+    matrices = runner.passes.weights
+    assert matrices == sum(one.numel() for one in bf16_weights.matrices(runner))
     with monkeypatch.context() as patched:
         patched.setattr(compile_kernels, "_ready", None)
         assert bf16_weights.described(target=runner) == {
@@ -297,6 +305,39 @@ def test_without_compiled_code_torch_reads_the_same_weights(
 ) -> None:
     runner = runner_of(written(tmp_path, "Q4_1"))
     answer = greedy(runner, 20)
-    runner.compact(True)
+    with monkeypatch.context() as patched:
+        patched.setattr(compile_kernels, "_ready", None)
+        assert not runner.whole and greedy(runner, 20) == answer and runner.whole
+    bf16_weights.pick(runner)  # as is done once it is there
+    assert not runner.whole and greedy(runner, 20) == answer and not runner.whole
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_large_one_waits_for_compiled_code(
+    comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, ready, said = written(tmp_path, "Q4_1"), compile_kernels.kernels(), list[str]()
+
+    def wait() -> bool:
+        if comes:
+            monkeypatch.setattr(compile_kernels, "_ready", ready)
+        return comes
+
+    monkeypatch.setattr(gguf_model, "WAITS", 1)
     monkeypatch.setattr(compile_kernels, "_ready", None)
-    assert greedy(runner, 20) == answer
+    monkeypatch.setattr(compile_kernels, "wait", wait)
+    monkeypatch.setattr(compile_kernels, "failure", lambda: "no numba")
+
+    def load() -> FusedLlama:
+        found = load_model(
+            str(path), device="cpu", packed=True, progress=lambda stage, share: said.append(stage)
+        ).runner
+        assert isinstance(found, FusedLlama)
+        return found
+
+    runner = load()
+    assert "compiling" in said and runner.whole != comes
+    if not comes:
+        monkeypatch.setattr(gguf_model, "free_memory", lambda place: 1000)
+        with pytest.raises(ModelError, match=r"cannot be compiled \(no numba\) and cpu has 0\.0 GB free"):
+            load()

@@ -374,7 +374,7 @@ def test_quantization_needs_cuda_and_bitsandbytes(
     assert "need a CUDA GPU, and this model would run on cpu" in refusal(folder, quantization="4bit")
     monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(load, "is_bitsandbytes_available", lambda: False)
+    monkeypatch.setattr(folder_model, "is_bitsandbytes_available", lambda: False)
     assert "pip install bitsandbytes" in refusal(folder, quantization="8bit")
 
 
@@ -389,7 +389,7 @@ def test_quantized_weights_are_asked_for(
         raise ValueError("no GPU in this test")
 
     monkeypatch.setattr(load, "pick_device", lambda device: ("cuda", None))
-    monkeypatch.setattr(load, "_check_quantization", lambda quantization, place: None)
+    monkeypatch.setattr(load, "check_quantization", lambda quantization, place: None)
     # the real one asks for bitsandbytes' version
     monkeypatch.setattr(folder_model, "BitsAndBytesConfig", SimpleNamespace)
     monkeypatch.setattr(model_files, "free_memory", lambda device: 10**9)
