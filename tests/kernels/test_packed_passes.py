@@ -105,11 +105,11 @@ def test_a_row_has_the_bits_that_it_has_alone(
     """In a pass of any number of rows, and wherever a prompt is cut."""
     monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0 if threads == 2 else 10**12)
     monkeypatch.setattr(compiled_passes.thread_pool, "pick_size", lambda given=0: threads - 1)
-    runner = runner_of(written(tmp_path, kind))
-    ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
+    path = written(tmp_path, kind)
     for expected in ("float32", "packed"):
-        runner.compact(expected == "packed")
+        runner = runner_of(path, packed=expected == "packed")
         assert form(runner) == expected
+        ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
         alone = np.concatenate(logits(runner, [[token] for token in ids]))
         for sizes in ((120,), (87, 33), (12, 16, 17, 75), (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14, 28)):
             ends = np.cumsum(sizes)
