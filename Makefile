@@ -57,7 +57,7 @@ $(VENV)/.run-ready: requirements.txt | $(BIN)/python
 
 # The default target's weights, in the user's cache folder. Without them everything works, on the bundled target.
 smollm2: $(VENV)/.run-ready
-	@$(BIN)/python -m omnidemo fetch smollm2 --patience 10 >/dev/null \
+	@$(BIN)/python -m omnidemo fetch smollm2 --patience 8 >/dev/null \
 		|| echo "So the default target is bundled/large; the next start tries again."
 
 $(VENV)/.dev-ready: requirements-dev.txt $(VENV)/.run-ready

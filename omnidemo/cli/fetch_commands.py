@@ -44,7 +44,7 @@ def fetch(
         task = bar.add_task(entry.title, total=entry.bytes)
 
         def told(state: fetching.FetchState) -> None:
-            said = f"{entry.title}, {state.stage}" + (f" from {state.source}" if state.source else "")
+            said = f"{entry.title}, {state.stage}" + (f" ({state.source})" if state.source else "")
             bar.update(task, completed=state.done, description=said)
             tell(f"{said}: {state.done / 1e6:,.0f} of {state.size / 1e6:,.0f} MB")
 

