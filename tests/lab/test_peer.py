@@ -27,7 +27,7 @@ CPU = Settings(device="cpu", threads=1, target=TARGET, drafter=DRAFTER, max_new_
 
 @needs("a", "drafter")
 def test_every_method_answers_every_prompt(tmp_path: Path) -> None:
-    texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "howto")], tmp_path / "peer.csv"
+    texts, out = [sample_prompts.sample(topic, 1)[0] for topic in ("maths", "stories")], tmp_path / "peer.csv"
     ours = ["autoregressive", "ngram-exact", "token-intersection"]
     events = list(compare_with_peer(CPU, texts, ours[1:], out, SAMPLES))
     draws = [event for event in events if isinstance(event, Stage) and event.name.startswith("draws")]
@@ -126,7 +126,7 @@ def test_the_peer_has_the_same_law_and_the_same_adapted_drafter() -> None:
     peer = Peer(pair, 4)
     for drafter in peer.drafters.values():
         assert torch.equal(drafter.get_parameter(name), changed.bfloat16().float())
-    ids = pair.prompt_ids(sample_prompts.sample("howto", 1)[0])
+    ids = pair.prompt_ids(sample_prompts.sample("stories", 1)[0])
     first = pair.generate(ids, method="autoregressive", max_new_tokens=1).rounds[0].tokens[0]
     with torch.inference_mode():
         law = peer.laws(ids)[-1]
