@@ -133,8 +133,8 @@
     if (turn.state === "waiting" && fresh.length) turn.state = "streaming";
     if (turn.answer.end || turn.answer.error) finish(turn);
     else status(turn);
-    if (stick) toEnd();
     if (chat.selected === turn) notify();
+    if (stick) toEnd(); // last, for the meter that comes with an answer takes room
   };
   // A server that died or forgot us says nothing: after some silence ask whether it is there, and never hang on a stop.
   const SILENCE = 5000,

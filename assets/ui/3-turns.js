@@ -105,7 +105,7 @@
       chat.announce(`The model reads ${what}, ${omni.plural(total, "token")}.`);
     }
     const { node, words, set } = turn.parts.reading,
-      before = kept > 0 ? `, after ${omni.format(kept, "count")} that it had read before` : "";
+      before = kept > total / 20 ? `, after ${omni.format(kept, "count")} that it had read before` : "";
     if (box.firstChild !== node) box.replaceChildren(node);
     words.textContent = `Reading ${what}: ${far(answer)}${before}`;
     set(read / total);

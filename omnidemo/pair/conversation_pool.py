@@ -70,13 +70,14 @@ class Conversations:
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
         # Only the same visitor goes on from a visitor's conversation: else the time to the first token would
-        # reveal what others wrote. At least half of a context in common: below that, it is left to another
-        # chat.
+        # reveal what others wrote. At least half of what was read of a context in common: below that, it is
+        # left to another chat.
         best, longest = -1, -1
         for place, state in enumerate(self._idle):
             mine = state.domain == domain or not (owned(domain) or owned(state.domain))
-            common = common_prefix(state.target.ids, ids) if mine else -1
-            if common > longest and 2 * common >= len(state.target.ids):
+            read = state.target.ids[: state.target.cache.length]  # few of them where it was stopped
+            common = common_prefix(read, ids) if mine else -1
+            if common > longest and 2 * common >= len(read):
                 best, longest = place, common
         return self._idle.pop(best) if best >= 0 else None
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
@@ -23,6 +24,8 @@ EACH = 100 + 20 + TextIndex().nbytes  # bytes of a conversation: both caches, an
 
 class Runner:
     """Caches of a given size, and spare buffers."""
+
+    device, parameters = torch.device("cpu"), 1
 
     def __init__(self, size: int, spare: int = 0) -> None:
         self.size, self.spared = size, spare
@@ -129,6 +132,6 @@ def test_a_chat_finds_its_own_conversation_beside_a_longer_one_that_begins_alike
     conversations = Conversations(Runner(1), None, 100)  # type: ignore[arg-type]
     for ids in ([1, 2, 3, 4, 5, 6, 7, 8, 9, 9], [1, 2, 3, 4]):
         state = conversations.take([], False, "default", Runner(1))  # type: ignore[arg-type]
-        state.target.ids = ids
+        state.target.ids, state.target.cache.length = ids, len(ids) - 1
         conversations.give_back(state)
     assert conversations.take([1, 2, 3, 4, 0], True, "default", Runner(1)) is state  # type: ignore[arg-type]

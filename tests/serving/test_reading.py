@@ -144,6 +144,22 @@ def test_who_leaves_while_a_prompt_is_read_leaves_it_to_the_next(
     assert split(pair.parts(LONG, **ASKED))[0][0].kept == 3 * AT_ONCE
 
 
+def test_of_two_that_begin_alike_the_one_that_has_read_more_goes_on(
+    pair: Pair, rows: list[tuple[Any, int]]
+) -> None:
+    whole = pair.parts(LONG, **ASKED)
+    next(whole)
+    split(pair.parts(LONG, cancelled=stopping(1), **ASKED))
+    split(whole)
+    counted(rows, pair)
+    assert split(pair.parts(LONG, **ASKED))[0] == [] and counted(rows, pair) == 0
+    # and what was hardly read is no other chat's
+    split(pair.parts(OTHER, cancelled=stopping(1), reuse=False, **ASKED))
+    assert len(pair._conversations._idle) == 3
+    split(pair.parts([*pair.prompt_ids(OTHER)[: AT_ONCE // 2], *pair.prompt_ids(PROMPT)], **ASKED))
+    assert len(pair._conversations._idle) == 3
+
+
 def test_a_stopped_reading_that_may_not_be_reused_is_begun_anew(pair: Pair) -> None:
     split(pair.parts(LONG, cancelled=stopping(3), **ASKED))
     assert split(pair.parts(LONG, reuse=False, **ASKED))[0][0].kept == 0
