@@ -29,15 +29,18 @@ ANSWER = 24
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    yield build_pair("auto", "bundled/drafter", Settings(device="cpu"))
+    yield build_pair("smollm2", "bundled/drafter", Settings(device="cpu"))
 
 
-def test_auto_means_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resolve("auto", Settings()).name == NAME
-    assert known_settings(Settings(target="auto")).target == NAME
-    assert resolve("smollm2", Settings()) == resolve("auto", Settings())
-    monkeypatch.setattr(sources, "catalogued", lambda folders: None)
-    assert known_settings(Settings(target="auto")).target == "bundled/large"
+def test_auto_means_it_where_no_better_one_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, settings = sources.catalogued, Settings(target="auto")
+    monkeypatch.setattr(
+        sources, "catalogued", lambda one, folders: here(one, folders) if one["known"] == NAME else None
+    )
+    assert resolve("auto", settings).name == NAME == known_settings(settings).target
+    assert resolve("smollm2", settings) == resolve("auto", settings)
+    monkeypatch.setattr(sources, "catalogued", lambda one, folders: None)
+    assert known_settings(settings).target == "bundled/large"
 
 
 def test_what_it_is(pair: Pair) -> None:

@@ -283,8 +283,9 @@ def test_known_names_and_what_is_near(file: Path, home: Path, monkeypatch: pytes
     assert sources.find(known, settings.folders).path == home / "own/tiny.gguf"
     refusal(known[:-1] + "x", "near are " + known, folders=settings.folders)
     monkeypatch.setattr(sources, "_known", {})
-    assert names.known_settings(Settings(target=str(home / "own/tiny.gguf"))).drafter == "bundled/drafter-2"
-    assert names.known_settings(Settings(target="bundled/large")).drafter == "bundled/drafter"
+    for target, drafter in ((str(home / "own/tiny.gguf"), "drafter-2"), ("bundled/large", "drafter")):
+        settings = Settings(target=target, drafter="auto")
+        assert names.known_settings(settings).drafter == f"bundled/{drafter}"
     given = names.known_settings(Settings(target=str(home / "own/tiny.gguf"), drafter="bundled/drafter"))
     assert (given.target, given.drafter) == (known, "bundled/drafter")
     monkeypatch.setattr(sources, "_known", {})  # as another process, which has these settings
@@ -351,7 +352,8 @@ def test_what_is_wrong_is_listed_with_its_reason(file: Path, home: Path, tmp_pat
         and card.memory_bytes
         and card.memory_bytes > 4 * card.parameters
     )
-    hidden = list_models(Settings(device="cpu", model_folders=str(folder)), scan=False)
+    bundled = Settings(device="cpu", model_folders=str(folder), target="bundled/large", drafter="auto")
+    hidden = list_models(bundled, scan=False)
     assert not [one for one in hidden if one.source == "folder"], (
         "a public app searches no folder for visitors"
     )
