@@ -346,7 +346,7 @@ def test_a_file_that_is_here_is_linked_to(
 def test_a_file_that_is_another_one_is_not_taken(
     entry: Fetchable, settings: Settings, tmp_path: Path, downloads: list[str]
 ) -> None:
-    for name, data in (("spoiled", b"\0" + WHOLE[1:]), ("cut", WHOLE[:-1])):
+    for name, data in (("spoiled", bytes([WHOLE[0] ^ 1]) + WHOLE[1:]), ("cut", WHOLE[:-1])):
         (tmp_path / "folder" / name).mkdir(parents=True)
         (tmp_path / "folder" / name / entry.file).write_bytes(data)
     given = settings.model_copy(update={"model_folders": str(tmp_path / "folder")})
