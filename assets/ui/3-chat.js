@@ -18,7 +18,7 @@
     offset = 0,
     heard = 0,
     began = 0,
-    pair = { ready: false, why: "", reads: "" },
+    pair = { ready: false, why: "", reads: "", instead: "", names: null },
     queued = false,
     editing = null,
     draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
@@ -73,7 +73,8 @@
       chat.before(live),
       omni.session(),
       live?.run ?? "",
-      ...values.slice(4, -1),
+      ...(pair.names ?? values.slice(4, 6)), // target and drafter
+      ...values.slice(6, -1),
       live?.system ?? "",
     ];
   };
@@ -155,12 +156,23 @@
     if (!(await omni.alive()) && live === turn) chat.settled();
   }, 1000);
   chat.setPair = state => {
-    const off = {
-      failed: `Send is off: ${state.error}`,
-      absent: `Send is off: ${state.target} is not loaded. Press “Load” above.`,
-      gone: "Send is off: the server does not answer.",
+    // another pair answers until the one that is picked is ready
+    const ready = state.stage === "ready",
+      names = ready || state.stage === "gone" ? null : (state.meanwhile ?? null),
+      off = {
+        failed: `${names ? "" : "Send is off: "}${state.error}`,
+        absent: names
+          ? `${state.target} is not loaded.`
+          : `Send is off: ${state.target} is not loaded. Press “Load” above.`,
+        gone: "Send is off: the server does not answer.",
+      };
+    pair = {
+      ready: ready || names !== null,
+      why: off[state.stage] ?? "",
+      reads: state.reads ?? "",
+      instead: names ? state.instead : "",
+      names,
     };
-    pair = { ready: state.stage === "ready", why: off[state.stage] ?? "", reads: state.reads ?? "" };
     chat.reads = pair.reads;
     if (!parts) return;
     refresh();
@@ -307,12 +319,12 @@
     parts.fresh.disabled = parts.chats.disabled = busy();
     if (queued && !chat.withFiles(parts.box.value).trim()) queued = false;
     const [text, warn] = pair.why
-      ? [pair.why, true]
+      ? [[pair.why, pair.instead].filter(Boolean).join(" "), true]
       : editing
         ? ["Enter sends the question anew in place of the last one; Esc leaves it as it was.", false]
         : queued && !pair.ready
           ? ["This is sent as soon as the models are ready.", false]
-          : [chat.turns.length ? pair.reads : "", false];
+          : [pair.instead || (chat.turns.length ? pair.reads : ""), false];
     parts.hint.textContent = text;
     parts.hint.classList.toggle("warn", warn);
   };

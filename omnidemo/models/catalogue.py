@@ -76,6 +76,11 @@ def credits_of(name: str) -> dict[str, str]:
     return {f"target_{key}": value for key, value in found.items() if value}
 
 
+def title_of(name: str) -> str:
+    """What people call a model; its name where neither catalogue nor file say it."""
+    return str(entry_of(name).get("title") or getattr(sources.seen(name), "title", "") or name)
+
+
 def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
     """Models on this machine, bundled ones first, then what can be had. `scan`: whether GGUF files are looked
     for where programs and the settings keep them; else only those of the settings are listed."""

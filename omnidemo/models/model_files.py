@@ -200,7 +200,11 @@ def free_memory(device: str) -> int:
 
 
 class TooLarge(ModelError):
-    """A model that more memory would be enough for."""
+    """A model for which memory is too small, by `short` bytes."""
+
+    def __init__(self, said: str, short: float) -> None:
+        super().__init__(said)
+        self.short = short
 
 
 def check_memory(
@@ -211,7 +215,8 @@ def check_memory(
     if need > free:
         raise TooLarge(
             f"{name} needs {what or f'about {need / 1e9:.1f} GB'} and {device} has {free / 1e9:.1f} GB free; "
-            f"choose {instead}, or free memory"
+            f"choose {instead}, or free memory",
+            need - free,
         )
 
 

@@ -124,7 +124,8 @@ class CallerRights:
         """What a visitor is told of a pair names no folder of the server."""
         if self._visitor() is None:
             return state
-        return replace(state, error=state.error and without_folders(state.error))
+        there = state.meanwhile if state.meanwhile and all(map(self._offered, state.meanwhile)) else None
+        return replace(state, error=state.error and without_folders(state.error), meanwhile=there)
 
     def _begin(self, visitor: Caller) -> None:
         """Count an answer of the visitor's, whose line counts as used now. `Refused` where the quota is used

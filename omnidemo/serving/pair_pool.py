@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from time import monotonic
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ from omnidemo.backends.choice import kind_of
 from omnidemo.config import Settings
 from omnidemo.fetching.fetch_job import Stopped
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.models.model_files import TooLarge
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
@@ -37,7 +39,7 @@ PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unuse
 @dataclass(frozen=True, slots=True)
 class PairState:
     """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()`
-    once ready."""
+    once ready. `meanwhile`: target and drafter of the pair that can answer until it is, if there is one."""
 
     target: str
     drafter: str
@@ -46,6 +48,7 @@ class PairState:
     detail: str = ""
     error: str | None = None
     info: Mapping[str, Any] = field(default_factory=dict)
+    meanwhile: tuple[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -81,12 +84,11 @@ class PairPool:
         key = self._key(target, drafter)
         with self._lock:
             place = self._places.get(key)
-            if place is not None and place.state.stage not in ("failed", "absent"):
-                self._places[key] = self._places.pop(key)
-                return place.state
+            known = place is not None and place.state.stage not in ("failed", "absent")
             state = PairState(*key, "queued", 0.0, "waiting for another model to finish loading")
-            self._places[key] = _Place(state)
-        threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
+            self._places[key] = self._places.pop(key) if known else _Place(state)
+        if not known:
+            threading.Thread(target=self._load, args=key, name=f"load {target}", daemon=True).start()
         return self.state(target, drafter)
 
     def stop(self, target: str, drafter: str) -> PairState:
@@ -105,10 +107,11 @@ class PairPool:
     def state(self, target: str, drafter: str) -> PairState:
         key = self._key(target, drafter)
         place = self._places.get(key)
-        if place is None:
-            return PairState(*key)
-        if place.loaded is None:
-            return place.state
+        if place is None or place.loaded is None:
+            with self._lock:
+                there = [other for other, one in self._places.items() if one.loaded is not None]
+            known = PairState(*key) if place is None else place.state
+            return replace(known, meanwhile=there[-1] if there else None)
         pair = place.loaded[0]
         # the fastest may have been found since
         forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
@@ -188,7 +191,13 @@ class PairPool:
         if self._unload_unused():
             # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
             gc_pauses.settle()
-        pair = self._build(*(file.name for file in files), self.settings, report)
+        try:
+            pair = self._build(*(file.name for file in files), self.settings, report)
+        except TooLarge as error:
+            if not self._make_room(error.short):
+                raise
+            gc_pauses.settle()
+            pair = self._build(*(file.name for file in files), self.settings, report)
         # what was downloaded is known only now
         if not self._rename(place, pair.target.name, pair.drafter.name):
             return False
@@ -246,12 +255,26 @@ class PairPool:
 
     def _unload_unused(self) -> bool:
         """Drop the pairs that are too many; whether there were any."""
+        return self._unload(lambda idle: len(idle) - PAIRS_LOADED + 1)
+
+    def _make_room(self, short: float) -> bool:
+        """Drop as many pairs as have so many bytes of weights; False, and all stay, where they have fewer."""
+
+        def enough(idle: list[Pair]) -> int:
+            sizes = accumulate(one.target.memory_bytes + one.drafter.memory_bytes for one in idle)
+            return next((count for count, size in enumerate(sizes, 1) if size >= short), 0)
+
+        return self._unload(enough)
+
+    def _unload(self, many: Callable[[list[Pair]], int]) -> bool:
+        """Drop so many of the pairs that nobody uses, the one unused for longest first; whether any went."""
         with self._lock:
-            idle = [key for key, place in self._places.items() if place.loaded and not place.users]
-            gone = [self._places.pop(key) for key in idle[: max(0, len(idle) - PAIRS_LOADED + 1)]]
-        for place in gone:
-            if place.loaded:
-                place.loaded[1].close()
+            idle = {key: one.loaded for key, one in self._places.items() if one.loaded and not one.users}
+            gone = [*idle][: max(0, many([pair for pair, _ in idle.values()]))]
+            for key in gone:
+                del self._places[key]
+        for key in gone:
+            idle[key][1].close()
         return bool(gone)
 
     def _key(self, target: str, drafter: str) -> tuple[str, str]:

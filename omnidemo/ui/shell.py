@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.models.catalogue import ModelCard, credits_of, reading
+from omnidemo.models.catalogue import ModelCard, credits_of, reading, title_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -237,10 +237,13 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
     loading = gr.Timer(0.4, active=False)
 
     def state_json(value: PairState, *asked: str) -> str:
+        answering = value.meanwhile[0] if value.meanwhile else value.target
         words: dict[str, Any] = {
             "title": text.STAGES.get(value.stage, value.stage),
-            "reads": text.reads(reading(value.target).turns),
+            "reads": text.reads(reading(answering).turns),
         }
+        if value.meanwhile:
+            words["instead"] = text.meanwhile(title_of(answering))
         words["info"] = {**value.info, **credits_of(value.target)} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)

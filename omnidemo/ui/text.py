@@ -156,6 +156,11 @@ def foreign(message: str, target: str) -> str:
     )
 
 
+def meanwhile(title: str) -> str:
+    """The sentence under a conversation whose model is not ready."""
+    return f"Meanwhile {title} answers."
+
+
 def reads(turns: int | None) -> str:
     """The sentence under a conversation of which a model reads only the newest part; empty where it reads all
     of it."""

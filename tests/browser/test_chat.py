@@ -528,6 +528,40 @@ def test_the_window_is_shown_and_what_is_not_read_any_more(
         )
 
 
+# ── another model
+# ────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_what_is_there_answers_until_another_model_is_ready(
+    comes: bool, page: Page, services: FakeServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(page, "before")
+    first = services.calls[-1]["target"]
+    services.started = {pair: 0.0 for pair in services.started if pair[0] == first}  # long ago
+    monkeypatch.setattr(services, "load_seconds", 8.0)
+    page.get_by_role("button", name="Details").click()
+    page.locator("#omni-target input").click()
+    other = next(
+        card for card in fakes.CARDS if (card.availability == "too big") != comes and card.name != first
+    )
+    page.get_by_role("option", name=other.title).first.click()
+    hint, send = page.locator(".composer .hint"), page.get_by_role("button", name="Send", exact=True)
+    expect(hint).to_have_text("Meanwhile Bundled A answers.")
+    ask(page, "meanwhile")
+    assert services.calls[-1]["target"] == first
+    if comes:
+        expect(hint).not_to_contain_text("Meanwhile")
+        ask(page, "after")
+        assert services.calls[-1]["target"] == other.name
+    else:
+        expect(hint).to_contain_text("is too big. Choose another target")
+        expect(hint).to_contain_text("Meanwhile Bundled A answers.")
+        expect(send).to_be_enabled()
+        ask(page, "instead")
+        assert services.calls[-1]["target"] == first
+
+
 # ── looks
 # ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -19,6 +19,7 @@ from lab.experiments.jobs import record
 from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
 from omnidemo.copying.text_index import BREAK, TextIndex
 from omnidemo.lines.router import Route, Router
+from omnidemo.models.model_files import TooLarge
 from omnidemo.pair.pair import Pair
 from omnidemo.probes.replayed_target import Replay, TargetRecords
 from omnidemo.records import Generation
@@ -320,6 +321,53 @@ def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
                 time.sleep(0.02)
             assert pool.state(target, models[1]).error is None
         assert left == [*range(pair_pool.PAIRS_LOADED), pair_pool.PAIRS_LOADED - 1]
+    finally:
+        pool.close()
+        store.close()
+        gc.unfreeze()
+
+
+def test_what_is_there_answers_until_another_pair_is_ready(
+    services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert services.state(*models).meanwhile is None and services.load(*models).meanwhile is None
+    ready(services, models)
+    other, free = (models[0] + "/", models[1]), threading.Event()  # another name of the same folder
+    build = services._pool._build
+    monkeypatch.setattr(services._pool, "_build", lambda *args: (free.wait(60), build(*args))[1])
+    loading = services.load(*other)
+    assert loading.stage != "ready" and loading.meanwhile == models
+    _, last = chat(services, models)
+    assert last.text and services.state(*other).stage != "ready"
+    free.set()
+    assert ready(services, other).meanwhile is None and chat(services, other)[1].text == last.text
+
+
+@pytest.mark.parametrize(("pairs", "left"), [(0.5, [1]), (1.5, []), (2.5, [0, 1])])
+def test_pairs_that_nobody_uses_make_room_where_that_is_enough(
+    pairs: float, left: list[int], tmp_path: Path, models: tuple[str, str]
+) -> None:
+    """The one unused for longest goes first, and none in vain. `pairs`: of how many the bytes are missing."""
+    names, sizes = [(models[0] + "/" * count, models[1]) for count in range(3)], list[int]()
+
+    def build(target: str, *args: Any) -> Pair:
+        if len(sizes) == 2:
+            sizes.append(0)
+            raise TooLarge("it needs more memory than is free", pairs * sizes[0])
+        made = build_pair(target, *args)
+        sizes.append(made.target.memory_bytes + made.drafter.memory_bytes)
+        return made
+
+    store = Store(f"sqlite:///{tmp_path / 'test.db'}")
+    pool = PairPool(Settings(storage=tmp_path / "storage", training="off"), store, build=build)
+    try:
+        for one in names:
+            pool.load(*one)
+            while pool.state(*one).stage not in ("ready", "failed"):
+                time.sleep(0.02)
+        assert [count for count in (0, 1) if pool.state(*names[count]).stage == "ready"] == left
+        last = pool.state(*names[2])
+        assert (last.stage, last.meanwhile) == (("failed", names[1]) if len(left) == 2 else ("ready", None))
     finally:
         pool.close()
         store.close()

@@ -422,6 +422,11 @@ class FakeServices:
         return self.state(target, drafter)
 
     def state(self, target: str, drafter: str) -> PairState:
+        known = self._state(target, drafter)
+        there = [one for one in self.started if self._state(*one).stage == "ready"]
+        return replace(known, meanwhile=there[-1] if there and known.stage != "ready" else None)
+
+    def _state(self, target: str, drafter: str) -> PairState:
         start = self.started.get((target, drafter))
         if start is None:
             return PairState(target, drafter, "absent")
