@@ -10,7 +10,6 @@ from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.lines import sample_prompts
 from omnidemo.pair.pair import Pair
-from tests.support.models import needs
 
 LONGEST = 300  # tokens
 ROWS = sample_prompts._rows("examples_large")
@@ -21,7 +20,6 @@ def pair() -> Pair:
     return load_pair("bundled/large", "bundled/drafter", device="cpu", settings=Settings(threads=1))
 
 
-@needs("large", "drafter")
 @pytest.mark.parametrize("row", ROWS, ids=[row["label"] for row in ROWS])
 def test_an_example_is_answered_right(pair: Pair, row: dict[str, Any]) -> None:
     chat = [{"role": "user", "content": row["prompt"]}]
