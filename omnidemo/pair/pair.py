@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from time import perf_counter
 from typing import Any, Literal
@@ -29,9 +29,11 @@ from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
+from omnidemo.pair.repeated_task import Repeated, repeat
 from omnidemo.pair.stored_answers import StoredAnswers
 from omnidemo.records import Agreement, Generation, Prompt, Round, Trace, drain
 from omnidemo.store.store import Store
+from omnidemo.tasks import Task
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -49,6 +51,7 @@ class Pair:
 
     # whether the target also answers while nobody asks, so that versions can be measured on its answers
     replays = True
+    here = True  # whether this process writes the answers
 
     def __init__(
         self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,
@@ -100,6 +103,21 @@ class Pair:
         """
         answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun)
         return (yield from answer.write())
+
+    def repeat(
+        self, task: Task | str, count: int = 10, *, first: int = 0, order: int = 0, **options: Any
+    ) -> Iterator[Repeated]:
+        """Answer `count` inputs of a task one after another, and say of each answer what it took, and what it
+        would have taken with less learned. The pair goes on learning from answer to answer, on an adapter
+        line of the task's name.
+
+        task: "json", "sql", "commits", "handbook", or one of your own (`omnidemo.tasks.own_task`). first: the
+        input to begin with, so that a run goes on where another ended; order: a seed of the inputs' order.
+        options: those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
+        ValueError for a task that there is not, and as for `stream`.
+        """
+        made = repeat(self, task, count, first=first, order=order, **options)
+        return (each for each in made if isinstance(each, Repeated))
 
     def asked(self, **options: Any) -> GenerationConfig:
         """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""

@@ -115,7 +115,7 @@ class Replay:
         asked, method = self._asked, self._method
         fixed = asked.temperature == 0.0 or (method.lossless and method.coupled and asked.seed is not None)
         whole = bool(self._answer.token_ids) and len(self._prompt) == self._answer.prompt_tokens
-        return fixed and whole and self._pair.replays and (method.drafts or method.copies)
+        return fixed and whole and self._pair.here and (method.drafts or method.copies)
 
     def same_answer(self) -> SameAnswer | None:
         """The four figures; None where it is not `known` which proposals are right, and where another version

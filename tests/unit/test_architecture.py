@@ -26,6 +26,7 @@ FLOORS: list[set[str]] = [
         "metrics",
         "processes",
         "private_folders",
+        "tasks",
         "figures",
     )
 ]
