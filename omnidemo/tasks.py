@@ -42,6 +42,7 @@ class Task:
     written: tuple[str, ...]
     rules: Rules = field(default_factory=dict)
     max_new_tokens: int = 128
+    ask: str = ""  # what stands before each input: small models forget what a system prompt wants
 
     def inputs(self, count: int, seed: int = 0, first: int = 0) -> list[str]:
         """`count` different inputs in the order of a seed, from the one numbered `first`: those written by
@@ -51,11 +52,11 @@ class Task:
     def messages(self, text: str) -> list[dict[str, str]]:
         """The chat that asks for an answer to an input."""
         system = [{"role": "system", "content": self.system}] if self.system else []
-        return [*system, {"role": "user", "content": text}]
+        return [*system, {"role": "user", "content": self.ask + text}]
 
     def prompt(self, text: str) -> str:
         """The same for a target without a chat template."""
-        return "".join(f"{part}\n\n" for part in (self.system, text) if part)
+        return "".join(f"{part}\n\n" for part in (self.system, self.ask + text) if part)
 
     def _all(self, seed: int) -> Iterator[str]:
         rng, written = random.Random(seed), list(self.written)

@@ -30,7 +30,8 @@ def test_a_task_has_many_inputs_written_by_hand_and_makes_more(name: str) -> Non
     assert one.inputs(10, seed=1, first=7) == found[7:17], "a run goes on where it was"
     system, user = one.messages("what is asked")
     assert (system["role"], system["content"]) == ("system", one.system)
-    assert user == {"role": "user", "content": "what is asked"}
+    assert user == {"role": "user", "content": one.ask + "what is asked"}
+    assert one.ask or name == "handbook"
 
 
 def test_every_task_of_the_folder_is_offered() -> None:
