@@ -105,7 +105,9 @@ def experiment(
     chosen = drafter_of(EMBEDDED_TARGET, settings)
     # The arms that study the head switch it on. The papers' loss is the forward KL, and recorded answers keep
     # their labels.
-    settings = at_its_pace(settings, chosen).model_copy(update={"head": "off", "divergence": "forward"})
+    settings = at_its_pace(settings, chosen, (target or TARGETS)[0]).model_copy(
+        update={"head": "off", "divergence": "forward"}
+    )
     if quick:
         requests, limit, seeds, timed_prompts, pause = min(requests, 8), min(limit, 2), "0", 1, 0.0
     traffic, held = (

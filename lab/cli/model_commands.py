@@ -224,7 +224,7 @@ def learning(
     typer.echo("the answers are written", err=True)
     given = {name: learner.recorded(pair, teaching[name], taught, length, answers) for name in names}
     probes = {name: learner.recorded(pair, telling[name], kept, length, answers) for name in shown}
-    settings, folder = at_its_pace(settings, pair.drafter.name), pair.drafter.folder
+    settings, folder = at_its_pace(settings, pair.drafter.name, pair.target.name), pair.drafter.folder
     found = []
     for reading in learner.learn(
         folder, settings, given, probes, requests, every, seed, direct, (last, int(after or 0)), epochs

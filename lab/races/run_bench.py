@@ -136,7 +136,7 @@ def distilled(
     """Distil a drafter from recorded greedy answers of the target, an update every few answers as in the app,
     and tell of each answer in a `stage`. The settings' storage keeps recordings and result, so the next time
     it is returned at once. ModelError where a model is not there."""
-    settings = at_its_pace(settings, settings.drafter).model_copy(
+    settings = at_its_pace(settings, settings.drafter, target).model_copy(
         update={"head": "off", "training_seed": seed}
     )
     records = TargetRecords(settings.storage / "records", target, settings.drafter, settings)

@@ -90,15 +90,7 @@ class RolloutBackend:
         self.clock = clock
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
-        if plan.draft_length == 0 or not repeatable(context):
-            return None
-        drafter = context.drafter.cache
-        unknown = context.penalty is not None or context.noise is not None  # to a step that is recorded
-        if (
-            not isinstance(drafter, FusedCache)
-            or not drafter.rolls
-            or (unknown and drafter.runner.passes is None)
-        ):
+        if plan.draft_length == 0 or not rolls(context):
             return None
         return self.with_draws(context, method, plan, RolledDraws())
 
@@ -112,6 +104,15 @@ class RolloutBackend:
             return reference_round(context, method, plan, self.clock, verify)
         finally:
             context.prefetch = None
+
+
+def rolls(context: RoundContext) -> bool:
+    """Whether the drafter's cache can make the draws of a round several at once."""
+    drafter = context.drafter.cache
+    if not repeatable(context) or not isinstance(drafter, FusedCache) or not drafter.rolls:
+        return False
+    unknown = context.penalty is not None or context.noise is not None  # to a step that is recorded
+    return not unknown or drafter.runner.passes is not None
 
 
 def repeatable(context: RoundContext) -> bool:

@@ -1,4 +1,4 @@
-"""The commands that measure: compare and adapt."""
+"""The commands that measure: compare and adapt. What `adapt --task` does is in `task_command.py`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from omnidemo.cli import task_command
 from omnidemo.cli.common import SPREAD, collected, command_line, loading, names_in, read_settings, show
 from omnidemo.cli.options import (
     Drafter,
@@ -15,10 +16,10 @@ from omnidemo.cli.options import (
     MaxNewTokens,
     Method,
     Out,
-    Prompts,
     Target,
     Temperature,
 )
+from omnidemo.config import Settings
 
 
 def compare(
@@ -145,8 +146,15 @@ def compare(
 
 
 def adapt(
-    prompts: Prompts,
-    csv: Out,
+    prompts: Annotated[Path | None, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Where the figures go, row by row; needed with --prompts.")
+    ] = None,
+    task: task_command.Named = None,
+    system: task_command.System = None,
+    answers: task_command.Answers = 10,
+    first: task_command.First = 1,
+    order: task_command.Order = 0,
     requests: Annotated[
         int, typer.Option(min=1, help="Prompts to answer; the file starts again at its end.")
     ] = 200,
@@ -162,8 +170,9 @@ def adapt(
     ] = "0,25,50,100,200",
     eval_limit: Annotated[int, typer.Option(min=1, help="Held-out prompts.")] = 20,
     draft_policy: Annotated[
-        str, typer.Option(help="fixed, confidence, cost or head; figures compare best with fixed.")
-    ] = "fixed",
+        str | None,
+        typer.Option(help="fixed, confidence, chance, cost or head; default fixed, with --task chance."),
+    ] = None,
     offline: Annotated[
         int, typer.Option(min=0, help="At the end train so many epochs on the same answers: the ceiling.")
     ] = 0,
@@ -179,24 +188,42 @@ def adapt(
     drafter: Drafter = None,
     storage: KeptIn = None,
 ) -> None:
-    """Answer prompts with training on, and measure on held-out prompts what that changes.
+    """Answer prompts with training on, and measure on held-out prompts what that changes. With --task: answer
+    one task again and again, and say of each answer what it would have taken with less learned.
 
     Without --storage everything learned is dropped at the end; with it, learning goes on from what is there.
     """
     settings = read_settings(
         target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,
         draft_length=draft_length, update_interval=update_interval, steps_per_update=steps,
-        storage=storage, draft_policy=draft_policy, training_seed=training_seed,
+        storage=storage, draft_policy=draft_policy or ("chance" if task else "fixed"),
+        training_seed=training_seed,
     )  # fmt: skip
+    if (prompts is None) == (task is None):
+        raise ValueError("give either --prompts, a JSON Lines file, or --task")
+    if task is not None:
+        asked = {"temperature": temperature, "seed": seed} if temperature else {}
+        return task_command.run(settings, task, system, csv, answers, first, order, pause, storage, asked)
+    if csv is None or prompts is None:
+        raise ValueError("give --csv, a file for the figures")
+    held = (held_out, eval_limit, eval_at)
+    _experiment(settings, prompts, csv, held, requests, temperature, seed, pause, offline, storage)
+
+
+def _experiment(
+    settings: Settings, prompts: Path, csv: Path, held_out: tuple[Path | None, int, str], requests: int,
+    temperature: float, seed: int, pause: float, offline: int, storage: Path | None,
+) -> None:  # fmt: skip
+    """`adapt --prompts`. `held_out`: the file, how many of it, and when they are evaluated."""
     from omnidemo.measuring import adapt
     from omnidemo.measuring.compare_methods import HEADINGS, check_methods
     from omnidemo.measuring.prompt_files import check_writable, hold_out, read_prompts
 
     check_methods([settings.method])
-    traffic, held = hold_out(read_prompts(prompts), read_prompts(held_out) if held_out else None, eval_limit)
-    what = adapt.Experiment(
-        traffic, held, requests, adapt.plan_checkpoints(eval_at, requests), temperature, seed, pause, offline
-    )
+    path, limit, eval_at = held_out
+    traffic, held = hold_out(read_prompts(prompts), read_prompts(path) if path else None, limit)
+    checkpoints = adapt.plan_checkpoints(eval_at, requests)
+    what = adapt.Experiment(traffic, held, requests, checkpoints, temperature, seed, pause, offline)
     check_writable(csv)
     with collected(adapt.run(settings, what, csv, keep=storage is not None)) as points:
         note = (

@@ -47,7 +47,7 @@ def _temperature(value: float) -> float:
 
 # Types with limits that the settings, which have these options too, declare by the same names.
 Tokens = Annotated[int, Field(ge=1, le=1_000_000)]
-Policy = Literal["fixed", "confidence", "cost", "head"]
+Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 DraftLength = Annotated[int, Field(ge=0, le=32)]
 LongestDraft = Annotated[int, Field(ge=1, le=32)]
 Confidence = Annotated[float, Field(ge=0, le=1)]
@@ -95,8 +95,8 @@ class GenerationConfig(BaseModel):
     "answer" those of the answer alone.
     draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to
     `longest_draft`: "confidence" while the drafter gives its tokens at least `confidence`, "head" while the
-    acceptance head finds a rejection no likelier than `gamma`, "cost" while it pays, and not at all where
-    plain decoding is faster.
+    acceptance head finds a rejection no likelier than `gamma`, "chance" while the whole draft is likely
+    enough to be accepted, "cost" while it pays, and not at all where plain decoding is faster.
     domain: the adapter line that drafts, and that the answer may teach. seed: fixes the text above
     temperature 0: the same by every lossless method, draft policy and adapter version as by plain decoding,
     and after any learning, but for near-ties of rounding (`SharedNoise` in `decoding/randomness.py`). None:
@@ -179,6 +179,7 @@ class GenerationConfig(BaseModel):
         numbers = {
             "fixed": (self.draft_length,), "confidence": (self.longest_draft, self.confidence),
             "head": (self.longest_draft, self.gamma), "cost": (self.longest_draft,),
+            "chance": (self.longest_draft,),
         }  # fmt: skip
         named = [f"{number:g}" for number in numbers[self.draft_policy]]
         return "-".join([self.draft_policy, *named])

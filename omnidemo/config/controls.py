@@ -47,7 +47,8 @@ GROUPS = (
             " more than it saves.",
             {
                 "fixed": "a fixed number of tokens", "confidence": "as long as the drafter is sure",
-                "cost": "what pays for itself", "head": "by the acceptance head",
+                "chance": "as long as it is likely to be right", "cost": "what pays for itself",
+                "head": "by the acceptance head",
             },
             learns=False,
         ),
@@ -150,7 +151,7 @@ GROUPS = (
         ),
         "longest_draft": Control(
             "Longest draft", "Most drafter tokens per round.",
-            only_when=("draft_policy", ("confidence", "cost", "head")), learns=False,
+            only_when=("draft_policy", ("confidence", "chance", "cost", "head")), learns=False,
         ),
         "confidence": Control(
             "Least confidence", "A draft ends where the drafter's best guess is less probable than this.",

@@ -20,10 +20,10 @@ class LearningSettings(BaseSettings):
         "Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description="Requests between two training updates.")
     steps_per_update: int = Field(12, ge=1, le=1_000_000, description=
-        "Optimiser steps of one update; by default the drafter's.")
+        "Optimiser steps of one update; fewer by default where the drafter has read this target.")
     batch_size: int = Field(8, ge=1, le=1024, description="Requests in one optimiser step.")
     learning_rate: float = Field(5e-4, gt=0, le=1, description=
-        "AdamW learning rate; by default the drafter's in the catalogue.")
+        "AdamW learning rate; lower by default where the drafter has read this target.")
     schedule: Literal["constant", "cosine"] = Field("constant", description=
         "Learning rate over the steps of a line.")
     schedule_steps: int = Field(600, ge=1, le=100_000_000, description=

@@ -69,8 +69,8 @@ class Settings(LearningSettings):
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
     draft_policy: Policy = Field("cost", description=
-        "How long a draft gets: fixed, as long as the drafter is sure, what pays for itself, or by the"
-        " acceptance head.")
+        "How long a draft gets: fixed, as long as the drafter is sure, as long as it is likely to be right,"
+        " what pays for itself, or by the acceptance head.")
     draft_length: DraftLength = Field(4, description="Drafter tokens per round of the policy `fixed`.")
     longest_draft: LongestDraft = Field(14, description=
         "Most drafter tokens per round of the other policies.")

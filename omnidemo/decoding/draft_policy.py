@@ -1,5 +1,5 @@
-"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, or while it
-pays for itself.
+"""How long a draft gets: a fixed length, while the drafter is confident, by the acceptance head, while it is
+likely enough to be accepted, or while it pays for itself.
 
 All policies decide between two slots, after a slot was drawn and never about a token already drawn, from what
 came before. So the distribution of the emitted text does not depend on them: a draft that ends early is a
@@ -21,11 +21,12 @@ from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.round_times import STRETCH, Look
 
-Policy = Literal["fixed", "confidence", "cost", "head"]
+Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
 LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
+LEAST_CHANCE = 0.3  # of a whole draft, below which the policy "chance" proposes no more
 # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
 NEVER = StopRule()
 # segments by which a slot is accepted with the probability s itself
@@ -191,6 +192,28 @@ class HeadPolicy(AdaptivePolicy):
             if probs:
                 self.cost_model.head.learn(math.prod(self._predicted[at : at + len(probs)]), accepted)
             at += len(probs)
+
+
+class ChancePolicy(AdaptivePolicy):
+    """Draft on, and copy on, while everything up to the next token is accepted with a chance above
+    LEAST_CHANCE, by what was learned of such guesses. No time decides: the same state drafts alike on every
+    machine."""
+
+    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
+        """As many as are likely enough, where more of them are expected to be accepted than of a draft."""
+        if stretch(index, self.probe_every):
+            return 0
+        likely, right = sum(chance > LEAST_CHANCE for chance in copied.chances), self._right / self._judged
+        drafted = [right ** (place + 1) for place in range(self.longest)] if drafts else []
+        expected = sum(chance for chance in drafted if chance > LEAST_CHANCE)
+        return likely if sum(copied.chances[:likely]) > expected else 0
+
+    def draft_lookahead(self) -> int:
+        """None: a draft that was made ahead would not know what the ones before it have taught."""
+        return 0
+
+    def _new_rule(self) -> StopRule:
+        return StopRule(price=LEAST_CHANCE, segments=self.cost_model.segments)
 
 
 class CostPolicy(AdaptivePolicy):

@@ -69,7 +69,7 @@ class Method:
         `logits` [m + 1, T] are the target's rows at the proposed tokens and after them.
         """
         if context.sampling.greedy:
-            return self._accept_greedy(
+            return self.accept_known(
                 context, draft, context.stats.best() if context.stats is not None else highest_each(logits)
             )
         if context.rng.shared:
@@ -115,7 +115,9 @@ class Method:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(draft.slots), token, False, accepts)
 
-    def _accept_greedy(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
+    def accept_known(self, context: RoundContext, draft: Draft, best: Sequence[int]) -> Acceptance:
+        """Accept each slot that is what the target writes there, as it does at temperature 0; `best` [m + 1]
+        are its ids."""
         accepts: list[float] = []
         for index, slot in enumerate(draft.slots):
             if slot.target_id >= 0:

@@ -66,9 +66,9 @@ class TrainerPool:
         store.when_renewed(self._tell_all)
 
     def _possible(self, settings: Settings) -> Settings:
-        """The settings as they hold for this drafter: with its own pace, and without training where it cannot
-        be trained."""
-        settings = at_its_pace(settings, self._pair.drafter.name)
+        """The settings as they hold for this pair: with the pace of its drafter on its target, and without
+        training where that cannot be trained."""
+        settings = at_its_pace(settings, self._pair.drafter.name, self._pair.target.name)
         return settings if self._pair.drafter.learns else settings.model_copy(update={"training": "off"})
 
     def get(self, domain: str = DEFAULT) -> Distiller:

@@ -88,16 +88,25 @@ def catalogued_drafter(target: str) -> str:
     return drafter
 
 
-def learning_of(drafter: str) -> dict[str, Any]:
-    """The settings by which a drafter learns where nobody says otherwise, by their names: one that has read
-    much real text loses by steps that teach another one (lab/notebook/loss-on-real-text.md)."""
+def has_read(drafter: str, target: str) -> bool:
+    """Whether a drafter was trained on answers of this target, as its entry's `read` says: parts of the names
+    by which such a target is known, so that its file in any form is meant."""
+    known: list[str] = entry_of(drafter).get("read", [])
+    return any(name.lower() in target.lower() for name in known)
+
+
+def learning_of(drafter: str, target: str) -> dict[str, Any]:
+    """The settings by which a drafter learns for a target where nobody says otherwise, by their names. One
+    that has read this target's answers loses by steps that teach it another target
+    (lab/notebook/loss-on-real-text.md), so its careful ones hold for the targets that it has read. For all
+    others those of `Settings` hold: nothing of a new target is known that a step could undo."""
     found: dict[str, Any] = entry_of(drafter).get("learning", {})
-    return found
+    return found if has_read(drafter, target) else {}
 
 
-def at_its_pace(settings: Settings, drafter: str) -> Settings:
-    """The settings, with the drafter's own for what nobody has set."""
-    own = learning_of(drafter)
+def at_its_pace(settings: Settings, drafter: str, target: str) -> Settings:
+    """The settings, with the pace of this drafter on this target for what nobody has set."""
+    own = learning_of(drafter, target)
     return settings.model_copy(update={name: own[name] for name in own.keys() - settings.model_fields_set})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from secrets import token_hex
 from time import perf_counter
@@ -143,3 +144,16 @@ class Answer:
             # versions that were swapped in meanwhile have guessed too
             guesses=self._guesses + (f"-then-{line.adapter}" if line.adapter != self._adapter else ""),
         )  # fmt: skip
+
+
+def rounds_alone(parts: Generator[Reading | Round, None, Generation]) -> Generator[Round, None, Generation]:
+    """The rounds among the parts of an answer; its value is theirs."""
+    with closing(parts):
+        while True:
+            try:
+                part = next(parts)
+            except StopIteration as finished:
+                made: Generation = finished.value
+                return made
+            if isinstance(part, Round):
+                yield part

@@ -19,6 +19,7 @@ from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import (
+    ChancePolicy,
     ConfidencePolicy,
     CostPolicy,
     DraftPolicy,
@@ -76,11 +77,12 @@ class DraftingLine:
         earlier: TextIndex | None, note: bool,
     ) -> Copier | None:  # fmt: skip
         """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How
-        often copies are accepted is kept over requests for the policy "cost" alone, so that with the others a
-        seed repeats an answer."""
+        often copies are accepted is kept over requests for the policies "cost" and "chance", which go by it;
+        with the others a seed repeats an answer by any method."""
         if not method.copies or not (asked.copying or not method.drafts):
             return None
-        chances = self.cost_model.copies if asked.draft_policy == "cost" else CopyChances()
+        kept = asked.draft_policy in ("cost", "chance")
+        chances = self.cost_model.copies if kept else CopyChances()
         return Copier(
             state.text,
             chances if note else deepcopy(chances),
@@ -106,6 +108,8 @@ class DraftingLine:
             return ConfidencePolicy(longest, costs, asked.confidence, probes)
         if asked.draft_policy == "head":
             return HeadPolicy(longest, costs, asked.gamma, self.head, probes)
+        if asked.draft_policy == "chance":
+            return ChancePolicy(longest, costs, probes)
         return CostPolicy(longest, costs)
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -24,15 +23,17 @@ from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.models.load import LanguageModel
-from omnidemo.pair.answer import Answer
+from omnidemo.pair.answer import Answer, rounds_alone
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
+from omnidemo.pair.repeated_task import Repeated, repeat
 from omnidemo.pair.stored_answers import StoredAnswers
 from omnidemo.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
 from omnidemo.store.store import Store
+from omnidemo.tasks import Task
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -50,6 +51,7 @@ class Pair:
 
     # whether the target also answers while nobody asks, so that versions can be measured on its answers
     replays = True
+    here = True  # whether this process writes the answers
 
     def __init__(
         self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,
@@ -63,9 +65,7 @@ class Pair:
         self.ngrams = NgramCache(drafter.runner.rows, cache_size, cache_policy, target.device)
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
-        # answers after which the drafter's bytes did not spell the target's, also for a character that it
-        # lacks
-        self.mismatches = 0
+        self.mismatches = 0  # answers whose bytes the drafter's tokens did not spell
         # One object of each method serves all answers, so what it has computed from map and trie is reused.
         self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
@@ -89,14 +89,7 @@ class Pair:
     def stream(self, prompt: Prompt, **options: Any) -> Generator[Round, None, Generation]:
         """Yield one `Round` after another; the generator's value is the finished `Generation`. The options
         are those of `parts`."""
-        with closing(self.parts(prompt, **options)) as parts:
-            while True:
-                try:
-                    part = next(parts)
-                except StopIteration as finished:
-                    return cast(Generation, finished.value)
-                if isinstance(part, Round):
-                    yield part
+        return (yield from rounds_alone(self.parts(prompt, **options)))
 
     def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
@@ -113,6 +106,20 @@ class Pair:
         """
         answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun)
         return (yield from answer.write())
+
+    def repeat(
+        self, task: Task | str, count: int = 10, *, first: int = 0, order: int = 0, **options: Any
+    ) -> Iterator[Repeated]:
+        """Answer `count` inputs of a task one after another, on an adapter line of the task's name, and say
+        of each answer what it took, and what it would have taken with less learned.
+
+        task: "json", "sql", "commits", "handbook", or one of your own (`omnidemo.tasks.own_task`). first: the
+        input to begin with, so that a run goes on where another ended; order: a seed of the inputs' order.
+        options: those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
+        ValueError for a task that there is not, and as for `stream`.
+        """
+        made = repeat(self, task, count, first=first, order=order, **options)
+        return (each for each in made if isinstance(each, Repeated))
 
     def asked(self, **options: Any) -> GenerationConfig:
         """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""

@@ -35,6 +35,7 @@ class RemotePair(Pair):
     behind comes back as values. A subclass says how an answer is asked for (`_ask`) and how n-grams travel
     (`_told`)."""
 
+    here = False
     where: str  # it computes, for people
     lost: str  # a sentence for an answer that lacks its end
     failed: str  # a sentence for one that could not be asked for; {} is what went wrong

@@ -104,10 +104,12 @@ class NgramCache:
         """The n-grams that were inserted before this time of `clock`: itself where there are no later ones,
         else a copy without those."""
         entries = list(self._entries.values())
-        if all(entry.inserted_at < clock for entry in entries):
-            return self
+        return self if all(entry.inserted_at < clock for entry in entries) else self.copy_as_of(clock)
+
+    def copy_as_of(self, clock: int) -> NgramCache:
+        """A copy of the n-grams that were inserted before this time of `clock`. Costs a pass over all."""
         then = NgramCache(len(self.nearest), self.size, self.policy, self.nearest.device)
-        then.load(entry for entry in entries if entry.inserted_at < clock)
+        then.load(entry for entry in list(self._entries.values()) if entry.inserted_at < clock)
         then.clock = clock
         return then
 

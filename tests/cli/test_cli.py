@@ -567,3 +567,54 @@ def test_commands_that_have_moved_are_not_offered(cli: Cli) -> None:
     offered = cli("--help").out
     old = [*TO_THE_LABORATORY, *GONE]
     assert "check-backend" in offered and not [name for name in old if f" {name} " in offered]
+
+
+def test_adapt_repeats_a_task_and_says_what_less_learned_would_have_taken(
+    cli: Cli, names: list[str], tmp_path: Path
+) -> None:
+    own, out = tmp_path / "ducks.jsonl", tmp_path / "curve.csv"
+    own.write_text("\n".join(["the other ducks swim", '{"input": "the other ducks swam"}', "the other duck"]))
+    options = [
+        "--task",
+        own,
+        "--system",
+        "quack",
+        "--max-new-tokens",
+        20,
+        "--update-interval",
+        2,
+        "--steps",
+        1,
+    ]
+    kept = ["--storage", tmp_path / "kept"]
+    result = cli("adapt", *options, "--csv", out, *names, *kept)
+    assert result.code == 0, result.err
+    table = pd.read_csv(out)
+    heading, *lines, headline = result.out.splitlines()
+    assert len(table) == len(lines) == 3 and heading.split()[0] == "answer"
+    assert table["adapter_version"].tolist() == [0, 0, 1], (
+        "an update that is due comes before the next answer"
+    )
+    assert (table["copied_tokens"] + table["guessed_tokens"] + table["own_tokens"] == table["tokens"]).all()
+    for row, line in zip(table.to_dict("records"), lines, strict=True):
+        cells = line.split()
+        assert cells[0] == str(row["number"]) and float(cells[1]) == pytest.approx(
+            row["tokens_per_round"], abs=0.005
+        )
+        assert float(cells[-1]) == pytest.approx(row["nothing_learned_tokens_per_round"], abs=0.005)
+        assert row["as_it_was_tokens_per_round"] == pytest.approx(row["tokens_per_round"]), "no clock decides"
+    assert f"answer 3: {table['tokens_per_round'][2]:.2f}; with nothing learned" in headline
+    assert cli("export", "--csv", tmp_path / "requests.csv", *kept).code == 0
+    history = pd.read_csv(tmp_path / "requests.csv")
+    assert set(history["domain"]) == {"ducks"} and set(history["prompt"]) == set(table["input"])
+
+
+def test_adapt_lists_the_tasks_and_refuses_what_it_cannot_ask(cli: Cli, tmp_path: Path) -> None:
+    shown = cli("adapt", "--task", "list")
+    assert shown.code == 0 and all(name in shown.out for name in ("json", "sql", "commits", "handbook"))
+    refused(cli("adapt", "--task", "jason"), "choose one of json")
+    refused(cli("adapt", "--task", "json", "--system", "a"), "system prompt of its own")
+    refused(cli("adapt"), "either --prompts", "--task")
+    refused(cli("adapt", "--task", "json", "--prompts", tmp_path / "a"), "either --prompts")
+    (tmp_path / "bad.jsonl").write_text("fine\n{oops\n")
+    refused(cli("adapt", "--task", tmp_path / "bad.jsonl"), "bad.jsonl, line 2", "not JSON")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, DraftPolicy, HeadPolicy
+from omnidemo.decoding.draft_policy import ChancePolicy, ConfidencePolicy, CostPolicy, DraftPolicy, HeadPolicy
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     BlockVerification,
@@ -26,6 +26,7 @@ RULES: dict[str, Callable[[], DraftPolicy]] = {
     "confidence": lambda: ConfidencePolicy(LONGEST, CostModel(), 0.45),
     "head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, lambda state, log_q: 0.7 if log_q > -1.0 else 0.3),
     "no head": lambda: HeadPolicy(LONGEST, CostModel(), 0.6, None),
+    "chance": lambda: ChancePolicy(LONGEST, known()),
     "cost": lambda: CostPolicy(LONGEST, known()),
 }
 

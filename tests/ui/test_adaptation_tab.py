@@ -249,8 +249,13 @@ def test_every_adaptable_setting_is_offered_once_with_words() -> None:
             assert set(values) <= set(CONTROLS[name].choices)
 
 
-def test_a_drafters_own_pace_is_shown_and_gives_way_to_what_somebody_sets(services: FakeServices) -> None:
-    pair = ("bundled/large", "bundled/drafter-2")
+READ = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"  # whose answers the drafter was made of
+
+
+def test_the_pace_of_a_target_that_was_read_is_shown_and_gives_way_to_what_somebody_sets(
+    services: FakeServices,
+) -> None:
+    pair = (READ, "bundled/drafter-2")
     shown = json.loads(settings_panel.state(services, *pair))
     own = shown["defaults"]
     assert (
@@ -262,9 +267,33 @@ def test_a_drafters_own_pace_is_shown_and_gives_way_to_what_somebody_sets(servic
     usual = Settings.model_fields["learning_rate"].default
     # another setting leaves the pace as it is
     settings = config.changed(Settings(), {"patience": 3.0}, CONTROLS)
-    assert at_its_pace(settings, pair[1]).learning_rate == own["learning_rate"] and settings.patience == 3.0
+    assert (
+        at_its_pace(settings, pair[1], pair[0]).learning_rate == own["learning_rate"]
+        and settings.patience == 3.0
+    )
     settings = config.changed(settings, {"learning_rate": usual}, CONTROLS)
-    assert at_its_pace(settings, pair[1]).learning_rate == usual and settings.patience == 3.0
+    assert at_its_pace(settings, pair[1], pair[0]).learning_rate == usual and settings.patience == 3.0
+
+
+@pytest.mark.parametrize(
+    ("drafter", "target", "pace"),
+    [
+        ("bundled/drafter-2", READ, (1e-4, 2)),
+        ("bundled/drafter-2", "HuggingFaceTB/SmolLM2-135M-Instruct", (1e-4, 2)),
+        ("bundled/drafter-2", "smollm2-135m-instruct.Q8_0.gguf", (1e-4, 2)),
+        ("bundled/drafter-2", "HuggingFaceTB/SmolLM2-360M-Instruct", (5e-4, 12)),
+        ("bundled/drafter-2", "gguf/qwen2.5-coder-1.5b-instruct-q4_k_m-cc324af0", (5e-4, 12)),
+        ("bundled/drafter", READ, (5e-4, 12)),
+        ("another/drafter", READ, (5e-4, 12)),
+    ],
+)
+def test_a_line_begins_at_the_pace_of_what_its_drafter_has_read(
+    drafter: str, target: str, pace: tuple[float, int]
+) -> None:
+    found = at_its_pace(Settings(), drafter, target)
+    assert (found.learning_rate, found.steps_per_update) == pace
+    own = at_its_pace(Settings(learning_rate=3e-4), drafter, target)
+    assert (own.learning_rate, own.steps_per_update) == (3e-4, pace[1]), "what somebody sets goes before"
 
 
 def test_limits_come_from_the_settings() -> None:

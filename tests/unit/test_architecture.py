@@ -26,6 +26,7 @@ FLOORS: list[set[str]] = [
         "metrics",
         "processes",
         "private_folders",
+        "tasks",
         "figures",
     )
 ]
@@ -63,6 +64,7 @@ LONG_FUNCTIONS = {
     # a command is a list of options and what it calls with them
     "lab/cli/experiment_commands.py experiment",
     "lab/cli/speed_commands.py bench",
+    "omnidemo/cli/measure_commands.py adapt",
     "omnidemo/cli/measure_commands.py compare",
     # numba compiles these as a whole; a call inside would copy what they share
     "omnidemo/backends/kernels/draft.py roll_out",

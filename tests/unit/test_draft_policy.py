@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import Calibration
 from omnidemo.decoding.cost_model import (
     BLIND_EVERY,
@@ -20,6 +21,7 @@ from omnidemo.decoding.cost_model import (
 )
 from omnidemo.decoding.draft_policy import (
     ENOUGH,
+    ChancePolicy,
     ConfidencePolicy,
     CostPolicy,
     DraftPolicy,
@@ -28,6 +30,7 @@ from omnidemo.decoding.draft_policy import (
     describe,
 )
 from omnidemo.decoding.round_times import FIRST_ROW, FITTED_EVERY, MIN_SLOPE, SETTLE, STRETCH, TRY
+from omnidemo.records import Match
 from tests.support.cost_models import known, simulate, unseen
 
 LONGEST = 3
@@ -162,6 +165,35 @@ def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> 
 
     assert far(0.2) == 1 and 1 < far(0.75) < far(0.97)
     assert far(0.8, draft=0.05) > far(0.8, draft=0.4)
+
+
+def test_chance_drafts_while_the_whole_draft_is_likely_and_knows_no_time() -> None:
+    def far(right: float, **times: float) -> int:
+        cost_model = known(**times)
+        for number in range(2000):  # guesses that the drafter gives 0.9, of which so many are right
+            cost_model.learn([(0.9,), (0.9,)], [1.0, float(number % 20 < 20 * right)])
+            cost_model.learn([(0.9,)], [float(number % 20 < 20 * right)])
+        return drafted(ChancePolicy(12, cost_model), 0.9)
+
+    assert far(0.05) == 1 < far(0.75) < far(0.95) <= 12
+    assert far(0.75) == far(0.75, draft=5.0, first=9.0)
+
+
+def test_chance_copies_what_is_likely_where_that_is_more_than_a_draft() -> None:
+    def found(*chances: float) -> CopiedDraft:
+        count = len(chances)
+        return CopiedDraft([7] * count, [Match(3, "earlier")] * count, [0] * count, list(chances))
+
+    rule = ChancePolicy(8, CostModel())
+    assert rule.copies(0, found(0.9, 0.8, 0.31, 0.29, 0.2), drafts=False) == 3
+    assert rule.copies(0, found(0.9, 0.8, 0.31, 0.29, 0.2), drafts=True) == 3
+    assert rule.copies(0, found(0.25), drafts=False) == 0
+    assert rule.copies(0, found(0.45), drafts=True) == 0, "half of its guesses are right, as far as is known"
+    for _ in range(50):
+        rule.learn([(0.9,)] * 4, [1.0] * 4)
+    assert rule.copies(0, found(0.9, 0.8, 0.7), drafts=True) == 0, "a draft brings more than two"
+    assert rule.draft_lookahead() == 0
+    assert ChancePolicy(8, CostModel(), 2).copies(1, found(0.9), drafts=False) == 0, "a plain round"
 
 
 def test_the_head_stops_at_its_threshold() -> None:

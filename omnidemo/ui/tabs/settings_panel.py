@@ -65,12 +65,12 @@ def line_names(services: PublicServices, target: str, drafter: str) -> list[str]
 
 def state(services: PublicServices, target: str, drafter: str, error: str = "") -> str:
     """The value of the `controls` widget; `error` is the sentence of a refused change."""
-    settings = at_its_pace(services.settings, drafter)
+    settings = at_its_pace(services.settings, drafter, target)
     values = {name: getattr(settings, name) for name in CONTROLS}
     return for_browser(
         {
             "values": values,
-            "defaults": learning_of(drafter),
+            "defaults": learning_of(drafter, target),
             "lines": line_names(services, target, drafter),
             "error": error,
         }

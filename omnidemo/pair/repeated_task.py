@@ -1,0 +1,147 @@
+"""One task again and again: the live answers, and beside each what the same answer would have taken with less
+learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from omnidemo.config import GREEDY, GenerationConfig
+from omnidemo.pair.replay import Beginning, Replay, SameAnswer
+from omnidemo.records import Generation, Prompt, Round
+from omnidemo.tasks import Task
+from omnidemo.tasks import task as named_task
+
+if TYPE_CHECKING:
+    from omnidemo.pair.pair import Pair
+
+# CSV column → attribute of `Repeated`, or of its `same`
+COLUMNS = {
+    "number": "number", "tokens_per_round": "tokens_per_round", "tokens": "tokens",
+    "copied_tokens": "copied", "guessed_tokens": "guessed", "own_tokens": "own", "alpha": "acceptance",
+    "seconds": "seconds", "adapter_version": "adapter_version", "memory_tokens": "memory_tokens",
+    "as_it_was_tokens_per_round": "as_it_was", "empty_memory_tokens_per_round": "empty_memory",
+    "fresh_drafter_tokens_per_round": "fresh_drafter", "nothing_learned_tokens_per_round": "nothing_learned",
+    "finish_reason": "finish_reason", "input": "input", "answer": "answer",
+}  # fmt: skip
+SAME = tuple(SameAnswer.__slots__)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """An answer of a repeated task. `number`: its place in the task's order, from 1. `memory_tokens`: target
+    tokens of the earlier answers that it could copy from, with the ends of their prompts; None where another
+    process has them. `same`: what the same answer takes with less learned; None where that cannot be known,
+    see `Replay.same_answer`."""
+
+    number: int
+    input: str
+    generation: Generation
+    memory_tokens: int | None
+    same: SameAnswer | None
+
+    @property
+    def tokens_per_round(self) -> float:
+        """Tokens a step: target tokens per pass of the target, as it happened."""
+        return len(self.generation.token_ids) / len(self.generation.rounds)
+
+    @property
+    def tokens(self) -> int:
+        """The answer's, which are the copied, the guessed and the target's own together."""
+        return len(self.generation.token_ids)
+
+    @property
+    def copied(self) -> int:
+        return self._count("copied")
+
+    @property
+    def guessed(self) -> int:
+        """Tokens that the drafter guessed, as one token of its own or merged of several."""
+        return self._count("direct", "ngram")
+
+    @property
+    def own(self) -> int:
+        """Tokens that the target wrote itself."""
+        return self.tokens - self.copied - self.guessed
+
+    @property
+    def acceptance(self) -> float | None:
+        """Accepted ÷ judged tokens of the drafter; None where none of them was judged."""
+        return self.generation.metrics["alpha"]
+
+    @property
+    def seconds(self) -> float:
+        """Of all rounds. The target's reading of the prompt is not among them."""
+        return self.generation.metrics["seconds"] or 0.0
+
+    @property
+    def adapter_version(self) -> int:
+        return self.generation.adapter_version
+
+    @property
+    def finish_reason(self) -> str:
+        return self.generation.finish_reason
+
+    @property
+    def answer(self) -> str:
+        return self.generation.text
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Under `COLUMNS`."""
+        return {
+            column: getattr(self.same if name in SAME else self, name, None)
+            for column, name in COLUMNS.items()
+        }
+
+    def _count(self, *sources: str) -> int:
+        return sum(token.source in sources for done in self.generation.rounds for token in done.tokens)
+
+
+def options_of(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the answers to a task: greedy without a penalty, drafted by chance, on a line of the
+    task's name; those that are given go before."""
+    return {
+        **GREEDY.options, "max_new_tokens": task.max_new_tokens, "draft_policy": "chance",
+        "domain": task.name, **options,
+    }  # fmt: skip
+
+
+def prompt_of(pair: Pair, task: Task, given: str) -> Prompt:
+    """The prompt that asks for an answer to an input."""
+    return task.messages(given) if pair.target.chat else task.prompt(given)
+
+
+class Watched:
+    """An answer that is about to begin, of which more is to be known than what happens. It takes about a
+    millisecond; `same_answer` computes."""
+
+    def __init__(self, pair: Pair, asked: GenerationConfig) -> None:
+        self._pair, self._asked = pair, asked
+        self._beginning = Beginning.of(pair, asked.domain)
+
+    def repeated(self, number: int, given: str, prompt: Sequence[int], made: Generation) -> Repeated:
+        """The finished answer. prompt: its ids."""
+        same = Replay(self._pair, self._beginning, prompt, self._asked, made).same_answer()
+        memory = self._beginning.memory_tokens if self._pair.here else None
+        return Repeated(number, given, made, memory, same)
+
+
+def repeat(
+    pair: Pair, task: Task | str, count: int = 10, *, first: int = 0, order: int = 0,
+    cancelled: Callable[[], bool] = lambda: False, **options: Any,
+) -> Iterator[Round | Repeated]:  # fmt: skip
+    """Answer inputs of a task, one after another: the rounds of each answer as they come, and then what is
+    known of it. An answer that is cancelled ends it, without a `Repeated`. The arguments are those of
+    `Pair.repeat`. ValueError, before anything runs, for options or prompts that cannot be served."""
+    task = named_task(task) if isinstance(task, str) else task
+    asked = pair.asked(**options_of(task, options)).seeded()
+    inputs = task.inputs(count, order, first)
+    prompts = [pair.prompt_ids(prompt_of(pair, task, given)) for given in inputs]
+    for number, (given, prompt) in enumerate(zip(inputs, prompts, strict=True), first + 1):
+        watched = Watched(pair, asked)
+        made = yield from pair.stream(prompt, cancelled=cancelled, **dict(asked))
+        if made.finish_reason == "cancelled":
+            return
+        yield watched.repeated(number, given, prompt, made)

@@ -1,0 +1,247 @@
+"""An answer that is known, drafted again as if something had not been learned: how many passes of the target
+it would have taken. The target does not run.
+
+The text of an answer is fixed, at temperature 0 and by a seed, whatever is guessed: so a proposal is right
+where it is the id that stands there. What is run again is the drafter and all that proposes, by the same loop
+(`decoding/engine.py`) and the same rules of draft length.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+from torch import empty
+
+from omnidemo.backends.rollout_backend import RolledDraws, rolls
+from omnidemo.config import GenerationConfig
+from omnidemo.copying.text_index import TextIndex
+from omnidemo.decoding.backend import Acceptance, Draft, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
+from omnidemo.decoding.contexts import DrafterContext
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.randomness import randomness_of
+from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.state import DecodingState, TargetContext
+from omnidemo.pair.drafting_line import DraftingLine
+from omnidemo.pair.ngram_memory import remember
+from omnidemo.records import Generation, Round
+from omnidemo.vocab.ngram_cache import NgramCache
+
+if TYPE_CHECKING:
+    from omnidemo.pair.pair import Pair
+
+FRESH = "\x00replay"  # no line can have this name, so no version is ever swapped into its contexts
+UNKNOWN = -2  # stands behind the end of an answer; no proposal has this id
+
+
+@dataclass(frozen=True, slots=True)
+class SameAnswer:
+    """Tokens per pass of the target of one and the same answer, each drafted by the policy of the answer
+    itself, in whose place `chance` stands where it is `cost`: the clock decides there.
+
+    as_it_was: with what had been learned when the answer began. empty_memory: without earlier answers to copy
+    from; drafter, n-grams and what is known of their guesses as they were. fresh_drafter: with the base
+    weights, no n-grams, and nothing known of its guesses; the memory as it was. nothing_learned: both, as in
+    the first answer of a new pair.
+    """
+
+    as_it_was: float
+    empty_memory: float
+    fresh_drafter: float
+    nothing_learned: float
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an answer begins with: the version that drafts, what is known of its guesses (a pickled
+    `CostModel`), the time of the n-grams' clock, and a copy of the earlier answers."""
+
+    version: int
+    known: bytes
+    clock: int
+    earlier: TextIndex | None
+
+    @classmethod
+    def of(cls, pair: Pair, domain: str) -> Beginning:
+        """To be called just before the answer begins; it takes about a millisecond."""
+        with pair._lock:
+            line = pair._line(domain)
+            version = line.published[0] if line.published else line.version
+            return cls(
+                version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock,
+                deepcopy(pair.copies.of(domain)),
+            )  # fmt: skip
+
+    @property
+    def memory_tokens(self) -> int:
+        """Target tokens of the earlier answers, with the ends of their prompts."""
+        return len(self.earlier) if self.earlier is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """What a replay goes without: the earlier answers (`memory`), all that the drafter has learned
+    (`learning`)."""
+
+    memory: bool = False
+    learning: bool = False
+
+
+class Replay:
+    """A finished answer and what it began with. `prompt`: its ids; `asked`: its options, in numbers."""
+
+    def __init__(
+        self, pair: Pair, beginning: Beginning, prompt: Sequence[int], asked: GenerationConfig,
+        answer: Generation,
+    ) -> None:  # fmt: skip
+        self._pair, self._beginning, self._prompt, self._answer = pair, beginning, prompt, answer
+        policy = "chance" if asked.draft_policy == "cost" else asked.draft_policy
+        # An answer that was stopped ends where it was; another ends by itself, and drafts reach beyond its
+        # end as they did.
+        most = len(answer.token_ids) if answer.finish_reason == "cancelled" else asked.max_new_tokens
+        self._asked = asked.model_copy(update={"draft_policy": policy, "max_new_tokens": most})
+        self._method = pair._method(asked.method)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is known which proposals are right: where the text does not depend on what is
+        proposed."""
+        asked, method = self._asked, self._method
+        fixed = asked.temperature == 0.0 or (method.lossless and method.coupled and asked.seed is not None)
+        whole = bool(self._answer.token_ids) and len(self._prompt) == self._answer.prompt_tokens
+        return fixed and whole and self._pair.here and (method.drafts or method.copies)
+
+    def same_answer(self) -> SameAnswer | None:
+        """The four figures; None where it is not `known` which proposals are right, and where another version
+        was swapped in since the answer began. RuntimeError where a replay writes other ids than the answer
+        has, which would be a fault."""
+        found = []
+        for learning in (False, True):
+            for memory in (False, True):
+                rounds = self.rounds(Without(memory, learning)) if self.known else None
+                if rounds is None:
+                    return None
+                found.append(len(self._answer.token_ids) / len(rounds))
+        return SameAnswer(*found)
+
+    def rounds(self, without: Without, target: KVCache | None = None) -> list[Round] | None:
+        """The rounds of one replay; None where what drafted the answer is not there any more. `target`: a
+        cache that gives rows, by which the reference judges, instead of the answer's ids."""
+        pair, made = self._pair, list[Round]()
+        with pair._lock:
+            if self._gone(without):
+                return None
+            line, ngrams = self._drafter(without), self._ngrams(without)
+            state = self._state(line, without, target or KnownTarget(pair.target.runner.max_positions))
+            pair._conversations.running.append(state)  # training waits, as for an answer
+        steps = self._steps(line, ngrams, state, without, target is None)
+        try:
+            while True:
+                with pair._lock:
+                    if self._gone(without):
+                        return None
+                    done = next(steps, None)
+                if done is None:
+                    break
+                made.append(done)
+                if self._asked.learn:
+                    remember(ngrams, done)
+        finally:
+            with pair._lock:
+                running = pair._conversations.running
+                running[:] = [other for other in running if other is not state]
+        if [token.id for done in made for token in done.tokens] != list(self._answer.token_ids):
+            raise RuntimeError("a replay has written other ids than the answer, so its figures mean nothing")
+        return made
+
+    def _gone(self, without: Without) -> bool:
+        """Whether another version drafts now than when the answer began. The lock is held."""
+        own = self._pair._line(self._asked.domain)
+        return not without.learning and own.version != self._beginning.version
+
+    def _drafter(self, without: Without) -> DraftingLine:
+        """What drafts, and what is known of its guesses."""
+        known: CostModel = pickle.loads(self._beginning.known)
+        if without.learning:
+            fresh = CostModel()
+            fresh.copies = fresh.copies if without.memory else known.copies
+            return DraftingLine(self._pair.drafter.runner, cost_model=fresh)
+        own = self._pair._line(self._asked.domain)
+        return DraftingLine(own.runner, own.version, own.head, known)
+
+    def _ngrams(self, without: Without) -> NgramCache:
+        shared = self._pair._memory.of(self._asked.domain)
+        return shared.copy_as_of(0 if without.learning else self._beginning.clock)
+
+    def _state(self, line: DraftingLine, without: Without, target: KVCache) -> DecodingState:
+        drafter = DrafterContext(line.runner.new_cache(), self._pair.map)
+        domain = FRESH if without.learning else self._asked.domain
+        state = DecodingState(TargetContext(target), drafter, domain)
+        state.start(self._prompt)
+        return state
+
+    def _steps(
+        self, line: DraftingLine, ngrams: NgramCache, state: DecodingState, without: Without, known: bool
+    ) -> Iterator[Round]:
+        """The rounds as they come. `known`: judged by the answer's ids."""
+        vocabulary, asked, method = self._pair.map, self._asked, self._method
+        earlier = None if without.memory else self._beginning.earlier
+        ends = vocabulary.target.roles.get("end", ())
+        sampling = SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)})
+        return decode(
+            state, method, vocabulary, ngrams, sampling,
+            randomness_of(asked.seed, method.coupled, len(vocabulary.drafters)),
+            Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text)),
+            line.policy(asked),
+            backend=KnownAnswer(self._prompt, self._answer) if known else None,
+            copier=line.copier(asked, method, state, ends, earlier, note=True),
+        )  # fmt: skip
+
+
+class KnownTarget:
+    """The cache of a target that does not compute: it counts what would have been read."""
+
+    nbytes = 0
+
+    def __init__(self, most: int) -> None:
+        self.max_positions, self.length = most, 0
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """Read a piece of the prompt. There are no rows."""
+        assert not last, "what the target says is known"
+        self.length += len(ids)
+        return Pass(empty(0, 0))
+
+    def trim(self, length: int) -> int:
+        self.length = min(self.length, length)
+        return self.length
+
+
+class KnownAnswer:
+    """A backend whose target says what it said: a round is drafted, and judged by the answer's ids."""
+
+    def __init__(self, prompt: Sequence[int], answer: Generation) -> None:
+        self._begin, self._ids = len(prompt), answer.token_ids
+
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
+        draft = Draft(plan.copied)
+        if plan.draft_length:
+            context.prefetch = RolledDraws() if rolls(context) else None
+            draft = method.draft(context, plan.draft_length)
+            context.prefetch = None
+        del draft.slots[plan.max_tokens - 1 :]
+        at, count = len(context.target.ids) - self._begin, len(draft.slots) + 1
+        said = [*self._ids[at : at + count], *[UNKNOWN] * count][:count]
+        judged = (
+            method.accept_known(context, draft, said) if draft.slots else Acceptance(0, said[0], False, [])
+        )
+        return RoundResult(
+            draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, [1.0] * count,
+            draft.drafted, empty(count, 0), StageSeconds(),
+        )  # fmt: skip
