@@ -17,9 +17,9 @@ DOMAIN = "default"
 IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, where they are short
 
 
-# Parameters times ids that a core reads in about half a second; and the fewest ids of a piece, more of a
-# model that torch computes, for each piece reads all weights
-WORK, LEAST, LEAST_BY_TORCH = 12.5e9, 16, 64
+# Parameters times ids that a core reads in half a second to a second, for smaller pieces cost more in all;
+# and the fewest ids of a piece, more of a model that torch computes, for each piece reads all weights
+WORK, LEAST, LEAST_BY_TORCH = 22e9, 16, 64
 
 
 def piece_of(runner: Runner) -> int:

@@ -187,8 +187,8 @@ def test_pieces_depend_on_the_model_alone() -> None:
 
     assert piece(1e9, "cuda") == piece(2e7) == PIECE
     pieces = [piece(size) for size in (2e7, 1.35e8, 5e8, 1.5e9, 7e9)]
-    assert pieces == [PIECE, 184, 48, conversation_pool.LEAST, conversation_pool.LEAST]
-    assert [piece(1.5e9, cores=cores) for cores in (1, 8)] == [conversation_pool.LEAST, 64]
+    assert pieces == [PIECE, 320, 88, 24, conversation_pool.LEAST]
+    assert [piece(1.5e9, cores=cores) for cores in (1, 8)] == [conversation_pool.LEAST, 112]
     assert piece(1.5e9, fused=False) == conversation_pool.LEAST_BY_TORCH
 
 
