@@ -175,6 +175,7 @@
     };
     chat.reads = pair.reads;
     if (!parts) return;
+    if (ready) chat.offerSystem(state.system ?? "");
     refresh();
     chat.drawContext();
     if (pair.ready && queued) send();

@@ -93,6 +93,7 @@
   };
   const turnsOf = items => items.map(revive).filter(Boolean);
 
+  let offered = ""; // the system prompt with which a chat begins
   let wrote = 0; // when this tab wrote the open chat, 0 for not yet
   const CROSSED = 5000; // what two tabs write within so many milliseconds may cross: each learns of the other's a little later
   // ── the open chat ───────────────────────────────────────────────────────────────────────────────────────────
@@ -116,9 +117,16 @@
   chat.fresh = () => {
     if (!chat.busy()) {
       omni.clearLesson?.();
-      open({ id: omni.random() }, []);
+      open({ id: omni.random(), system: offered }, []);
     }
   }; // what was taught would hide the examples
+  // The system prompt that goes with the target, for chats that begin with it; what somebody wrote stays.
+  chat.offerSystem = text => {
+    const untouched = !chat.turns.length && chat.now.system === offered && !chats.facts(chat.now.id);
+    offered = text;
+    if (untouched) chat.now.system = text;
+    chat.drawFacts();
+  };
   chat.switchTo = id => {
     const facts = chats.facts(id);
     if (!chat.busy() && facts) open(facts, turnsOf(chats.turns(id)));
@@ -130,7 +138,7 @@
   chat.keep = () => {
     const { now, turns } = chat,
       stored = chats.facts(now.id);
-    if (!turns.length && !now.system.trim() && !stored) return;
+    if (!turns.length && ["", offered].includes(now.system.trim()) && !stored) return;
     if (stored && stored.at !== chat.known) {
       // another tab went on with it: neither writes over the other's
       now.id = omni.random();

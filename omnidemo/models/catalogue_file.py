@@ -15,7 +15,9 @@ CATALOG = ASSETS / "catalog.json"
 def entries() -> dict[str, dict[str, Any]]:
     """The entries by name. `embedding`: parameters of an input embedding that is not the output's too;
     `family`: which tokenizer; `short`, `sha256`: of a file that can be fetched (`fetching/fetchable.py`);
-    `sampling`: the model's manner, with a sentence that says where it comes from (`models/manner.py`). Of a
+    `sampling`: the model's manner, with a sentence that says where it comes from (`models/manner.py`);
+    `system`: the system prompt with which the page begins a chat; `default`: the place among the targets that
+    are taken where none is named, `needs`: the bytes of memory that this takes (`models/names.py`). Of a
     drafter: `read`, the targets of whose answers it was made, and `learning`, the settings by which it learns
     for these (`models/names.py`)."""
     return {entry["name"]: entry for entry in json.loads(CATALOG.read_text(encoding="utf-8"))}

@@ -13,6 +13,7 @@ from typing import Any
 import gradio as gr
 
 from omnidemo.models.catalogue import ModelCard, credits_of, reading, title_of
+from omnidemo.models.catalogue_file import entry_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
@@ -244,6 +245,7 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         }
         if value.meanwhile:
             words["instead"] = text.meanwhile(title_of(answering))
+        words["system"] = entry_of(value.target).get("system", "")
         words["info"] = {**value.info, **credits_of(value.target)} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)
