@@ -8,11 +8,14 @@ import pytest
 
 from omnidemo import Generation
 from tests.contract.sides import Sides
+from tests.support.trained_pair.patterns import examples
 
-AGAIN = (
-    "Say it again: the small red fox sat on the mat and ate a fish. The small red fox sat on the mat and ate"
-    " a fish. The small red"
-)
+ASKED, TOLD = examples("stories", 1, seed=1)[0]
+AGAIN = [  # the next story goes on as the one before it, here and there
+    {"role": "user", "content": ASKED},
+    {"role": "assistant", "content": TOLD},
+    {"role": "user", "content": ASKED},
+]
 WARPS: dict[str, dict[str, Any]] = {
     "greedy": {"temperature": 0.0},
     "greedy, penalty": {"temperature": 0.0, "repetition_penalty": 1.2},

@@ -295,7 +295,7 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
     found = []
     for _ in both(monkeypatch):
         chance, ngrams = random.Random(3), NgramCache(trained.drafter.runner.rows)
-        for target_id in range(0, 8000, 2):
+        for target_id in range(0, len(trained.target.vocabulary), 2):
             ngrams.insert(target_id, trained.map.ngram(target_id) or ())
         state = conversation(trained)
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
@@ -306,7 +306,7 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         ):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
-                target_id = 2 * chance.randrange(4000) + 1
+                target_id = 2 * chance.randrange(len(trained.target.vocabulary) // 2) + 1
                 ngrams.insert(target_id, trained.map.ngram(target_id) or ())
             if trouble in ("weights", "everything") and done.index % 5 == 3:
                 assert state.drafter is not None
