@@ -189,7 +189,7 @@ def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
 
 
 def test_an_unknown_policy_is_refused(pair: Pair) -> None:
-    with pytest.raises(ValueError, match="'fixed', 'confidence', 'cost' or 'head'"):
+    with pytest.raises(ValueError, match="'fixed', 'confidence', 'chance', 'cost' or 'head'"):
         pair.generate(PROMPT, draft_policy="best")
     with pytest.raises(ValueError, match="longest_draft"):
         pair.generate(PROMPT, draft_policy="cost", longest_draft=0)

@@ -48,6 +48,8 @@ PROMPTS = (
     "Tom has 3 apples and buys 4 more. How many has he?",
     "How do I clean a window?",
 )
+# of a topic that the drafter has not seen: its guesses go astray
+UNREAD = ("What is the weather like in Fernhill on Monday?", "Will it rain in Saltby on Friday?")
 
 HEATS = (0.0, 0.6, 1.0)
 # of a model that was taught to chat
@@ -409,7 +411,7 @@ def test_every_token_that_the_drafter_reads_is_told(
         with monkeypatch.context() as patch:
             if len(read) == 2:
                 patch.setattr(FusedCache, "rolls", property(lambda self: False))
-            for seed, prompt in enumerate(PROMPTS):
+            for seed, prompt in enumerate((*PROMPTS, *UNREAD)):
                 state = conversation(trained, prompt)
                 for _ in decode(
                     state,
