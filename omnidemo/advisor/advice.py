@@ -95,19 +95,18 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
     small = [read_facts(name) for name in dict.fromkeys(names)]
     place, *widths = place_and_widths(settings)
     free, vocabulary = model_files.free_memory(place), read_vocabulary(large)
-    weights = (large.packed_bytes if settings.packed and place == "cpu" else None) or int(
-        large.parameters * widths[0]
-    )
-    judged = [
-        _judge(large, own, overlap(large, vocabulary, own), length, weights, widths[1], free) for own in small
-    ]
+    if large.packed_bytes and settings.packed and place == "cpu":
+        widths[0] = large.packed_bytes / large.parameters
+    judged = [_judge(large, own, overlap(large, vocabulary, own), length, widths, free) for own in small]
     judged.sort(
         key=lambda row: (_useless(large, row.model, row.overlap), -row.modelled[ACCEPTANCES.index(RANKED_AT)])
     )
     warnings = _licence_warnings(large) + (
         [] if large.chat else ["it has no chat template, so it goes on from a prompt as plain text"]
     )
-    return Advice(large, weights, length, tuple(judged), tuple(warnings), _assumptions(length))
+    return Advice(
+        large, int(large.parameters * widths[0]), length, tuple(judged), tuple(warnings), _assumptions(length)
+    )
 
 
 def candidates(target: str, names: Sequence[str]) -> list[str]:
@@ -154,11 +153,9 @@ def _judge(
     small: ModelFacts,
     shared: Overlap | None,
     draft_length: int,
-    weights: int,
-    width: float,
+    widths: Sequence[float],
     free: int,
 ) -> Candidate:
-    """`weights`: bytes of the target's; `width`: of a number of the drafter's."""
     cost, share = small.read / large.read, small.parameters / large.parameters
     reports = _reports(large.name, small.name, large.parameters)
     warnings = []
@@ -181,16 +178,18 @@ def _judge(
         warnings.append("it is a GGUF file, which cannot be trained: it guesses, and never learns")
     warnings += _overlap_warnings(shared)
     warnings += _licence_warnings(small)
-    need = (weights + small.parameters * width) * model_files.MARGIN
+    need = (large.parameters * widths[0] + small.parameters * widths[1]) * model_files.MARGIN
     need += sum(
-        conversation_in(model.folder, width, LEAST) for model in (large, small) if model.folder is not None
+        conversation_in(model.folder, widths[1], LEAST)
+        for model in (large, small)
+        if model.folder is not None
     )
     if need > free:
         warnings.append(f"the pair needs about {need / 1e9:.1f} GB and {free / 1e9:.1f} GB are free")
     hundredths = (step / 100 for step in range(100))
     return Candidate(
         model=small,
-        bytes=int(small.parameters * width),
+        bytes=int(small.parameters * widths[1]),
         cost=cost,
         share=share,
         modelled=tuple(modelled_speedup(rate, draft_length, cost) for rate in ACCEPTANCES),

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
+from time import perf_counter
 from typing import Any
 
 from omnidemo.backends import choice
@@ -60,7 +61,8 @@ class Mismatch:
 @dataclass(frozen=True, slots=True)
 class Report:
     """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
-    `first` says, and `near_ties` others part where rounding decides."""
+    `first` says, and `near_ties` others part where rounding decides. `seconds`: how long
+    the reference took to load the target in float32, where the backend reads it as its file packs it."""
 
     backend: str
     answers: int
@@ -68,9 +70,16 @@ class Report:
     different: int = 0
     first: Mismatch | None = None
     near_ties: int = 0
+    seconds: float | None = None
 
     def lines(self) -> list[str]:
-        """For people: one sentence, or what there is to know of the first mismatch."""
+        """For people: one sentence, or what there is to know of the first mismatch; and what it took."""
+        if self.seconds is None:
+            return self._found()
+        took = f"The reference was loaded in float32 in {self.seconds:.1f} s"
+        return [*self._found(), f"{took}; {self.backend} reads the target as its file packs it."]
+
+    def _found(self) -> list[str]:
         first = self.first
         if first is None:
             count = self.near_ties
@@ -114,7 +123,9 @@ def check(
             "the reference cannot be checked against itself; name another backend: auto, cpu or cuda"
         )
     settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
+    began = perf_counter()
     reference = _pair(settings.model_copy(update={"backend": "reference"}))
+    seconds = perf_counter() - began
     names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
     cases: list[Case] = [
         {"prompt": text, "method": name, "temperature": heat, "seed": seed}
@@ -137,7 +148,9 @@ def check(
         yield Stage("answers", count, 2 * len(cases))
     real = [one for one in found if not one.near_tie]
     tokens_in_all, first = sum(len(one.token_ids) for one in wanted), real[0] if real else None
-    yield Report(backend, len(cases), tokens_in_all, len(real), first, len(found) - len(real))
+    packed = getattr(other.target.runner, "packed", None) is not None
+    took = seconds if packed else None
+    yield Report(backend, len(cases), tokens_in_all, len(real), first, len(found) - len(real), took)
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:

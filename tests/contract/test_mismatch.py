@@ -26,6 +26,7 @@ from omnidemo.measuring.rounding import unstable
 from omnidemo.methods import fitting
 from omnidemo.records import Generation, Round, Token
 from tests.support.cli import Cli, refused
+from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 
 TEXTS = ["the other ducks", "def double(n):", "12 + 34 ="]
@@ -80,6 +81,20 @@ def test_nothing_is_found_where_nothing_is_wrong(names: tuple[str, str], prompts
     )
     assert found.code == 0 and said is not None and int(said[1]) == count
     assert 20 * count < int(said[2].replace(",", "")) <= 24 * count  # above temperature 0 an answer may end
+
+
+def test_a_packed_target_is_held_against_float32(
+    names: tuple[str, str], prompts: Path, tmp_path: Path, cli: Cli
+) -> None:
+    target = write_gguf(tmp_path / "m.gguf", tiny_model(hidden_size=128, head_dim=32), "Q4_1", metadata={
+        "llama.attention.key_length": 32, "llama.attention.value_length": 32,
+    })  # fmt: skip
+    asked = ["--method", "autoregressive", "--temperature", "0", "--backend", "cpu"]
+    found = cli("check-backend", *options((str(target), names[1])), "--prompts", prompts, *asked)
+    assert found.code == 0 and re.search(
+        r"The reference was loaded in float32 in \d+\.\d s; cpu reads the target as its file packs it\.\n$",
+        found.out,
+    ), found
 
 
 @pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])

@@ -10,12 +10,24 @@ import pytest
 import transformers
 
 from lab.equality.tiny import ARCHITECTURES
+from omnidemo.advisor.advice import advise
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.models import catalogue, memory_need, model_files
+from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import ModelError, load_model
-from omnidemo.models.memory_need import MARGIN, Need, cache_bytes, conversation_in, least_need, whole_need
+from omnidemo.models.memory_need import (
+    MARGIN,
+    Need,
+    cache_bytes,
+    conversation_in,
+    least_need,
+    smaller,
+    whole_need,
+)
+from omnidemo.models.model_files import TooLarge
 from omnidemo.models.transformers_runner import TransformersRunner
+from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 from tests.support.runners import make, some_ids
 
@@ -61,6 +73,8 @@ def test_the_least_is_a_conversation_of_2048_tokens_and_the_whole_one_of_the_win
     )
     assert str(whole) == "about 1.0 GB, 0.4 of it for a conversation of 8,192 tokens,"
     assert str(Need(2e9, 1e6, 600)) == "about 2.0 GB"
+    said = "about 2.7 GB, 0.1 of it for a conversation of 2,048 tokens and 0.6 for the process that learns,"
+    assert str(Need(2e9, 1e8, 2048, 6e8)) == said
     small = transformers.LlamaConfig(max_position_embeddings=512)
     assert least_need(0, small, 2) == whole_need(0, small, 2) and least_need(0, small, 2).positions == 512
 
@@ -88,6 +102,41 @@ def test_a_model_is_refused_where_its_weights_and_a_short_conversation_do_not_fi
         caplog.clear()
         load_with(whole.total + 1)()
         assert not caplog.text
+
+
+def test_packed_weights_need_what_the_header_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any weight is read: in the picker, in the advice, and where it is refused."""
+    file = write_gguf(tmp_path / "m.gguf", tiny_model(head_dim=32, hidden_size=128, vocab_size=9000), "Q4_1",
+                      metadata={"llama.attention.key_length": 32, "llama.attention.value_length": 32,
+                          "tokenizer.ggml.tokens": None})  # fmt: skip
+    model = GgufModel(file)
+    assert model.packed_bytes is not None and model.packed_bytes < 0.7 * model.parameters
+    settings = Settings(target=str(file), drafter="bundled/drafter", device="cpu", backend="auto")
+    weights = {"auto": model.packed_bytes, "neither": 4 * model.parameters}
+    for compact, size in weights.items():
+        chosen = settings.model_copy(update={"compact": compact})
+        (card,) = [card for card in catalogue.list_models(chosen, scan=False) if card.name == model.name]
+        assert card.memory_bytes == int(MARGIN * size + cache_bytes(model.config, 128, 4))
+        assert advise(str(file), ["bundled/drafter"], chosen).bytes == size
+    need = least_need(model.packed_bytes, model.config, 4, 5e8)
+    monkeypatch.setattr(model_files, "free_memory", lambda device: int(need.total) - 1000)
+    with pytest.raises(TooLarge, match=r"such as bundled/large, or free memory") as error:
+        load_model(str(file), device="cpu", packed=True, learning=5e8)
+    assert "0.5 for the process that learns, and cpu has 0.5 GB free" in str(error.value)
+    assert error.value.short == pytest.approx(1000, abs=1)
+    smol = "gguf/SmolLM2-135M-Instruct-Q4_1-f469ec9e"
+    assert smaller(model.name, 3e8) == "a smaller model, such as SmolLM2 135M Instruct"
+    assert smaller(smol, 3e8) == smaller(model.name, 1e8) == "a smaller model, such as bundled/large"
+
+
+@pytest.mark.parametrize("kind", ["gemma2", "phi3"])
+def test_other_models_are_not_packed(kind: str, tmp_path: Path) -> None:
+    options = {"pad_token_id": None} if kind == "phi3" else {}
+    keys = {f"{kind}.attention.sliding_window": 8} if kind == "gemma2" else {}
+    file = write_gguf(tmp_path / "m.gguf", tiny_model(kind, **options), "Q8_0", kind, keys)
+    model = GgufModel(file)
+    assert model.packed_bytes is None
+    assert load_model(str(file), device="cpu", packed=True).memory_bytes == 4 * model.parameters
 
 
 def test_the_picker_counts_a_conversation_that_fills_the_window(tmp_path: Path) -> None:
