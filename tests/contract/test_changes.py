@@ -11,6 +11,7 @@ import torch
 
 from omnidemo import Generation, Pair, Round
 from tests.contract.sides import STORY, SUM, TEXTS, Sides, answer, facts
+from tests.support.trained_pair.patterns import questions
 
 HEATS = (0.0, 0.7, 1.0)
 # with filters and a penalty
@@ -110,8 +111,8 @@ def test_n_grams_that_are_learned_in_mid_stream(
     for pair in trained.both:
         pair.clear_cache()
     made = [
-        trained.ask(text, method=method, seed=seed, learn=True, max_new_tokens=80, **sampling)
-        for seed, text in enumerate((STORY, STORY, SUM, STORY, STORY, SUM, STORY), 4)
+        trained.ask(text, method=method, seed=4, learn=True, max_new_tokens=60, **sampling)
+        for text in questions("stories", 3)
     ]
     assert made[0].cache_entries == 0 < made[1].cache_entries <= made[2].cache_entries
     assert any(one.inserts for one in made[0].rounds)

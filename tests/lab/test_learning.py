@@ -17,11 +17,11 @@ from omnidemo.api import load_pair
 from omnidemo.config import Settings
 from omnidemo.records import Trace
 from tests.support.trained_pair import DRAFTER, TARGET
-from tests.support.trained_pair.patterns import questions
+from tests.support.trained_pair.patterns import UNREAD, questions
 
-TEXTS = [questions(topic, 1)[0] for topic in ("weather", "stories", "steps", "code")]
+TEXTS = questions(UNREAD, 4)
 PROMPTS = [Prompt(str(number), text) for number, text in enumerate(TEXTS)]
-SETTINGS = Settings(lora_rank=8, learning_rate=3e-3, batch_size=2, steps_per_update=4)
+SETTINGS = Settings(lora_rank=8, learning_rate=2e-2, batch_size=2, steps_per_update=4)
 
 
 @pytest.fixture(scope="module")
