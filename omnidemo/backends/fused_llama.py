@@ -176,11 +176,12 @@ class FusedLlama:
         float32, which are the same, only those stay that these passes read; so there has to be compiled
         code."""
         self._form, self.passes = passes.form, passes
-        whole = self._whole
         if passes.form != "packed":
             self._unpack()
-        elif whole is not None:
-            self._whole = None
+            return
+        with self._making:  # a pass of torch's may have begun to
+            whole, self._whole = self._whole, None
+        if whole is not None:
             whole.empty()
 
     def _passes(self) -> CompiledPasses | None:
@@ -269,8 +270,9 @@ class FusedLlama:
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
-        x = F.embedding(tokens, self.embed)
-        for layer, key, value in zip(self.layers, keys.unbind(0), values.unbind(0), strict=True):
+        whole = self._held()  # once: they may be given up meanwhile
+        x = F.embedding(tokens, whole.embed)
+        for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)
             unrotated = qkv[:, :both] if layer.heads is None else layer.heads(qkv[:, :both])
             rotated = torch.addcmul(unrotated * cos, unrotated.roll(dim // 2, -1), sin)
@@ -284,8 +286,8 @@ class FusedLlama:
             x = layer.out.added(mixed.reshape(count, heads * dim), x)
             gate_up = layer.gate_up.times(layer.after(x))
             x = layer.down.added(F.silu(gate_up[:, :inner]) * gate_up[:, inner:], x)
-        states = self.norm(x[count - rows :])
-        return self.head.times(states), states
+        states = whole.norm(x[count - rows :])
+        return whole.head.times(states), states
 
 
 def _mask(count: int, end: int, dtype: torch.dtype, device: torch.device) -> Tensor:

@@ -45,6 +45,7 @@ def packed_bytes(header: Header, plan: Plan, config: Any) -> int | None:
 
 
 def _sizes(header: Header, plan: Plan) -> list[tuple[str, TensorInfo, int]]:
+    """Each weight's name, tensor and how many numbers it has."""
     found = [(name, header.tensors[tensor]) for name, tensor in plan.names.items()]
     return [(name, tensor, math.prod(tensor.shape)) for name, tensor in found]
 

@@ -72,20 +72,21 @@ class GgufModel:
 
     def packed(self, report: Progress) -> FusedLlama:
         """A runner of the weights as they are packed, straight from the file; in float32 they are made only
-        for whoever asks it for them. A large one waits for compiled code: ModelError where there will be
-        none, and memory is too small for float32."""
-        with one_sentence(self.files.name), LOADING:
+        for whoever asks it for them. One that is large, or for which memory is too small in float32, waits
+        for compiled code: ModelError where there will be none, and that is so."""
+        with one_sentence(self.files.name):
             self._check_unchanged()
-            shape = build_shape(self._header, self.config)
+            with LOADING:
+                shape = build_shape(self._header, self.config)
             weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
         runner = FusedLlama(shape, packed=Packed(weights, self._in_float32))
-        if runner.parameters >= WAITS and compile_kernels.kernels() is None:
+        need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
+        if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free):
             report("compiling", 1.0)
             if not compile_kernels.wait():
                 why = compile_kernels.failure() or "it takes too long"
-                need = least_need(4 * runner.parameters, self.config, 4)
                 said = f"{need} because its passes cannot be compiled ({why})"
-                check_memory(self.name, need.total, free_memory("cpu"), "cpu", said)
+                check_memory(self.name, need.total, free, "cpu", said)
         return runner
 
     def _in_float32(self) -> Any:

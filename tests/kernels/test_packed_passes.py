@@ -312,9 +312,25 @@ def test_without_compiled_code_torch_reads_the_same_weights(
     assert not runner.whole and greedy(runner, 20) == answer and not runner.whole
 
 
+def test_a_pass_of_torch_that_has_begun_makes_nothing_again(tmp_path: Path) -> None:
+    runner, plain = (runner_of(written(tmp_path, "Q4_1"), packed) for packed in (True, False))
+    tokens, buffer = torch.tensor([5, 80, 33]), torch.zeros(runner.buffer_size(3))
+    cos, sin = runner.rope_at(torch.arange(3))
+
+    def attend(queries: Any, keys: Any, new_keys: Any, values: Any, new_values: Any) -> Any:
+        assert runner.passes is not None
+        runner.use(runner.passes)  # as soon as there is compiled code
+        return queries
+
+    with torch.inference_mode():
+        found, wanted = (one.run(tokens, cos, sin, buffer, 3, attend)[0] for one in (runner, plain))
+    assert torch.equal(found, wanted) and not runner.whole
+
+
+@pytest.mark.parametrize(("most", "free"), [(1, 10**12), (10**12, 1000)])
 @pytest.mark.parametrize("comes", [True, False])
-def test_a_large_one_waits_for_compiled_code(
-    comes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_that_is_large_or_does_not_fit_in_float32_waits_for_compiled_code(
+    comes: bool, most: int, free: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, ready, said = written(tmp_path, "Q4_1"), compile_kernels.kernels(), list[str]()
 
@@ -323,7 +339,8 @@ def test_a_large_one_waits_for_compiled_code(
             monkeypatch.setattr(compile_kernels, "_ready", ready)
         return comes
 
-    monkeypatch.setattr(gguf_model, "WAITS", 1)
+    monkeypatch.setattr(gguf_model, "WAITS", most)
+    monkeypatch.setattr(gguf_model, "free_memory", lambda place: free)
     monkeypatch.setattr(compile_kernels, "_ready", None)
     monkeypatch.setattr(compile_kernels, "wait", wait)
     monkeypatch.setattr(compile_kernels, "failure", lambda: "no numba")
@@ -335,9 +352,9 @@ def test_a_large_one_waits_for_compiled_code(
         assert isinstance(found, FusedLlama)
         return found
 
-    runner = load()
-    assert "compiling" in said and runner.whole != comes
-    if not comes:
-        monkeypatch.setattr(gguf_model, "free_memory", lambda place: 1000)
+    if not comes and free == 1000:
         with pytest.raises(ModelError, match=r"cannot be compiled \(no numba\) and cpu has 0\.0 GB free"):
             load()
+    else:
+        assert load().whole != comes
+    assert "compiling" in said
