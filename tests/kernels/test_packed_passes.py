@@ -313,7 +313,8 @@ def test_without_compiled_code_torch_reads_the_same_weights(
 
 
 def test_a_pass_of_torch_that_has_begun_makes_nothing_again(tmp_path: Path) -> None:
-    runner, plain = (runner_of(written(tmp_path, "Q4_1"), packed) for packed in (True, False))
+    path = written(tmp_path, "Q4_1")
+    runner, plain = (runner_of(path, packed) for packed in (True, False))
     tokens, buffer = torch.tensor([5, 80, 33]), torch.zeros(runner.buffer_size(3))
     cos, sin = runner.rope_at(torch.arange(3))
 
