@@ -3,10 +3,13 @@ goes wrong."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from huggingface_hub.utils import _http
 
 from omnidemo.fetching import hub_downloads
 from omnidemo.fetching.fetch_job import Stopped
@@ -127,7 +130,11 @@ def test_what_is_not_the_file_is_thrown_away(hub: HubDouble, contents: bytes, tm
         (500, "", "answered 500"),
     ],
 )
-def test_what_the_hub_refuses(hub: HubDouble, status: int, code: str, words: str) -> None:
+def test_what_the_hub_refuses(
+    hub: HubDouble, status: int, code: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the client waits before it asks again
+    monkeypatch.setattr(_http, "time", SimpleNamespace(**vars(time) | {"sleep": lambda seconds: None}))
     hub.status = status, code
     with pytest.raises(ModelError, match=words) as caught:
         names.gguf_file(NAME)
