@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from omnidemo.models.catalogue import title_of
 from tests.browser.visits import WAIT
 from tests.support import fakes
 from tests.support.fakes import FakeServices, generation
@@ -547,7 +548,7 @@ def test_what_is_there_answers_until_another_model_is_ready(
     )
     page.get_by_role("option", name=other.title).first.click()
     hint, send = page.locator(".composer .hint"), page.get_by_role("button", name="Send", exact=True)
-    expect(hint).to_have_text("Meanwhile Bundled A answers.")
+    expect(hint).to_have_text(f"Meanwhile {title_of(first)} answers.")
     ask(page, "meanwhile")
     assert services.calls[-1]["target"] == first
     if comes:
@@ -556,7 +557,7 @@ def test_what_is_there_answers_until_another_model_is_ready(
         assert services.calls[-1]["target"] == other.name
     else:
         expect(hint).to_contain_text("is too big. Choose another target")
-        expect(hint).to_contain_text("Meanwhile Bundled A answers.")
+        expect(hint).to_contain_text(f"Meanwhile {title_of(first)} answers.")
         expect(send).to_be_enabled()
         ask(page, "instead")
         assert services.calls[-1]["target"] == first
