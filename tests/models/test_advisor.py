@@ -82,7 +82,7 @@ def test_a_drafter_of_more_than_a_fifth_of_the_targets_bytes_warns(tmp_path: Pat
     for above, warns in ((0, False), (1, True)):  # a fifth itself does not warn
         fifth = replace(drafter, parameters=target.parameters // 5 + above)
         large = replace(target, parameters=fifth.parameters * 5 - 4 * above)
-        told = advice._judge(large, fifth, None, 4, 4 * large.parameters, 4, 10**12).warnings
+        told = advice._judge(large, fifth, None, 4, (4, 4), 10**12).warnings
         assert any("target's bytes" in warning for warning in told) is warns
     assert LARGEST_SHARE == 0.2
 
