@@ -170,10 +170,11 @@
     if (facts) chat.switchTo(id);
     else open({ id: id ?? omni.random() }, []);
   };
-  // Everything that this browser keeps of chats and of Compare, and what is on the page.
+  // Everything that this browser keeps of chats, of Compare and of a task, and what is on the page.
   chat.forget = () => {
     chats.forget();
     omni.compare.forget();
+    omni.task.forget();
     chat.forgetDraft();
     if (chat.parts) chat.fresh();
     chat.drawList();

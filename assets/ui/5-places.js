@@ -2,7 +2,7 @@
 // answer; a way past everything to the message box; and what stands at the foot of the page.
 (() => {
   const { el, labels } = omni;
-  const TABS = ["chat", "adaptation", "compare", "history"];
+  const TABS = ["chat", "same-task", "adaptation", "compare", "history"];
   const button = name => document.getElementById(`omni-tab-${name}-button`);
   const asked = () => {
     const name = location.hash.slice(1).replace(/^answer-.*/, "history");

@@ -10,10 +10,11 @@ from typing import Any, Self
 from omnidemo.config import Settings
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT
+from omnidemo.pair.repeated_task import Repeated
 from omnidemo.private_folders import without_folders
 from omnidemo.records import Generation, Part, Round
 from omnidemo.serving.pair_pool import PairState
-from omnidemo.serving.quotas import NO_ID, UPLOADS, Quotas, Refused
+from omnidemo.serving.quotas import LONGEST_ANSWER, NO_ID, UPLOADS, Quotas, Refused
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Caller, Visitors, is_operator, is_public
 
@@ -133,10 +134,27 @@ class CallerRights:
         self.quotas.ask(visitor.name)
         self._services.visitor_lines.use(visitor.own)
 
-    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Part]:
+    def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
         """The answer, whose tokens count as they are written, and whose line is called the default one."""
         with closing(answer):  # type: ignore[type-var]
             for item in answer:
                 if isinstance(item, Round):
                     self.quotas.spend(visitor.name, len(item.tokens))
                 yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
+
+    def _each_counted(
+        self, visitor: Caller, *, count: int = 10, first: int = 0, **options: Any
+    ) -> Iterator[Part | Repeated]:
+        """The answers of a task, each of which counts when it begins and is made by the visitor's line."""
+        if options.get("max_new_tokens"):
+            options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
+        for number in range(first, first + count):
+            self._begin(visitor)
+            named = {"session": visitor.own, "domain": visitor.own, "count": 1, "first": number}
+            item: Part | Repeated | None = None
+            for item in self._counted(visitor, self._services.repeat(**options | named)):
+                if isinstance(item, Repeated):
+                    item = replace(item, generation=replace(item.generation, domain=DEFAULT))
+                yield item
+            if not isinstance(item, Repeated):  # it was stopped, or there are no more inputs
+                return

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import median
@@ -24,9 +24,9 @@ from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation, Part, Prompt, Reading, Round
 from omnidemo.serving.adaptation_service import AdaptationService
+from omnidemo.serving.answers.listening import listen
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
-from omnidemo.serving.listening import listen
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
 from omnidemo.store.request_rows import RequestRecord
@@ -61,6 +61,7 @@ class _Request:
     domain: str | None
     options: GenerationConfig
     cancel: threading.Event | None
+    watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
     began: float = field(default_factory=time.perf_counter)
     page_closed: threading.Event = field(default_factory=threading.Event)
@@ -90,7 +91,8 @@ class ChatService:
         self, *, session: str, target: str, drafter: str, messages: Sequence[Mapping[str, str]],
         raw: bool = False, control_tokens: bool = False, keep: bool = True,
         cancel: threading.Event | None = None, kind: Kind = "chat", domain: str | None = None,
-        topic: str | None = None, **options: Any,
+        topic: str | None = None, watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None,
+        **options: Any,
     ) -> Iterator[Part]:  # fmt: skip
         """Yield how far the prompt is read, where that takes several pieces, then the rounds of an answer and
         at the end its one `Generation`, also when it was cancelled.
@@ -102,15 +104,16 @@ class ChatService:
         `routed` says which line it became and why. A target reads as much of the conversation as the
         catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a
         chat template (with `control_tokens` names of such tokens in it are read as these). topic: what the
-        prompt is about, where that is known; else the router labels it. RuntimeError or ValueError, one
-        sentence, if it cannot start.
+        prompt is about, where that is known; else the router labels it. watch: called just before the answer
+        begins; then no round is plain for the sake of timing. RuntimeError or ValueError, one sentence, if it
+        cannot start.
         """
         options |= {
             name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None
         }
         asked = GenerationConfig.of(**options)  # raises before anything is done
         check_messages(messages, texts=True)
-        request = _Request(session, target, drafter, messages, keep, kind, domain, asked, cancel)
+        request = _Request(session, target, drafter, messages, keep, kind, domain, asked, cancel, watch)
         self._speeds.hold()
         with self._pool.using(target, drafter) as (pair, lines):
             request.options = asked = asked.in_manner(pair.target.manner).seeded()
@@ -138,7 +141,8 @@ class ChatService:
         messages, most = request.messages, request.options.max_new_tokens
         window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
         remember = request.keep and self._pool.settings.keep_text
-        changes = {"domain": route.domain, "probe_every": PROBE_EVERY, "remember": remember}
+        probes = 0 if request.watch else PROBE_EVERY
+        changes = {"domain": route.domain, "probe_every": probes, "remember": remember}
         request.options = request.options.model_copy(update=changes)
         before = self._speeds.before(pair, route.domain) if request.kind == "chat" else None
         read = pair.prompt_ids(request.prompt, raw, control_tokens) if window is None else window.messages
@@ -166,6 +170,8 @@ class ChatService:
         """The pair's answer, with the conditions that it was made under."""
         names = request.target, request.drafter
         before = self._pool.conditions(*names)
+        if request.watch is not None:
+            request.watch(pair, request.options, read)
         made = yield from pair.parts(read, cancelled=request.cancelled, **dict(request.options))
         after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")

@@ -154,6 +154,14 @@ class PublicServices(CallerRights):
             if index + 1 < count:
                 self._begin(visitor)
 
+    def repeat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Any]:
+        """As `chat`, for each answer of a task; it ends where the quota does."""
+        visitor = self._visitor()
+        if visitor is None:
+            name = self.caller_name or session
+            return self._services.repeat(session=name, domain=domain, **options)
+        return self._each_counted(visitor, **options)
+
     def compare(
         self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any
     ) -> Iterator[Comparison]:

@@ -14,6 +14,7 @@ from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.adaptation_service import AdaptationService
+from omnidemo.serving.answers.repeated_answers import RepeatedAnswers
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.better_target import BetterTarget, first_target
 from omnidemo.serving.chat_service import ChatService
@@ -54,8 +55,8 @@ class Services:
     """The application without its pages. All methods may be called from any thread. ValueError where another
     process uses the storage.
 
-    Most methods are those of `PairPool`, `ChatService`, `AdaptationService`, `Speeds` and `Beside` that
-    somebody outside calls; they are documented there.
+    Most methods are those of `PairPool`, `ChatService`, `RepeatedAnswers`, `AdaptationService`, `Speeds` and
+    `Beside` that somebody outside calls; they are documented there.
     """
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
@@ -84,6 +85,7 @@ class Services:
         self.speeds = Speeds(self._pool, self.store)
         self.speeds.public = is_public(settings)
         self._chats = ChatService(self._pool, self._adaptation, self.store, self.speeds)
+        self._repeated = RepeatedAnswers(self._pool, self._chats)
         self._beside = Beside(self._pool)
         self._pass_on()
 
@@ -98,6 +100,7 @@ class Services:
 
         self.chat = chats.chat
         self.play = chats.play
+        self.repeat = self._repeated.repeat
         self.compare = chats.compare
         self.let_learn = chats.let_learn
         self.following = chats.following

@@ -21,7 +21,7 @@ from omnidemo.ui import downloads, replay_data, text
 from omnidemo.ui.errors import ENGINE, Events
 from omnidemo.ui.guard import around
 from omnidemo.ui.shell import build_shell, load_ready, longest_answer, widget
-from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel
+from omnidemo.ui.tabs import adaptation_tab, chat_tab, compare_tab, history_tab, settings_panel, task_tab
 from omnidemo.ui.tabs.advice_panel import build_advice
 from omnidemo.ui.tabs.better_panel import build_better
 from omnidemo.ui.tabs.models_panel import build_models
@@ -55,11 +55,13 @@ def build_app(services: Services | PublicServices) -> gr.Blocks:
         with gr.Tabs(elem_id="omni-tabs"):
             for title, module in (
                 ("Chat", chat_tab),
+                ("Same task", task_tab),
                 ("Adaptation", adaptation_tab),
                 ("Compare", compare_tab),
                 ("History", history_tab),
             ):
-                with gr.Tab(title, id=title.lower(), elem_id=f"omni-tab-{title.lower()}"):
+                name = title.lower().replace(" ", "-")
+                with gr.Tab(title, id=name, elem_id=f"omni-tab-{name}"):
                     module.build(services, shell)
         widget("about")
         shell.watch()

@@ -1,0 +1,1 @@
+"""What stands around an answer of a session."""

@@ -1,0 +1,68 @@
+"""One task again and again, as answers of a session like any other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from omnidemo.config import GenerationConfig
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.repeated_task import Repeated, Watched, options_of
+from omnidemo.records import Generation, Part, Prompt
+from omnidemo.serving.pair_pool import PairPool
+from omnidemo.tasks import Task
+from omnidemo.tasks import task as named_task
+
+if TYPE_CHECKING:
+    from omnidemo.serving.chat_service import ChatService
+
+
+class RepeatedAnswers:
+    """Answers the inputs of a task by `ChatService.chat`. All methods may be called from any thread."""
+
+    def __init__(self, pool: PairPool, chats: ChatService) -> None:
+        self._pool, self._chats = pool, chats
+
+    def repeat(
+        self, *, target: str, drafter: str, task: Task | str, count: int = 10, first: int = 0,
+        order: int = 0, cancel: threading.Event | None = None, **options: Any,
+    ) -> Iterator[Part | Repeated]:  # fmt: skip
+        """Answer inputs of a task, one after another: the parts of each answer as `chat` gives them, and
+        behind its `Generation` what is known of it.
+
+        task, count, first, order: as in `Pair.repeat`. options: those of `chat`; by default temperature 0,
+        the policy "chance" and an adapter line of the task's name. Each answer is recorded and learned from
+        as any other of the session. One that is cancelled is the last, and has no `Repeated`.
+        """
+        task = named_task(task) if isinstance(task, str) else task
+        given = {name: value for name, value in options.items() if value is not None}
+        options = options_of(task, {"method": self._pool.settings.method, "kind": "traffic", **given})
+        for number, text in enumerate(task.inputs(count, order, first), first + 1):
+            if cancel is not None and cancel.is_set():
+                return
+            watch = Watch()
+            chat = self._pool.ready(target, drafter)[0].target.chat
+            messages = task.messages(text) if chat else [{"role": "user", "content": task.prompt(text)}]
+            answer = self._chats.chat(
+                target=target, drafter=drafter, messages=messages, raw=not chat, cancel=cancel,
+                watch=watch.begin, **options,
+            )  # fmt: skip
+            with closing(answer):  # type: ignore[type-var]
+                for part in answer:
+                    yield part
+                    if isinstance(part, Generation):
+                        if part.finish_reason == "cancelled" or watch.watched is None:
+                            return
+                        yield watch.watched.repeated(number, text, watch.prompt, part)
+
+
+class Watch:
+    """What `chat` tells of an answer that begins."""
+
+    watched: Watched | None = None
+    prompt: list[int]
+
+    def begin(self, pair: Pair, asked: GenerationConfig, prompt: Prompt) -> None:
+        self.watched, self.prompt = Watched(pair, asked), pair.prompt_ids(prompt)

@@ -1,0 +1,94 @@
+"""The tab of one task again and again: ten answers a press, each an event of its own, so that whoever waits
+for the engine waits for one answer at most."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from omnidemo.figures.task_curve import LINES, task_curve
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.serving.quotas import Refused
+from omnidemo.store.recorded_rounds import json_line
+from omnidemo.ui import downloads, task_rows
+from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.shell import PRIVATE, Shell, load_ready, widget
+
+
+def _answerer(services: PublicServices, running: Running) -> Any:
+    """The event behind the button."""
+
+    def same_task(
+        session: str, run: str, target: str, drafter: str, asked: dict[str, Any] | None
+    ) -> Iterator[str]:
+        """Answer one input of a task by a stream of JSON lines (`ui/task_rows.py`). `asked`: task (json, sql,
+        commits, handbook; own, with system and lines), first (inputs that were answered before), learn,
+        keep."""
+        session, run = session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8)
+        head, last = json_line("run", run=run, target=target, drafter=drafter), ""
+        try:
+            given = downloads.fields(asked, "task")
+            task, first = task_rows.asked_task(given), task_rows.first_of(given)
+            load_ready(services, target, drafter, "Press again when it is ready.")
+            head += "".join(json_line("input", text=one) for one in task.inputs(1, first=first))
+            yield head
+            answers = services.repeat(
+                session=session, target=target, drafter=drafter, task=task, count=1, first=first,
+                cancel=running.start(session, run), keep=given.get("keep") is not False,
+                learn=given.get("learn") is not False and services.settings.training != "off",
+            )  # fmt: skip
+            for last in task_rows.stream(answers):
+                yield head + last
+        except Refused as refused:  # nothing is wrong, so nothing is logged
+            yield head + last + json_line("error", text=str(refused))
+        except Exception as error:  # any cause: the page says it and lives on
+            yield head + last + json_line("error", text=report(error, "an answer of a task"))
+        finally:
+            running.finish(session, run)
+
+    return same_task
+
+
+def _let_learn(services: PublicServices, target: str, drafter: str, asked: Any) -> None:
+    """Between two answers, outside of the engine's queue: an update that is due runs, and other requests get
+    the engine."""
+    with suppress(RuntimeError, ValueError):  # the pair is gone, or it is no task
+        line = "default" if services.own else task_rows.asked_task(downloads.fields(asked, "task")).name
+        services.let_learn(target, drafter, line)
+
+
+def build(services: PublicServices, shell: Shell) -> None:
+    """Everything inside the tab."""
+    names = {column: name for column, (name, *_) in LINES.items()}
+    first = {"cards": task_rows.cards(), "figure": task_curve([], "task"), "lines": names}
+    first |= {"most": task_rows.MOST_TEXT, "learns": services.settings.training != "off"}
+    panel = widget("task", for_browser(first), events=("run", "halt"))
+    running, run = Running(), gr.Textbox(visible=False, label="run")
+    asked, rows = gr.JSON(visible=False, label="task"), gr.JSON(visible=False, label="rows")
+    inputs = [shell.session, run, shell.target, shell.drafter, asked]
+    settled: dict[str, Any] = {"fn": None, "js": "() => { omni.task.settled(); return []; }", **PRIVATE}
+    answered = panel.run(
+        _answerer(services, running), inputs, [panel], js="(...values) => omni.task.request(values)",
+        api_name="same_task", concurrency_id=ENGINE, concurrency_limit=1, show_progress="hidden",
+    )  # fmt: skip
+    answered.failure(**settled)  # refused before it began: nothing below happens then
+    answered.then(
+        lambda *given: _let_learn(services, *given), inputs[2:], None,
+        js="(target, drafter) => [target, drafter, omni.task.asked()]", concurrency_limit=8, **PRIVATE,
+    ).then(**settled)  # fmt: skip
+    running.stopped_by(panel.halt, inputs[:2], "() => omni.task.current()", "stop_same_task")
+
+    def make(given: Any) -> Path | None:
+        return task_rows.write_rows(downloads.temporary("omnidemo-task.csv", services.own), given)
+
+    with gr.Row(elem_classes="omni-files"):
+        press = gr.Button("↓ Rows as CSV", size="sm").click
+        none = "There are no rows yet. They come with the answers."
+        downloads.download(press, "task_csv", make, [rows], js="() => [omni.task.csv()]", empty=none)

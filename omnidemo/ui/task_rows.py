@@ -1,0 +1,114 @@
+"""What the view of a repeated task sends and gets: the task that was asked for, its answers as JSON lines,
+and its rows as CSV.
+
+Beside the lines of `ui/answer_lines.py` there are:
+
+    input   before an answer: text, what is asked
+    row     behind an answer: what is known of it, under `repeated_task.COLUMNS`
+    end     of one that was stopped
+    none    there are no more inputs
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from omnidemo.measuring.report_tables import csv_table
+from omnidemo.pair.repeated_task import COLUMNS, Repeated
+from omnidemo.records import Generation, Part, Reading, Round
+from omnidemo.serving.quotas import Refused
+from omnidemo.store.recorded_rounds import json_line, round_lines
+from omnidemo.tasks import TASKS, Task, own_task, task
+from omnidemo.ui import answer_lines
+from omnidemo.ui.errors import sentence
+
+OWN = "own"
+MOST_TEXT, MOST_SYSTEM, MOST_LINES = (
+    100_000,
+    8_000,
+    500,
+)  # characters, characters, inputs of a task of one's own
+MOST_ROWS = 1000
+UPDATE_SECONDS = 1 / 12  # at most this often to the browser
+
+
+def cards() -> list[dict[str, Any]]:
+    """The tasks as the page shows them."""
+    known = [task(name) for name in TASKS]
+    shown = [{"name": one.name, "title": one.title, "sentence": one.sentence} for one in known]
+    sentence = "Your own instruction, and one input on each line: typed, pasted, or from a JSON Lines file."
+    return [*shown, {"name": OWN, "title": "Your own", "sentence": sentence}]
+
+
+def asked_task(asked: Mapping[str, Any]) -> Task:
+    """The task that the page asks for. `Refused`, one sentence, where there is none or it cannot serve."""
+    name, system, lines = (asked.get(key, "") for key in ("task", "system", "lines"))
+    if name != OWN:
+        try:
+            return task(str(name))
+        except ValueError as error:
+            raise Refused(sentence(str(error))) from None
+    if not isinstance(system, str) or not isinstance(lines, str):
+        raise Refused("The instruction or the inputs are no text; type them again.")
+    for what, text, most in (("The instruction", system, MOST_SYSTEM), ("The inputs", lines, MOST_TEXT)):
+        if len(text) > most:
+            raise Refused(
+                f"{what} may have {most:,} characters here, and this has {len(text):,}; shorten it."
+            )
+    try:
+        made = own_task(lines, system, OWN)
+    except ValueError as error:
+        raise Refused(sentence(str(error))) from None
+    if len(made.written) > MOST_LINES:
+        raise Refused(
+            f"A task may have {MOST_LINES} inputs here, and this has {len(made.written):,}; take some out."
+        )
+    return made
+
+
+def first_of(asked: Mapping[str, Any]) -> int:
+    """How many inputs were answered before. `Refused` for what is no such number."""
+    first = asked.get("first", 0)
+    if not isinstance(first, int) or isinstance(first, bool) or not 0 <= first <= 1_000_000:
+        raise Refused("The number of the next input is none; reload the page.")
+    return first
+
+
+def stream(answer: Iterator[Part | Repeated]) -> Iterator[str]:
+    """One answer of a task as a growing string of JSON lines, at most twelve updates a second. Its last line
+    says how it ended."""
+    value, rounds, shown_at, ended = "", 0, 0.0, False
+    for item in answer:
+        now = time.perf_counter()
+        if isinstance(item, Reading):
+            value += answer_lines.reading_line(item)
+        elif isinstance(item, Round):
+            rounds += 1
+            value += "".join(round_lines(item))
+            if rounds > 1 and now - shown_at < UPDATE_SECONDS:
+                continue
+        elif isinstance(item, Generation):
+            if item.finish_reason != "cancelled":
+                continue  # what is known of it comes next
+            ended, value = True, value + json_line("end", finish=item.finish_reason)
+        else:
+            ended, value = True, value + json_line("row", **item.row)
+        shown_at = now
+        yield value
+    if not ended:
+        yield value + json_line("none")
+
+
+def write_rows(path: Path, rows: Any) -> Path | None:
+    """The rows of a page as CSV; None where there are none. ValueError where they are something else."""
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows[:MOST_ROWS]):
+        raise ValueError("The rows are no list of rows; reload the page.")
+    if not rows:
+        return None
+    with csv_table(path, list(COLUMNS)) as append:
+        for row in rows[:MOST_ROWS]:
+            append({column: row.get(column) for column in COLUMNS})
+    return path

@@ -1,0 +1,83 @@
+"""One task again and again in a real browser: rows that are drawn while they are written, Stop and go on, the
+CSV, and others who ask meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.visits import App, ask, open_tab, visit, visitor
+
+pytestmark = pytest.mark.browser
+INPUTS = "\n".join(f"What is {number} plus {number + 3}?" for number in (12, 23, 34))
+
+
+def begin(page: Page) -> None:
+    open_tab(page, "Same task")
+    page.get_by_role("radio", name="Your own").check()
+    page.get_by_label("Inputs", exact=True).fill(INPUTS)
+
+
+def rows(page: Page) -> list[str]:
+    return page.locator(".task-rows .facts").all_inner_texts()
+
+
+def test_three_answers_with_a_stop_between_and_somebody_who_asks(
+    browser: Browser, app: App, tmp_path: Path
+) -> None:
+    with visitor(browser, app) as page, visitor(browser, app) as other:
+        begin(page)
+        page.get_by_role("button", name="Run ten").click()
+        expect(page.locator(".task-rows > li").first).to_contain_text("What is 12 plus 15?")
+        page.get_by_role("button", name="■ Stop").click()
+        going_on = page.get_by_role("button", name="The next ten").or_(
+            page.get_by_role("button", name="Run ten")
+        )
+        expect(going_on).to_be_visible()
+        done = page.evaluate("omni.task.csv().length")
+        assert done < 3 and not page.evaluate("omni.task.busy")
+
+        going_on.click()  # from where it was stopped
+        assert ask(other, "What is 3 plus 4?"), "nobody waits for all of them"
+        expect(page.get_by_role("alert").filter(has_text="All your inputs are answered")).to_be_visible()
+        expect(page.locator(".task-rows > li")).to_have_count(3)
+
+        with page.expect_download() as started:
+            page.get_by_role("button", name="Rows as CSV").click()
+        started.value.save_as(tmp_path / "rows.csv")
+        table = pd.read_csv(tmp_path / "rows.csv")
+        assert list(table["number"]) == [1, 2, 3] and list(table["input"]) == INPUTS.split("\n")
+        for text, row in zip(rows(page), table.to_dict("records"), strict=True):
+            counts = (
+                f"{row['copied_tokens']} copied · {row['guessed_tokens']} guessed · {row['own_tokens']} own"
+            )
+            assert counts in text and f"{row['tokens_per_round']:.2f} tokens a step" in text
+            assert f"nothing learned: {row['nothing_learned_tokens_per_round']:.2f}" in text
+        written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
+        assert written == list(table["answer"].fillna("")), "the spans, joined, are the answers"
+        first, *_, last = table["tokens_per_round"]
+        without = table["nothing_learned_tokens_per_round"].iloc[-1]
+        expect(page.locator(".task-headline")).to_have_text(
+            f"1st answer: {first:.2f} tokens a step, 3rd: {last:.2f}; with nothing learned it would have been"
+            f" {without:.2f}."
+        )
+        drawn = page.locator(".task-side .plot").evaluate(
+            "box => Object.fromEntries(box.data.filter(one => one.hovertemplate).map(one => [one.meta.column, one.y]))"
+        )
+        assert drawn == {column: list(table[column]) for column in drawn} and len(drawn) == 3
+
+        page.locator(".task-rows summary").last.click()
+        expect(page.get_by_role("group", name="Answer 3;")).to_be_visible()
+        assert (
+            len(app.query("select 1 from requests where domain = 'own' and finish_reason != 'cancelled'"))
+            == 3
+        )
+
+        page.reload()
+        visit(page, app)
+        open_tab(page, "Same task")
+        expect(page.locator(".task-rows > li")).to_have_count(3)
+        assert page.locator(".task-rows .toks.line .tok").count(), "colours and all"

@@ -1,0 +1,174 @@
+"""The view of a repeated task below its page: what it takes and refuses, its lines, its CSV, its curve."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from omnidemo.config import Settings
+from omnidemo.figures.task_curve import LINES, task_curve
+from omnidemo.pair.repeated_task import COLUMNS, Repeated
+from omnidemo.pair.replay import SameAnswer
+from omnidemo.serving.quotas import Refused
+from omnidemo.tasks import TASKS
+from omnidemo.ui import task_rows
+from omnidemo.ui.running_answers import Running
+from omnidemo.ui.tabs import task_tab
+from tests.support.fakes import generation, script
+
+ANSWER = generation(script("a b c d e f"), 0.5, "ngram-exact")
+SAME = SameAnswer(2.0, 1.5, 1.9, 1.25)
+
+
+def made(number: int = 1, same: SameAnswer | None = SAME) -> Repeated:
+    return Repeated(number, "=an input", ANSWER, 7, same)
+
+
+def lines(value: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in value.splitlines()]
+
+
+def test_each_task_has_a_card_with_a_sentence() -> None:
+    cards = task_rows.cards()
+    assert [card["name"] for card in cards] == [*TASKS, "own"]
+    assert all(card["title"] and card["sentence"].endswith(".") for card in cards)
+
+
+def test_a_task_of_ones_own_is_read() -> None:
+    asked = {"task": "own", "system": " Say it twice. ", "lines": 'one\n\n{"input": "two"}\none'}
+    task = task_rows.asked_task(asked)
+    assert task.name == "own" and task.written == ("one", "two") and "Say it twice." in task.system
+    assert task_rows.asked_task({"task": "json"}).name == "json"
+    assert task_rows.first_of({}) == 0 and task_rows.first_of({"first": 12}) == 12
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"task": "jason"}, "There is no task"),
+        ({}, "There is no task"),
+        ({"task": "own", "lines": "\n \n"}, "has no inputs|no inputs"),
+        ({"task": "own", "lines": "one\n{not json"}, "line 2: this is not JSON"),
+        ({"task": "own", "lines": ["one"]}, "are no text"),
+        ({"task": "own", "lines": "x" * 100_001}, "at most|may have 100,000 characters"),
+        ({"task": "own", "lines": "x", "system": "x" * 8_001}, "may have 8,000 characters"),
+        ({"task": "own", "lines": "\n".join(map(str, range(501)))}, "may have 500 inputs"),
+    ],
+)
+def test_a_task_that_cannot_serve_is_refused_in_a_sentence(asked: dict[str, Any], why: str) -> None:
+    with pytest.raises(Refused, match=why) as refused:
+        task_rows.asked_task(asked)
+    said = str(refused.value)
+    assert said[0].isupper() and said.endswith(".") and "\n" not in said
+
+
+@pytest.mark.parametrize("first", [-1, 1.5, True, "1", 10**9])
+def test_a_place_that_is_none_is_refused(first: Any) -> None:
+    with pytest.raises(Refused, match="reload"):
+        task_rows.first_of({"first": first})
+
+
+def test_an_answer_is_streamed_and_ends_with_its_row() -> None:
+    values = list(task_rows.stream(iter([*ANSWER.rounds, ANSWER, made()])))
+    assert all(after.startswith(before) for before, after in pairwise(values))
+    found = lines(values[-1])
+    assert [one["t"] for one in found if one["k"] == "t"] == [
+        token.text for done in ANSWER.rounds for token in done.tokens
+    ]
+    assert found[-1] == {"k": "row", **made().row}
+    assert lines(next(iter(values)))[-1]["k"] == "r", "the first round is shown at once"
+
+
+def test_how_an_answer_ends_without_a_row_is_said() -> None:
+    stopped = generation(ANSWER.rounds, 0.5, "ngram-exact", "cancelled")
+    *_, last = task_rows.stream(iter([*ANSWER.rounds, stopped]))
+    assert lines(last)[-1] == {"k": "end", "finish": "cancelled"}
+    assert lines(*task_rows.stream(iter(()))) == [{"k": "none"}]
+
+
+def test_rows_become_csv_with_the_same_numbers(tmp_path: Path) -> None:
+    rows = [made(1).row, made(2, None).row]
+    path = task_rows.write_rows(tmp_path / "rows.csv", json.loads(json.dumps(rows)))
+    assert path is not None
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert list(read[0]) == list(COLUMNS)
+    assert [float(row["tokens_per_round"]) for row in read] == [row["tokens_per_round"] for row in rows]
+    assert read[0]["nothing_learned_tokens_per_round"] == "1.25"
+    assert read[1]["nothing_learned_tokens_per_round"] == ""
+    assert read[0]["input"] == "'=an input", "no formula"
+    assert task_rows.write_rows(tmp_path / "none.csv", []) is None
+    with pytest.raises(ValueError, match="no list of rows"):
+        task_rows.write_rows(tmp_path / "none.csv", ["row"])
+
+
+def test_the_curve_has_three_lines_and_fills_what_is_known() -> None:
+    rows = [made(11).row, made(12, None).row, made(13).row]
+    figure = json.loads(json.dumps(task_curve(rows, "x")))
+    go.Figure({"data": figure["data"], "layout": figure["layout"]})  # plotly takes it
+    drawn = {trace["meta"]["column"]: trace for trace in figure["data"] if "hovertemplate" in trace}
+    assert set(drawn) == set(LINES)
+    for column, trace in drawn.items():
+        assert trace["x"] == [11, 12, 13] and trace["y"] == [row[column] for row in rows]
+    fills = [trace for trace in figure["data"] if trace.get("fill")]
+    assert len(fills) == 2
+    for trace in fills:
+        assert trace["y"][1] is None, "what is not known has no gap"
+        assert trace["y"][0] == rows[0]["tokens_per_round"]
+    sizes = [figure["layout"]["font"]["size"]]
+    sizes += [figure["layout"][axis]["title"]["font"]["size"] for axis in ("xaxis", "yaxis")]
+    assert min(sizes) >= 12
+    assert not task_curve([])["data"][0]["x"]
+
+
+class FakeRepeats:
+    """Services that answer one input."""
+
+    own, settings = "", Settings()
+
+    def __init__(self, stage: str = "ready") -> None:
+        self.asked: dict[str, Any] = {}
+        self.stage = stage
+
+    def load(self, *_: str) -> Any:
+        return SimpleNamespace(stage=self.stage, error=None)
+
+    def repeat(self, **options: Any) -> Iterator[Any]:
+        self.asked = options
+        yield from (*ANSWER.rounds, ANSWER, made(options["first"] + 1))
+
+    def let_learn(self, *given: str) -> None:
+        self.asked = {"learn": given}
+
+
+def ask(services: Any, asked: Any) -> list[dict[str, Any]]:
+    *_, last = task_tab._answerer(services, Running())("s", "r", "t", "d", asked)
+    return lines(last)
+
+
+def test_the_event_answers_one_input_with_the_switches_of_the_page() -> None:
+    services = FakeRepeats()
+    found = ask(services, {"task": "json", "first": 4, "keep": False})
+    assert found[0] == {"k": "run", "run": "r", "target": "t", "drafter": "d"}
+    assert found[1]["k"] == "input" and found[-1]["number"] == 5
+    assert (
+        services.asked["count"] == 1
+        and services.asked["first"] == 4
+        and services.asked["task"].name == "json"
+    )
+    assert services.asked["keep"] is False and services.asked["learn"] is True
+    assert ask(services, {"task": "none"})[-1]["k"] == "error"
+    assert "still loading" in ask(FakeRepeats("queued"), {"task": "json"})[-1]["text"]
+    task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
+    assert services.asked == {"learn": ("t", "d", "json")}
+    services.own = "~a"
+    task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
+    assert services.asked == {"learn": ("t", "d", "default")}, "a visitor has one line"
