@@ -40,10 +40,23 @@
   };
   board.current = () => [omni.session(), board.live?.run ?? ""];
   board.csv = () => now().rows.map(one => one.row);
+  // The row that is written comes into view where the one before it was.
+  const seen = node => {
+    const { top, bottom } = node.getBoundingClientRect();
+    return top < innerHeight && bottom > 0;
+  };
+  const follow = node =>
+    node?.scrollIntoView({
+      block: "nearest",
+      behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+    });
   const answerNext = () => {
+    const before = document.querySelector(".task-rows > li:last-child"),
+      goOn = board.left === TEN || !before || seen(before);
     board.live = { run: omni.random(), number: now().next + 1, input: "", answer: omni.newAnswer(), seen: 0 };
     trigger("run");
     draw();
+    if (goOn) follow(document.querySelector(".task-rows > li:last-child"));
   };
   const start = () => {
     if (board.busy) return;
@@ -225,19 +238,24 @@
       node.classList.toggle("live", !row && !stopped);
       if (row)
         facts.replaceChildren(
-          el("span", { class: "pace" }, el("b", {}, number(row.tokens_per_round)), " tokens a step"),
+          el(
+            "span",
+            { class: "pace" },
+            el("b", {}, number(row.tokens_per_round)),
+            " tokens a step",
+            row.nothing_learned_tokens_per_round == null
+              ? ""
+              : el(
+                  "span",
+                  { class: "small" },
+                  ` · ${number(row.nothing_learned_tokens_per_round)} with nothing learned`,
+                ),
+          ),
           el(
             "span",
             { class: "small" },
             shares({ copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }),
           ),
-          row.nothing_learned_tokens_per_round == null
-            ? ""
-            : el(
-                "span",
-                { class: "small" },
-                `nothing learned: ${number(row.nothing_learned_tokens_per_round)}`,
-              ),
         );
       else
         facts.replaceChildren(
@@ -276,11 +294,36 @@
       ? `${begun}${would}`
       : `${begun}, ${ordinal(last.number)}: ${number(last.tokens_per_round)}${would}`;
   };
+  // Of the rows where a replay is known: along the upper edge and back along the lower one, in pieces; where learning has lost, there is no gap.
+  const gap = (rows, below) => {
+    const [x, y] = [[], []];
+    let piece = [];
+    const close = () => {
+      if (piece.length > 1) {
+        const back = [...piece].reverse();
+        x.push(...piece.map(row => row.number), ...back.map(row => row.number), null);
+        y.push(
+          ...piece.map(row => row.tokens_per_round),
+          ...back.map(row => Math.min(row[below], row.tokens_per_round)),
+          null,
+        );
+      }
+      piece = [];
+    };
+    for (const row of rows)
+      if (row[below] == null) close();
+      else piece.push(row);
+    close();
+    return { x, y };
+  };
   const filled = (template, rows) => {
     const figure = structuredClone(template);
     for (const trace of figure.data) {
-      trace.x = rows.map(row => row.number);
-      trace.y = rows.map(row => (row[trace.meta.known] == null ? null : row[trace.meta.column]));
+      const { column, below } = trace.meta;
+      Object.assign(
+        trace,
+        below ? gap(rows, below) : { x: rows.map(row => row.number), y: rows.map(row => row[column]) },
+      );
     }
     const start = rows[0]?.number ?? 1;
     figure.layout.xaxis.autorangeoptions = { include: [start, start + TEN - 1] };
@@ -432,7 +475,9 @@
             ? `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`
             : live?.answer.tokens.length
               ? `answer ${live.number} is being written`
-              : `answer ${live?.number ?? ""} waits for the engine`
+              : live?.input
+                ? `the big model reads the prompt of answer ${live.number}`
+                : `answer ${live?.number ?? ""} waits for the engine`
         : done.length
           ? `${plural(done.length, "answer")}${now().kept ? `, the last one at ${omni.when(now().kept)}` : ""}`
           : "";

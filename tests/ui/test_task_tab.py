@@ -110,23 +110,16 @@ def test_rows_become_csv_with_the_same_numbers(tmp_path: Path) -> None:
         task_rows.write_rows(tmp_path / "none.csv", ["row"])
 
 
-def test_the_curve_has_three_lines_and_fills_what_is_known() -> None:
-    rows = [made(11).row, made(12, None).row, made(13).row]
-    figure = json.loads(json.dumps(task_curve(rows, "x")))
+def test_the_curve_has_three_lines_of_columns_and_two_gaps() -> None:
+    figure = json.loads(json.dumps(task_curve()))
     go.Figure({"data": figure["data"], "layout": figure["layout"]})  # plotly takes it
-    drawn = {trace["meta"]["column"]: trace for trace in figure["data"] if "hovertemplate" in trace}
-    assert set(drawn) == set(LINES)
-    for column, trace in drawn.items():
-        assert trace["x"] == [11, 12, 13] and trace["y"] == [row[column] for row in rows]
-    fills = [trace for trace in figure["data"] if trace.get("fill")]
-    assert len(fills) == 2
-    for trace in fills:
-        assert trace["y"][1] is None, "what is not known has no gap"
-        assert trace["y"][0] == rows[0]["tokens_per_round"]
+    lines = [trace["meta"]["column"] for trace in figure["data"] if "hovertemplate" in trace]
+    gaps = [trace["meta"]["below"] for trace in figure["data"] if trace.get("fill")]
+    assert set(lines) == set(LINES) <= set(COLUMNS) and lines[-1] == "tokens_per_round", "it is on top"
+    assert set(gaps) == set(LINES) - {"tokens_per_round"}
     sizes = [figure["layout"]["font"]["size"]]
     sizes += [figure["layout"][axis]["title"]["font"]["size"] for axis in ("xaxis", "yaxis")]
     assert min(sizes) >= 12
-    assert not task_curve([])["data"][0]["x"]
 
 
 class FakeRepeats:
