@@ -18,7 +18,14 @@
       trigger: () => {},
       draw: () => {},
     });
-    play.request = values => [omni.session(), play.run, values[2], values[3], play.topic, play.count];
+    play.request = values => [
+      omni.session(),
+      play.run,
+      ...values.slice(2, 4),
+      play.topic,
+      play.count,
+      values[6],
+    ];
     play.current = () => [omni.session(), play.run];
     play.start = () => {
       Object.assign(play, {

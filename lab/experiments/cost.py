@@ -68,10 +68,7 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
         csv_table(world.out / f"{NAME}.csv", COLUMNS) as append,
     ):
         line = lines.get("default")
-        options = {
-            name: getattr(settings, name)
-            for name in ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")
-        }
+        options = {name: getattr(settings, name) for name in ("method", "max_new_tokens")} | settings.drafting
         for block, mode, asked in parts:
             if mode == "idle":
                 line.resume()

@@ -191,7 +191,8 @@ class Client:
         }
         values |= (
             GREEDY.options
-            | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "system": ""}
+            | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "only_faster": False}
+            | {"system": ""}
             | options
         )
         return [prompt, history, self.session, "", *values.values()]

@@ -68,9 +68,10 @@ class Settings(LearningSettings):
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
-    draft_policy: Policy = Field("cost", description=
+    draft_policy: Literal["auto", Policy] = Field("auto", description=
         "How long a draft gets: fixed, as long as the drafter is sure, as long as it is likely to be right,"
-        " what pays for itself, or by the acceptance head.")
+        " what pays for itself, or by the acceptance head; auto is chance on the page, unless a visitor"
+        " wants only guesses that are faster, and cost elsewhere.")
     draft_length: DraftLength = Field(4, description="Drafter tokens per round of the policy `fixed`.")
     longest_draft: LongestDraft = Field(14, description=
         "Most drafter tokens per round of the other policies.")
@@ -164,6 +165,19 @@ class Settings(LearningSettings):
         """Whether passes of a target on a CPU read a GGUF file's weights as they are packed."""
         wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
         return self.compact in ("auto", "both") and not wide
+
+    def policy(self, on_page: bool = False, only_faster: bool = False) -> Policy:
+        """The draft policy of an answer that names none. With `auto` an answer `on_page` drafts wherever a
+        guess is likely to be right, so that guesses are seen on every machine; where its visitor wants `only`
+        guesses that are `faster`, and elsewhere, it drafts only where the clock says so."""
+        if self.draft_policy != "auto":
+            return self.draft_policy
+        return "chance" if on_page and not only_faster else "cost"
+
+    @property
+    def drafting(self) -> dict[str, Any]:
+        """DRAFTING by name, of an answer that says nothing of it and is not the page's."""
+        return {name: getattr(self, name) for name in DRAFTING} | {"draft_policy": self.policy()}
 
     @property
     def limits(self) -> dict[str, Any]:

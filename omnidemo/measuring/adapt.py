@@ -115,13 +115,10 @@ class _Adaptation:
         self.pair, self.what, self.store, self.append = pair, what, store, append
         self.measurer, self.distiller = lines.measurer, lines.get("default")
         self.settings = settings = self.distiller.settings
-        names = (
-            "draft_length", "max_new_tokens", "draft_policy", "longest_draft", "confidence", "gamma",
-            "copying",
-        )  # fmt: skip
         self.options: dict[str, Any] = {
             "temperature": what.temperature,
-            **{name: getattr(settings, name) for name in names},
+            "max_new_tokens": settings.max_new_tokens,
+            **settings.drafting,
         }
         recorded = [
             pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False)

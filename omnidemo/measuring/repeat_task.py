@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers.utils import logging
 
-from omnidemo.config import Settings, shown_by
+from omnidemo.config import DRAFTING, Settings, shown_by
 from omnidemo.lines.line_names import check_domain
 from omnidemo.measuring.learning_pair import learning
 from omnidemo.measuring.report_tables import csv_table
@@ -19,8 +19,6 @@ from omnidemo.pair.repeated_task import COLUMNS, Repeated, options_of
 from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.store.request_rows import RequestRecord
 from omnidemo.tasks import Task
-
-DRAFTING = ("draft_policy", "draft_length", "longest_draft", "confidence", "gamma", "copying")
 
 
 def run(
@@ -38,6 +36,8 @@ def run(
     logging.disable_progress_bar()  # of the trainer's copy of the drafter
     domain = check_domain(task.name)
     own = {name: getattr(settings, name) for name in DRAFTING if name in settings.model_fields_set}
+    if own.get("draft_policy") == "auto":
+        del own["draft_policy"]
     own |= {"method": settings.method}
     if "max_new_tokens" in settings.model_fields_set:
         own["max_new_tokens"] = settings.max_new_tokens

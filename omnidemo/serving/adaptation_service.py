@@ -86,11 +86,10 @@ class AdaptationService:
         self._lines(target, drafter).get(domain).activate(version)
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        """How a line drafts now, by the policy of the settings, with a sentence for people."""
+        """How a line drafts now on the page, by the policy of the settings, with a sentence for people."""
         pair, _ = self._pool.ready(target, drafter)
-        return pair.drafting(
-            check_domain(domain), self._pool.settings.draft_policy, self._pool.settings.draft_length
-        )
+        settings = self._pool.settings
+        return pair.drafting(check_domain(domain), settings.policy(on_page=True), settings.draft_length)
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
         """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Literal
 
-from omnidemo.config import DRAFTING, GenerationConfig, shown_by
+from omnidemo.config import GenerationConfig, shown_by
+from omnidemo.config.answer_options import Policy
 from omnidemo.lines import sample_prompts
 from omnidemo.lines.line_names import AUTO
 from omnidemo.lines.router import DEFAULT, Route
@@ -108,9 +109,8 @@ class ChatService:
         begins; then no round is plain for the sake of timing. RuntimeError or ValueError, one sentence, if it
         cannot start.
         """
-        options |= {
-            name: getattr(self._pool.settings, name) for name in DRAFTING if options.get(name) is None
-        }
+        usual = self._pool.settings.drafting
+        options |= {name: value for name, value in usual.items() if options.get(name) is None}
         asked = GenerationConfig.of(**options)  # raises before anything is done
         check_messages(messages, texts=True)
         request = _Request(session, target, drafter, messages, keep, kind, domain, asked, cancel, watch)
@@ -227,15 +227,15 @@ class ChatService:
         self, *, target: str, drafter: str, prompts: Sequence[Asked], methods: Sequence[str],
         max_new_tokens: int, temperature: float, draft_length: int | None = None, seed: int | None = 0,
         cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
-        **sampling: float | None,
+        draft_policy: Policy | None = None, **sampling: float | None,
     ) -> Iterator[Comparison]:  # fmt: skip
         """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned
         (None: the settings' line, or `default` where that is chosen by topic); see `comparison.compare`.
-        Without a `draft_length` drafts are as long as the settings' policy makes them, as in a chat.
+        Without a `draft_length` drafts are as long as a `draft_policy`, else the settings', makes them.
         `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
-        drafting: dict[str, Any] = {name: getattr(self._pool.settings, name) for name in DRAFTING}
+        drafting = self._pool.settings.drafting | ({"draft_policy": draft_policy} if draft_policy else {})
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):

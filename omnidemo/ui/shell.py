@@ -58,6 +58,8 @@ class Shell:
     drafter: gr.Dropdown
     # its script looks every 2 s whether there is news of what is kept, and not in hidden browser tabs
     pair: gr.HTML
+    # of all answers of this page: whether they guess only where that is faster; the Chat tab has it
+    only_faster: gr.Checkbox
     kept: list[Kept] = field(default_factory=list)
 
     def keep(
@@ -226,7 +228,12 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         )
         widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
-    shell = Shell(page, session, target, drafter, pair)
+    faster: dict[str, Any] = {
+        "label": text.ONLY_FASTER,
+        "info": text.HELP["only_faster"],
+        "elem_id": "omni-faster",
+    }
+    shell = Shell(page, session, target, drafter, pair, gr.Checkbox(False, **faster, render=False))
     page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
     _load_pairs(services, shell)
     return shell

@@ -81,6 +81,7 @@ TRAINER: dict[str, str] = {
     "converged": "resting", "off": "off", "failed": "stopped by an error",
 }  # fmt: skip
 
+ONLY_FASTER = "Guess only where it is faster"
 # Where "omni-" and the name are the id of a picker, its help is a hover title, to keep the bars low.
 HELP: dict[str, str] = {
     "target": "The big model. It decides every token of the answer.",
@@ -91,6 +92,11 @@ HELP: dict[str, str] = {
         " new name to start one."
     ),
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
+    "only_faster": (
+        "Off: this page guesses wherever a guess is likely to be right, so where checking guesses costs much"
+        " an answer takes longer than without them. On: it guesses only where measured times say that this is"
+        " faster."
+    ),
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }
 

@@ -80,11 +80,18 @@ def ask(monkeypatch: pytest.MonkeyPatch, settings: Settings, **options: Any) -> 
     return asked[0]
 
 
-@pytest.mark.parametrize(("length", "drafting"), [(None, ("cost", 4)), (7, ("fixed", 7))])
-def test_drafts_are_as_long_as_in_the_chat_unless_a_length_is_given(
-    monkeypatch: pytest.MonkeyPatch, length: int | None, drafting: tuple[str, int]
+@pytest.mark.parametrize(
+    ("given", "drafting"),
+    [
+        ({}, ("cost", 4)),
+        ({"draft_policy": "chance"}, ("chance", 4)),
+        ({"draft_length": 7, "draft_policy": "chance"}, ("fixed", 7)),
+    ],
+)
+def test_drafts_are_as_long_as_a_policy_makes_them_unless_a_length_is_given(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], drafting: tuple[str, int]
 ) -> None:
-    asked = ask(monkeypatch, Settings(), draft_length=length)
+    asked = ask(monkeypatch, Settings(), **given)
     assert (asked["draft_policy"], asked["draft_length"]) == drafting and asked["warm"]
 
 

@@ -412,6 +412,7 @@ def ask(
         None,
         True,
         True,
+        False,
         system,
     )
     return result
@@ -479,10 +480,36 @@ def test_an_option_with_a_control_of_its_own_stands_before_the_system_prompt(
     monkeypatch.setattr(chat_tab, "MORE", ("copying",))
     services = ready()
     about = ("hello", [], "s", "r", "bundled/large", "bundled/drafter", "ngram-exact", "default")
-    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, False, "Be short."))
+    more = (False, False, "Be short.")  # the switch of the page, the option, the system prompt
+    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, *more))
     asked = services.calls[-1]
     assert asked["copying"] is False
     assert asked["messages"][0] == {"role": "system", "content": "Be short."}
+
+
+@pytest.mark.parametrize(
+    ("setting", "only_faster", "policy"),
+    [("auto", False, "chance"), ("auto", True, "cost"), ("fixed", False, "fixed"), ("cost", False, "cost")],
+)
+def test_the_page_guesses_where_guesses_are_likely_right_unless_somebody_set_something_else(
+    setting: Any, only_faster: bool, policy: str
+) -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs import chat_tab, compare_tab, traffic_panel
+
+    services = ready()
+    services.settings = services.settings.model_copy(update={"draft_policy": setting})
+    pair, asked = ("bundled/large", "bundled/drafter"), list[dict[str, Any]]()
+    services.play = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
+    services.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
+    switch = [True] if only_faster else []
+    about = ("hello", [], "s", "r", *pair, "ngram-exact", "default")
+    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, *switch))
+    list(traffic_panel.player(services, Running())("s", "r", *pair, "maths", 1, *switch))
+    given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
+    (shown, _), *_ = compare_tab._run(services, Running(), *given)
+    assert json.loads(shown)["draft_length"] == policy
+    assert [options["draft_policy"] for options in (*services.calls, *asked)] == [policy] * 3
 
 
 def test_the_page_gets_the_numbers_of_a_target_that_is_ready_and_one_sentence_on_them() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import pytest
 from pydantic import BaseModel, Field
@@ -78,7 +78,36 @@ def test_an_option_that_is_a_setting_has_the_same_limits() -> None:
     for name in GenerationConfig.model_fields.keys() & Settings.model_fields.keys() - {"domain", "method"}:
         asked, usual = GenerationConfig.model_fields[name], Settings.model_fields[name]
         limits = [part for part in asked.metadata if not isinstance(part, Option)]
-        assert asked.annotation == usual.annotation and limits == usual.metadata, name
+        annotation: Any = usual.annotation
+        if name == "draft_policy":  # of which the settings have one more, which stands for others
+            assert "auto" in get_args(annotation)
+            annotation = Literal[tuple(one for one in get_args(annotation) if one != "auto")]
+        assert asked.annotation == annotation and limits == usual.metadata, name
+
+
+@pytest.mark.parametrize(
+    ("given", "page", "faster", "elsewhere"),
+    [
+        ({}, "chance", "cost", "cost"),
+        ({"draft_policy": "auto"}, "chance", "cost", "cost"),
+        ({"draft_policy": "cost"}, "cost", "cost", "cost"),
+        ({"draft_policy": "fixed"}, "fixed", "fixed", "fixed"),
+    ],
+)
+def test_the_page_drafts_by_chance_and_everybody_else_by_cost_unless_one_policy_is_set(
+    given: dict[str, Any], page: str, faster: str, elsewhere: str
+) -> None:
+    settings = Settings(**given)
+    assert settings.policy(on_page=True) == page and settings.policy() == elsewhere
+    assert settings.policy(on_page=True, only_faster=True) == faster
+    drafting = settings.drafting
+    assert drafting["draft_policy"] == elsewhere and drafting["longest_draft"] == settings.longest_draft
+    assert GenerationConfig.of(**drafting).draft_policy == elsewhere
+
+
+def test_an_operator_sets_the_policy_of_the_page_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIDEMO_DRAFT_POLICY", "confidence")
+    assert Settings().policy(on_page=True) == Settings().policy() == "confidence"
 
 
 def test_controls_are_settings_and_columns_have_one_place_each() -> None:

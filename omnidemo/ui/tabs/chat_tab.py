@@ -109,14 +109,17 @@ def _chat(services: PublicServices, running: Running) -> Any:
         seed: str | int | None,
         learn: bool,
         keep: bool,
+        only_faster: bool = False,
         *rest: Any,
     ) -> Iterator[str]:
         """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and
-        the figures. `rest`: the options of `MORE`, and the system prompt, which may be missing."""
+        the figures. `only_faster`: guess only where that is faster (`Settings.policy`). `rest`: the options
+        of `MORE`, and the system prompt, which may be missing."""
         more, system = rest[: len(MORE)], (*rest[len(MORE) :], "")[0]
         pair = {"target": target, "drafter": drafter}
         options = {"method": method, "max_new_tokens": max_new_tokens, "seed": seed}
         options |= {"learn": bool(learn), "keep": bool(keep), "domain": read_line(line)}
+        options |= {"draft_policy": services.settings.policy(on_page=True, only_faster=bool(only_faster))}
         options |= dict(zip(MORE, more, strict=False))
         given = (temperature, top_p, top_k, min_p, repetition_penalty)
         asked = (message or "", history, system or "", given)
@@ -195,6 +198,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             privacy = privacy_switches(services)
         with gr.Column(scale=3, min_width=300, elem_id="omni-side"):
             widget("answer")
+            shell.only_faster.render()
             speeds, keys = widget("speeds", visible="hidden"), gr.Textbox(visible=False, label="answers")
             curve = widget("hero", events=("look",))  # tokens per step on the probe prompts of a topic
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
@@ -203,7 +207,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             steering, advanced, more = advanced_fields(services)
     # The browser fills these in with what was changed of the target's manner.
     sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
-    settings += [*sampling, *advanced, *privacy]
+    settings += [*sampling, *advanced, *privacy, shell.only_faster]
     message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
     history = gr.JSON(visible=False, label="history")
     inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, *more, system]
@@ -228,6 +232,13 @@ def build(services: PublicServices, shell: Shell) -> None:
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [omni.speeds.wanted(), seen]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
+    shell.keep(  # hidden where the settings say how far to guess ahead
+        shell.only_faster,
+        lambda: services.settings.draft_policy,
+        [],
+        "only_faster",
+        draw=lambda policy: gr.Checkbox(visible=policy == "auto"),
+    )
     shell.keep(
         notice,
         lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")),

@@ -14,6 +14,7 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.config.answer_options import Policy
 from omnidemo.records import Generation
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite, round_lines
@@ -34,7 +35,7 @@ def player(services: PublicServices, running: Running) -> Any:
     parked: dict[Key, tuple[Iterator[Any], dict[str, Any]]] = {}  # plays between two slices
 
     def play_traffic(
-        session: str, run: str, target: str, drafter: str, topic: str, count: float
+        session: str, run: str, target: str, drafter: str, topic: str, count: float, only_faster: bool = False
     ) -> Iterator[str]:
         """Stream `count` sample prompts of a topic through the pair; JSON after each: run, state, done,
         prompt, text, figures.
@@ -62,7 +63,8 @@ def player(services: PublicServices, running: Running) -> Any:
             yield shown(state="playing")
             cancel, until = running.start(*key), time.monotonic() + SLICE_SECONDS
             if played is None:
-                played = _begin(services, target, drafter, key[0], topic, wanted, cancel)
+                policy = services.settings.policy(on_page=True, only_faster=bool(only_faster))
+                played = _begin(services, target, drafter, key[0], topic, wanted, policy, cancel)
             for index, prompt, generation in played:
                 if generation.finish_reason != "cancelled":
                     about = {"line": generation.domain, "prompt": prompt[:SHOWN_TEXT]}
@@ -92,6 +94,7 @@ def _begin(
     session: str,
     topic: str,
     count: int,
+    policy: Policy,
     cancel: threading.Event,
 ) -> Iterator[Any]:
     """A play from its first prompt. Other prompts each time: on those of the last play the drafter would only
@@ -104,6 +107,7 @@ def _begin(
             method=services.settings.method,
             topic=topic,
             count=count,
+            draft_policy=policy,
             seed=secrets.randbelow(2**31),
             cancel=cancel,
         )
@@ -132,7 +136,7 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     settled: dict[str, Any] = {"fn": None, "js": f"() => {{ {calls}.settled(); return []; }}", **PRIVATE}
     played = widget.play(
         player(services, running),
-        [shell.session, run, *pair, topic, count],
+        [shell.session, run, *pair, topic, count, shell.only_faster],
         [widget],
         js=f"(...values) => {calls}.request(values)",
         api_name=f"{name}_traffic",

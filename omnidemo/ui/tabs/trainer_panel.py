@@ -21,7 +21,7 @@ def drafting_json(services: PublicServices, target: str, drafter: str, domain: s
     """How far the pair guesses ahead now; None while it is not loaded."""
     now = if_loaded(services.drafting, target, drafter, domain, otherwise=None)
     return now and {
-        "title": CONTROLS["draft_policy"].choices.get(now.policy, now.policy),
+        "title": CONTROLS["draft_policy"].choices[services.settings.draft_policy],
         "length": finite(now.length, 2),
         "speculating": bool(now.speculating),
         "sentence": now.sentence,
