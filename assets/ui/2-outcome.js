@@ -23,11 +23,10 @@
     ({
       none: "Nothing was guessed: the method chosen never guesses.",
       off: "Nothing was guessed: guessing is switched off.",
-      paused:
-        "No guess: the small model’s had cost more time than they saved lately, so it rests and tries again soon.",
+      paused: "Guessing would not have been faster here, so the big model wrote alone.",
     })[guessing] ??
     (figures.tokens > 1
-      ? "No guess this time: none promised to pay, or the big model’s own pace was being timed."
+      ? "No guess was likely enough to be right, or the page timed the big model, so the big model wrote alone."
       : "");
 
   // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range. Where they differ by
@@ -90,24 +89,21 @@
     }
     const pace = omni.pace(answer.speed),
       fast = pace
-        ? `, ${pace.slow ? "yet " : ""}${pace.value} ${pace.words}`.replace("  ", " ")
+        ? `, ${pace.slow ? "but " : ""}${pace.value} ${pace.words}`.replace("  ", " ")
         : f.block_efficiency < NONE
           ? ", as without guessing"
           : f.block_efficiency < RARE
             ? ", hardly more than without guessing"
             : "";
     const own = made ? judged(right, made, GUESSES) : "",
-      rest =
-        !made && guessing === "paused"
-          ? "the small model rests, for its guesses had cost more than they saved"
-          : "";
+      alone = !made && guessing === "paused" ? "the small model’s guesses would not have been faster" : "";
     const copy = copies ? judged(copied, copies, COPIES) : "",
       lost = made + copies - right - copied; // those that the legend counts
     const gone =
       lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
     return [
       `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
-      `: ${[copy, own, gone, rest].filter(Boolean).join("; ")}.`,
+      `: ${[copy, own, gone, alone].filter(Boolean).join("; ")}.`,
     ];
   };
 

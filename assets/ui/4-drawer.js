@@ -164,7 +164,7 @@
     const size = chats.size();
     room.textContent = all.length
       ? `Kept in this browser alone: ${(size / 1e6).toFixed(1)} of ${(chats.room / 1e6).toFixed(1)} million characters. Where there is no more room, the oldest go first.`
-      : "No chat is kept yet. The first answer makes one; it stays in this browser.";
+      : "No chat is kept. The first answer makes one; it stays in this browser.";
     box.querySelectorAll(".export").forEach(node => {
       node.disabled = !chat.turns.length;
     });

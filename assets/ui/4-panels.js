@@ -251,7 +251,8 @@
         "div",
         {
           hidden: true,
-          title: "While nobody waits, the answer is written again with and without guessing, in turns",
+          title:
+            "While no request is running, the app writes the answer again with and without guessing, in turns",
         },
         pace,
         words,

@@ -216,7 +216,7 @@
     const again = button("Measure a run of its own", () => replay.open("race", turn));
     if (!measured && !pace) {
       refuse(
-        `There is nothing to race against yet.${why || " The pace of the big model alone is not known."}`,
+        `There is nothing to race against.${why || " The pace of the big model alone is not known."}`,
         turn.recalled ? "" : again,
       );
       return;
@@ -299,7 +299,7 @@
       words: {
         faster: `tokens per step${took}`,
         slower: `tokens per step: fewer than before${took}`,
-        same: `tokens per step: no difference yet${took}`,
+        same: `tokens per step: no difference${took}`,
         leading: "after learning",
       },
     });
@@ -365,7 +365,7 @@
       if (!replay.current("change", turn)) return;
       if (!two[1].version) {
         refuse(
-          "The small model has not learned anything yet, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
+          "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
         );
         return;
       }

@@ -25,7 +25,7 @@
     const x = n => left + (n / most) * (width - left - right),
       y = v => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
     const last = points.at(-1);
-    const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured yet" : `fresh ${two(fresh)}`}${last ? `, after ${omni.plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
+    const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured" : `fresh ${two(fresh)}`}${last ? `, after ${omni.plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
     const made = svg("svg", {
       viewBox: `0 0 ${width} ${height}`,
       width,
@@ -169,8 +169,8 @@
       return [
         el("b", {}, fresh ? two(fresh.steps) : "…"),
         fresh
-          ? ` tokens per step of the big model with the fresh drafter. ${s.points.length && s.today ? "What it had learned here was taken back." : "It has learned nothing here yet."}`
-          : " being measured while nobody waits.",
+          ? ` tokens per step of the big model with the fresh small model, which guesses now${s.points.length && s.today ? ": the versions since were taken back" : ""}.`
+          : " The app measures the fresh small model on these prompts while no request is running.",
       ];
     const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
     if (fresh?.steps == null) return parts;
@@ -229,9 +229,9 @@
             !s.learns
               ? "Learning is switched off, so there is no curve."
               : !s.replays
-                ? "On ZeroGPU nothing is measured while nobody asks, so there is no curve."
+                ? "On ZeroGPU the app measures nothing between answers, so there is no curve."
                 : s.taught
-                  ? "The first measurement of this topic comes as soon as nobody waits."
+                  ? "The app measures this topic while no request is running, and draws the curve then."
                   : s.topics.length
                     ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned."
                     : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.",

@@ -3,7 +3,7 @@
   const { el } = omni;
   omni.live = {}; // what drafts for each topic memory now
   omni.answersSeen = {}; // by each topic memory
-  omni.resting = ""; // why nothing is learned at the moment
+  omni.unlearned = ""; // why answers teach nothing at the moment
 
   omni.widgets.trainer = (host, { trigger }) => {
     const button = (title, name, style = "") =>
@@ -92,14 +92,14 @@
         host.dataset.state = s.state;
         omni.live[s.domain] = `v${s.version} ${s.last_swap}`;
         omni.answersSeen[s.domain] = s.requests_seen;
-        const resting =
+        const unlearned =
           s.loaded &&
           {
             off: "Learning is switched off: only which guesses make one word is remembered.",
             paused: "Learning is paused: it learns from them when you press Resume.",
           }[s.state];
-        if (resting !== omni.resting) {
-          omni.resting = resting;
+        if (unlearned !== omni.unlearned) {
+          omni.unlearned = unlearned;
           Object.values(omni.players).forEach(player => player.draw());
         }
         acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
@@ -120,7 +120,7 @@
           ? ""
           : d.off
             ? d.sentence
-            : "The small model rests, for its guesses had cost more time than they saved. It tries again soon.";
+            : "By the times measured last guessing would not be faster, so the big model writes alone.";
         plain.title = plain.hidden ? "" : d.sentence;
         ahead.hidden = !d || !plain.hidden;
         if (!ahead.hidden) {
@@ -143,12 +143,12 @@
             ],
             [
               "expected gain",
-              s.gain == null ? "not known yet" : signed(s.gain),
+              s.gain == null ? "not known" : signed(s.gain),
               "By how much the next update is expected to change the tokens per second",
             ],
             [
               "cost to a chat",
-              s.chat_cost == null ? "not measured yet" : signed(s.chat_cost),
+              s.chat_cost == null ? "not measured" : signed(s.chat_cost),
               s.chat_cost == null
                 ? "How much longer a round takes while a step runs; measured when both happen at once"
                 : `How much longer a round took while a step ran, over ${omni.plural(s.chat_rounds, "round")}`,

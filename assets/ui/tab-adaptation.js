@@ -233,9 +233,9 @@
           box.parentElement.classList.toggle("blank", lost);
           box.dataset.empty =
             item.key === "loss"
-              ? "No training step of this line yet: the trainer starts after a few requests."
+              ? "The trainer has made no step for this memory: it starts after a few answers."
               : item.key === "calibration"
-                ? "No guess was judged yet: write something, or teach it a topic."
+                ? "No guess is judged: write something, or teach it a topic."
                 : s.requests
                   ? "Not measured for these requests."
                   : "No requests yet: teach it a topic, or write in the Chat tab.";
@@ -300,7 +300,7 @@
 
   // ── versions ────────────────────────────────────────────────────────────────────────────────────────────────
   let shelf = null;
-  const none = "None yet. The first one appears after a few requests.";
+  const none = "There is no version. The trainer publishes the first one after a few answers.";
   omni.widgets.versions = host => {
     shelf = host;
     host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, none));
@@ -308,11 +308,7 @@
   const effect = one => {
     const { acceptance_before: before, acceptance_after: after, requests } = one.effect;
     if (before == null || after == null)
-      return el(
-        "span",
-        { class: "soft", title: "Not measured yet: it is judged on answers that come after it" },
-        "–",
-      );
+      return el("span", { class: "soft", title: "It is judged on answers that come after it" }, "–");
     return el(
       "span",
       {

@@ -205,7 +205,7 @@
         ? el(
             "p",
             { class: "small" },
-            "Its small model rests, for its guesses had cost more time than they saved. It tries again soon.",
+            "Guesses of the small model would not have been faster here, so the big model wrote alone.",
           )
         : "",
       result.lines === undefined
@@ -349,7 +349,7 @@
     const empty = el(
       "div",
       { class: "nothing" },
-      el("h3", {}, "Nothing compared yet"),
+      el("h3", {}, "Nothing is compared"),
       el(
         "p",
         {},

@@ -33,7 +33,7 @@
       really = el("div", { class: "really", role: "alertdialog", "aria-label": "Delete?", hidden: true });
     const acts = el("div", { class: "acts" }),
       box = el("div", { class: "rolls tall" });
-    const empty = el("div", { class: "nothing", hidden: true }, el("h3", {}, "Nothing here yet"), el("p"));
+    const empty = el("div", { class: "nothing", hidden: true }, el("h3", {}, "No answer is stored"), el("p"));
     host.append(warning, filters, notice, acts, really, said, box, empty);
 
     const ask = (sentence, what) => {
@@ -289,7 +289,7 @@
           "data-label": "speed",
           title:
             row.speedup == null
-              ? "Only the newest answer is measured, while nobody waits"
+              ? "Only the newest answer is measured, while no request is running"
               : `${omni.range(row.speedup_low, row.speedup_high)} in several passes`,
         }),
         omni.td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
@@ -297,7 +297,7 @@
           "data-label": "agreement",
           title:
             row.same_first == null
-              ? "Measured later, while nobody waits; not for answers that were not learned from"
+              ? "Measured later, while no request is running; not for answers that were not learned from"
               : `same first choice ${format(row.same_first, "percent")}`,
         }),
         omni.td(

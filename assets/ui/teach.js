@@ -122,15 +122,15 @@
       go.classList.toggle("halt", play.busy);
       go.classList.toggle("primary", !play.busy);
       go.disabled = play.busy && play.stopping;
-      const resting = omni.resting,
+      const unlearned = omni.unlearned,
         taught = s ? omni.plural(s.done, "example") : "";
       line.textContent = !s
-        ? `Answers examples of one topic, while you watch.${resting ? ` ${resting}` : " It learns from them."}`
+        ? `Answers examples of one topic, while you watch.${unlearned ? ` ${unlearned}` : " It learns from them."}`
         : s.state === "error"
           ? s.error
           : play.busy
             ? `${taught} of ${named(s.topic)} · ${play.stopping ? "stopping" : `${left()} s left`}`
-            : `${resting ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${resting || "It learns from them in the background; then ask about it again."}`;
+            : `${unlearned ? "Answered" : "Taught"} ${taught} of ${named(s.topic)}. ${unlearned || "It learns from them in the background; then ask about it again."}`;
       line.classList.toggle("alert", s?.state === "error");
       const told = !s ? "" : play.busy ? `Teaching ${named(s.topic)}` : line.textContent; // the seconds that pass are not read out
       if (voice.textContent !== told) voice.textContent = told;
@@ -188,7 +188,7 @@
     play.draw = () => {
       const s = play.last,
         busy = play.busy;
-      lead.textContent = `Examples of one topic, answered one after another. ${omni.resting || "The small model learns from them; the curve shows what that changes."}`;
+      lead.textContent = `Examples of one topic, answered one after another. ${omni.unlearned || "The small model learns from them; the curve shows what that changes."}`;
       start.hidden = busy;
       stop.hidden = !busy;
       stop.disabled = Boolean(play.stopping && busy);

@@ -35,10 +35,10 @@ class Group:
 GROUPS = (
     Group("first", "", "", {
         "training": Control(
-            "When the drafter learns", "“While nobody waits” suits most: it hardly slows a chat.",
+            "When the drafter learns", "“Between requests” suits most: it hardly slows a chat.",
             {
-                "idle": "while nobody waits", "concurrent": "beside the answers",
-                "inline": "after each answer", "off": "never",
+                "idle": "between requests", "concurrent": "beside requests",
+                "inline": "at the end of each answer", "off": "never",
             },
         ),
         "draft_policy": Control(

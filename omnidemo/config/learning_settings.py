@@ -13,7 +13,8 @@ class LearningSettings(BaseSettings):
 
     # fmt: off
     training: Literal["idle", "concurrent", "inline", "off"] = Field("idle", description=
-        "When the drafter learns: while nobody waits, beside the answers, at the end of an answer, never.")
+        "When the drafter trains: idle (no request is running), concurrent (beside requests), inline (at the"
+        " end of each answer), off.")
     patience: float = Field(20.0, ge=0, le=1e6, description=
         "Training `idle`: seconds that answers without a pause can hold an update up.")
     cost_aware: bool = Field(True, description=

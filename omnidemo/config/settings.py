@@ -109,7 +109,7 @@ class Settings(LearningSettings):
         "Adapter lines of a pair kept in memory; the others wait on disk.")
 
     measure_speed: bool = Field(True, description=
-        "While nobody waits, measure how much faster guessing made the newest answer.")
+        "While no request is running, measure how much faster guessing made the newest answer.")
     host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")

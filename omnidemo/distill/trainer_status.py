@@ -45,7 +45,7 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
         "training": "The drafter is learning from the latest answers.",
         "waiting": "An update is due and waits while an answer is being written, or another topic learns.",
         "converged": (
-            "Resting: more training would not pay now; it goes on when guesses get worse, or tries again"
+            "More training would not pay now; the small model trains again when its guesses get worse, or"
             f" after {requests}."
         ),
         "idle": f"The small model learns after {requests}." if left else due,

@@ -50,7 +50,7 @@ CURVES = (
         "Speedup, measured",
         "× plain decoding",
         ".2f",
-        "Runs of the newest answer with and without guessing, in turns, while nobody waits.",
+        "Runs of the newest answer with and without guessing, in turns, while no request is running.",
         base=1.0,
     ),
     # The history counts the n-grams of a whole answer, where an experiment averages over its rounds.

@@ -16,7 +16,7 @@ def status_on_disk(line: LineVersions, settings: Settings, paused: bool, waiting
     waits = (
         "This line waits on disk until the next answer of its topic."
         if numbers
-        else "This line has no answer yet."
+        else "This line has no answer."
     )
     return TrainerStatus(
         state=state,

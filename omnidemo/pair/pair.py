@@ -49,7 +49,7 @@ class Pair:
     drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
 
-    # whether the target also answers while nobody asks, so that versions can be measured on its answers
+    # whether the target also answers between requests, so that versions can be measured on its answers
     replays = True
     here = True  # whether this process writes the answers
 
@@ -155,8 +155,8 @@ class Pair:
 
     def agreement(self, answer: Generation) -> Agreement | None:
         """How far drafter and target agreed on an answer, by the version that drafted at its beginning.
-        Measured while nobody waits: None until then, and for good without storage, with training off or
-        `learn=False`, and for all but the newest answers."""
+        Measured while no request is running: None until then, and for good without storage, with training
+        off or `learn=False`, and for all but the newest answers."""
         return self._agreements.get(answer.key)
 
     def note_agreement(self, key: str, agreement: Agreement) -> None:

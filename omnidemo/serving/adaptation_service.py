@@ -194,7 +194,7 @@ class AdaptationService:
         together. The topic is that of the newest message alone, where the router is LABELLED sure: a label
         stands beside one answer."""
         try:
-            route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt yet.")
+            route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt.")
             topic, why = (
                 (route.domain, route.why)
                 if route.domain != DEFAULT and route.confidence >= LABELLED

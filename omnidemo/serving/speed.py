@@ -1,4 +1,5 @@
-"""How much faster guessing made the newest answers: measured while nobody waits, and stored with them."""
+"""How much faster guessing made the newest answers: measured while no request is running, and stored
+with them."""
 
 from __future__ import annotations
 

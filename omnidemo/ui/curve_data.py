@@ -44,7 +44,7 @@ def hero_json(
         "taught": topic in known,
         "measuring": topic in known and services.measuring(target, drafter, topic),
         "learns": services.settings.training != "off",
-        "replays": not zero_gpu.started(),  # there nothing is measured while nobody asks
+        "replays": not zero_gpu.started(),  # there nothing is measured between answers
     }
     return for_browser(shown)
 

@@ -78,7 +78,7 @@ SOURCES: dict[str, str] = {
 
 TRAINER: dict[str, str] = {
     "idle": "collecting", "waiting": "about to learn", "training": "learning now", "paused": "paused",
-    "converged": "resting", "off": "off", "failed": "stopped by an error",
+    "converged": "done for now", "off": "off", "failed": "stopped by an error",
 }  # fmt: skip
 
 ONLY_FASTER = "Guess only where it is faster"

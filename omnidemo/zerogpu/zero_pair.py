@@ -22,7 +22,7 @@ class ZeroPair(RemotePair):
     """A pair whose answers are written by a process that is given a GPU for each. RuntimeError, one sentence,
     where there is no GPU to be had, or the answer took longer than was asked for."""
 
-    replays = False  # the target computes for visitors alone: nobody pays for a GPU while nobody asks
+    replays = False  # the target computes for visitors alone: nobody pays for a GPU between requests
     where = "ZeroGPU"
     lost = "The process that has the GPU ended before the answer did; ask again."
     # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
@@ -37,7 +37,7 @@ class ZeroPair(RemotePair):
     def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
         """ValueError: the target computes for visitors alone."""
         raise ValueError(
-            "on ZeroGPU the target answers visitors alone, so nothing is recorded while nobody asks"
+            "on ZeroGPU the target answers visitors alone, so nothing is recorded between requests"
         )
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:

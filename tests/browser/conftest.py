@@ -37,7 +37,7 @@ def app(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="package")
 def public(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
-    """An app for strangers, as it learns where nobody set anything. Every visitor comes to a drafter that has
-    learned nothing yet."""
+    """An app for strangers, as it learns where nobody set anything. Every visitor comes to the fresh
+    drafter."""
     settings = {"PUBLIC": "true", "OPERATOR_KEY": OPERATOR_KEY, "STEPS_PER_UPDATE": 12, "BATCH_SIZE": 8}
     yield from running(App(tmp_path_factory.mktemp("public"), **settings))

@@ -139,7 +139,7 @@ def test_settings_are_changed_kept_and_refused_with_a_sentence(page: Page, app: 
     for name in ("When the drafter learns", "How far to guess ahead"):
         panel.get_by_role("button", name=f"{name}: back to the default").click()
     expect(when).to_have_value("idle")
-    expect(trainer.locator(".numbers")).to_contain_text("while nobody waits")
+    expect(trainer.locator(".numbers")).to_contain_text("between requests")
 
 
 def test_an_adapter_goes_out_as_a_zip_and_comes_back(page: Page, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_a_comparison_is_identical_and_its_csv_opens(page: Page, tmp_path: Path)
 def test_the_last_comparison_is_there_after_a_reload_until_it_is_cleared(page: Page) -> None:
     shown = """() => [".lanes", "tbody", ".ruler"].map(
         part => document.querySelector(`#omni-compare ${part}`)?.textContent)"""
-    board, empty = page.locator("#omni-compare"), page.get_by_text("Nothing compared yet")
+    board, empty = page.locator("#omni-compare"), page.get_by_text("Nothing is compared")
     open_tab(page, "Compare")
     page.fill("#omni-compare-prompt textarea", "What is 8 plus 5?")
     page.click("#omni-compare-run")

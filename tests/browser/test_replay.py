@@ -160,7 +160,7 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     (before,) = app.query("select count(*) from requests")[0]
     open_tab(page, "Chat")
     page.locator(".turn").last.get_by_role("button", name="Before / after").click()
-    expect(page.get_by_role("dialog").get_by_text("has not learned anything yet")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_text("The fresh small model guesses here")).to_be_visible()
     assert app.query("select count(*) from requests")[0] == (before,)  # nothing of it is recorded
 
 
@@ -195,7 +195,7 @@ def test_what_was_refused_before_it_learned_is_measured_again(page: Page, app: A
     ask(page, "Zwqx blorp 0")
     look = page.locator(".turn").first.get_by_role("button", name="Before / after")
     look.click()
-    expect(page.get_by_role("dialog").get_by_text("has not learned anything yet")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_text("The fresh small model guesses here")).to_be_visible()
     page.keyboard.press("Escape")
     for number in range(1, 4):
         ask(page, f"Zwqx blorp {number}")

@@ -619,7 +619,7 @@ def test_learning_rests_when_it_no_longer_pays_and_wakes_at_a_shift(make: Make) 
     status = distiller.status()
     assert (
         status.state == "converged"
-        and "Resting: more training would not pay now" in status.why
+        and "More training would not pay now" in status.why
         and status.next_in == TRIAL_REQUESTS
     )
     stopped = status.version

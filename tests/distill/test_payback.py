@@ -220,7 +220,7 @@ def test_gains_are_measured_over_several_updates() -> None:
         ("idle", 1, "idle", "one more answer."),
         ("idle", 0, "idle", "starts at once"),
         ("idle", 0, "inline", "starts with the next answer"),
-        ("converged", 40, "idle", "tries again after 40 more answers"),
+        ("converged", 40, "idle", "trains again when its guesses get worse, or after 40 more answers"),
         ("waiting", 0, "idle", "waits while an answer"),
     ],
 )

@@ -180,7 +180,7 @@ def test_visitors_cannot_start_lines_without_end(lines: TrainerPool, monkeypatch
 
 
 def test_asking_for_a_status_opens_no_line(lines: TrainerPool) -> None:
-    assert lines.status("nobody").version == 0 and "no answer yet" in lines.status("nobody").why
+    assert lines.status("nobody").version == 0 and "has no answer" in lines.status("nobody").why
     assert open_lines(lines) == ["default"] and lines.names() == ["default"]
 
 

@@ -1,5 +1,5 @@
-"""The speed of the newest answer, measured while nobody waits: as it was, without a trace, and given up for
-whoever asks something."""
+"""The speed of the newest answer, measured while no request is running: as it was, without a trace, and given
+up for whoever asks something."""
 
 from __future__ import annotations
 

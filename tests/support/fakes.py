@@ -677,9 +677,7 @@ class FakeServices:
 
     def drafting(self, target: str, drafter: str, domain: str) -> Drafting:
         if self.fallen_back:
-            why = (
-                "Guessing is off: this drafter saves less than it costs here. Every 16th answer tries again."
-            )
+            why = "Guessing would not be faster here, so the big model writes alone."
             return Drafting(self.now["draft_policy"], 0.0, False, why, [])
         bins = [
             (0.05 + 0.1 * place, min(1.0, 0.08 + 0.09 * place + 0.02 * (place % 3)), 40 * (place + 1))

@@ -74,6 +74,20 @@ def test_commands_are_found_and_wrong_ones_refused() -> None:
         parse("omnidemo", ["no-such-command"])
 
 
+def test_no_sentence_says_that_a_model_rests_or_that_nothing_is_learned() -> None:
+    """Sentences say what was measured and who does what: "Guessing would not have been faster here, so the
+    big model wrote alone." """
+    wrong = re.compile(
+        "(model|it) rests|rests and|while nobody (waits|asks)|as soon as nobody waits"
+        "|learned (nothing|anything) (here )?yet|nothing learned yet|tries again soon",
+        re.I,
+    )
+    package = [file for file in ROOT.glob("omnidemo/**/*.py") if file.parent.name != "decoding"]
+    files = [*MANUAL, *ROOT.glob("assets/ui/*.js"), *package]
+    found = [f"{file.name}: {part}" for file in files for part in wrong.findall(file.read_text("utf-8"))]
+    assert len(files) > 300 and not found
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_links_lead_somewhere(page: str) -> None:
     plain = BLOCK.sub("", text(page))
