@@ -208,7 +208,7 @@ def test_the_trainer_says_gain_cost_and_roll_backs(services: FakeServices) -> No
     assert (
         shown["drafting"]["length"] == 5.4
         and shown["drafting"]["speculating"]
-        and shown["drafting"]["title"] == "what pays for itself"
+        and shown["drafting"]["title"] == "by the switch on the page"
     )
 
 

@@ -16,7 +16,7 @@ def test_what_is_kept_comes_in_one_event_and_only_where_it_has_changed(
 
     with gr.Blocks() as page:
         target, drafter = gr.Dropdown(["a"]), gr.Dropdown(["b"])
-        shell = Shell(page, gr.Textbox(), target, drafter, widget("pair", events=("news",)))
+        shell = Shell(page, gr.Textbox(), target, drafter, widget("pair", events=("news",)), gr.Checkbox())
         shell.keep(widget("one"), lambda name: f"{name} is ready", [target], "first")
         shell.keep(widget("two"), broken, [drafter], "second", js="(drafter, seen) => ['swan', seen]")
         poll, _ = shell.keep(widget("three"), lambda: "3", [], "third", draw=lambda value: 2 * value)
@@ -41,7 +41,7 @@ def test_news_is_another_text_as_soon_as_something_is_and_nonsense_is_refused(
     said = {"a": "ready"}
     with gr.Blocks() as page:
         target, drafter = gr.Dropdown(["a"], label="Target"), gr.Dropdown(["b"])
-        shell = Shell(page, gr.Textbox(), target, drafter, widget("pair", events=("news",)))
+        shell = Shell(page, gr.Textbox(), target, drafter, widget("pair", events=("news",)), gr.Checkbox())
         shell.keep(widget("one"), lambda name: said[name], [target], "first")
         shell.keep(widget("two"), lambda: "2", [], "second")
     before = shell.news([["a", None], [None]])
