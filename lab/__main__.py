@@ -8,6 +8,7 @@ from lab.cli import (
     experiment_commands,
     model_commands,
     overhead_commands,
+    page_commands,
     source_commands,
     speed_commands,
     trial_commands,
@@ -45,6 +46,7 @@ for command in (
     model_commands.learning,
     model_commands.steps,
     source_commands.sources,
+    page_commands.recorded_run,
 ):
     app.command()(command)
 

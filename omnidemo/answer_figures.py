@@ -111,6 +111,7 @@ FIGURES = (
     Figure("accepted", form="count", shown="endpoint", report=15),
     Figure("copies_proposed", form="count", shown="endpoint"),
     Figure("copied", form="count", shown="endpoint"),
+    Figure("copied_earlier", form="count"),
     Figure("draft_seconds", csv=14, report=17),
     Figure("verify_seconds", csv=15, report=18),
     Figure("settle_seconds", csv=16, report=19),

@@ -146,12 +146,20 @@ def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
 
 
 def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
-    """copied: target tokens that were copied, which are the accepted copies. copied_share: their share of the
-    answer's tokens. copies_proposed: copied tokens that were proposed."""
+    """copied: target tokens that were copied, which are the accepted copies. copied_earlier: those of them
+    that an earlier answer had; prompt and answer had the others. copied_share: their share of the answer's
+    tokens. copies_proposed: copied tokens that were proposed."""
     proposed = sum(done.copies.proposed for done in rounds)
     copied = sum(done.copies.accepted for done in rounds)
     return {
         "copied": float(copied),
+        "copied_earlier": float(
+            sum(
+                token.source == "copied" and token.match is not None and token.match.origin == "earlier"
+                for done in rounds
+                for token in done.tokens
+            )
+        ),
         "copied_share": _share(copied, tokens),
         "copies_proposed": float(proposed),
         "copies_right": _share(copied, proposed),

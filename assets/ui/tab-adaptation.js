@@ -141,16 +141,6 @@
       ),
     );
     const wanted = () => omni.load("charts", null) ?? omni.expert(); // whoever has opened or closed them finds them so again
-    const empty = el(
-      "div",
-      { class: "nothing" },
-      el("h3", {}, "No requests of this pair yet"),
-      el(
-        "p",
-        {},
-        "Press Teach it above, or write something in the Chat tab. Each stored answer puts a point on these curves.",
-      ),
-    );
     const grid = el("div"),
       others = el("div", { class: "charts" });
     const more = el(
@@ -173,8 +163,8 @@
     grid.append(more);
     const refused = el("p", { class: "alert", role: "alert", hidden: true });
     let since = 0;
-    host.append(refused, empty, grid);
-    empty.hidden = grid.hidden = true;
+    host.append(refused, grid);
+    grid.hidden = true;
     omni.whileVisible(host, 2000, () => trigger("poll"));
     omni.whileVisible(host, 0, omni.plotAgain);
     const cards = new Map();
@@ -201,9 +191,8 @@
         } else if (Date.now() - since > NOTED) refused.hidden = true;
         onlyLine.hidden = s.domains.length < 2 && !page.only;
         onlyLine.lastChild.textContent = `Only the line “${s.line}”`;
-        const some = s.charts.length > 0;
-        empty.hidden = some;
-        grid.hidden = !some;
+        grid.hidden = !s.charts.length;
+        omni.showAnswers(s.answers);
         legend.replaceChildren(
           ...(s.targets.length > 1
             ? s.targets.map((name, i) =>

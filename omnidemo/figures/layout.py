@@ -54,7 +54,7 @@ def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
     base: dict[str, Any] = {
         "paper_bgcolor": CLEAR,
         "plot_bgcolor": CLEAR,
-        "font": {"color": INK, "size": 11},
+        "font": {"color": INK, "size": 12},
         "margin": {"l": 8, "r": 8, "t": 18, "b": 8},
         "hovermode": "closest",
         "showlegend": False,
@@ -66,7 +66,7 @@ def make_figure(traces: Iterable[Any], revision: str, **layout: Any) -> Figure:
 
 
 def axis_title(text: str) -> dict[str, Any]:
-    return {"text": text, "font": {"size": 11}, "standoff": 6}
+    return {"text": text, "font": {"size": 12}, "standoff": 6}
 
 
 def method_colour(name: str) -> str:

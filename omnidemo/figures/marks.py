@@ -12,7 +12,7 @@ from typing import Any
 from omnidemo.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
-PLOT, LETTER = 300.0, 6.0  # width of a narrow plot, and of a letter of its labels, in pixels
+PLOT, LETTER = 300.0, 7.0  # width of a narrow plot, and of a letter of its labels, in pixels
 MOST_CHANGES = 16  # more changes of topic are mixed traffic, whose marks would cover the chart
 STRETCH = 3  # requests of one topic in a row from which on it is marked
 
@@ -131,7 +131,7 @@ def mark_layout(found: Sequence[Mark], end: float, base: float | None = None) ->
     return {
         "shapes": shapes,
         "annotations": [
-            place | {"x": m.x, "text": escape(m.label), "font": {"size": 10, "color": colour[m.kind]}}
+            place | {"x": m.x, "text": escape(m.label), "font": {"size": 12, "color": colour[m.kind]}}
             for m in apart(found, end)
         ],
     }

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 # CSV column → attribute of `Repeated`, or of its `same`
 COLUMNS = {
     "number": "number", "tokens_per_round": "tokens_per_round", "tokens": "tokens",
-    "copied_tokens": "copied", "guessed_tokens": "guessed", "own_tokens": "own", "alpha": "acceptance",
+    "copied_tokens": "copied", "copied_earlier_tokens": "copied_earlier", "guessed_tokens": "guessed",
+    "own_tokens": "own", "alpha": "acceptance",
     "seconds": "seconds", "adapter_version": "adapter_version", "memory_tokens": "memory_tokens",
     "as_it_was_tokens_per_round": "as_it_was", "empty_memory_tokens_per_round": "empty_memory",
     "fresh_drafter_tokens_per_round": "fresh_drafter", "nothing_learned_tokens_per_round": "nothing_learned",
@@ -54,6 +55,11 @@ class Repeated:
     @property
     def copied(self) -> int:
         return self._count("copied")
+
+    @property
+    def copied_earlier(self) -> int:
+        """The copied tokens that an earlier answer had; prompt and answer had the others."""
+        return int(self.generation.metrics["copied_earlier"] or 0)
 
     @property
     def guessed(self) -> int:

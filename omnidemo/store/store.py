@@ -30,7 +30,8 @@ from omnidemo.store.tables import (
 
 log = logging.getLogger(__name__)
 CURVE = [
-    "created_at", "kind", "method", "domain", "acceptance_rate", "block_efficiency", "tokens_per_second",
+    "created_at", "kind", "method", "domain", "tokens", "acceptance_rate", "alpha", "block_efficiency",
+    "tokens_per_second",
     "speedup", "ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic",
     "agreement", "same_first",
 ]  # fmt: skip
@@ -132,8 +133,9 @@ class Store(SessionStore):
         self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
     ) -> Rows:
         """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the
-        pair's stored requests from 1, `draft_length` is what the drafter drew per round on average, `policy`
-        the draft policy, with `copying` where it was on, and `temperature` that of the request."""
+        pair's stored requests from 1, `draft_length` is what the drafter drew per round on average,
+        `accepted` (copies among them) and `copied_earlier` are those of `metrics.py`, `policy` is the draft
+        policy, with `copying` where it was on, and `temperature` that of the request."""
         query = of_pair(
             REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
         )
@@ -144,10 +146,10 @@ class Store(SessionStore):
             total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
             rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
             for back, row in enumerate(rows):
-                row |= {
-                    "index": total - back,
-                    "draft_length": drafted_per_round(row.pop("metrics")),
-                } | _asked(row.pop("settings"))
+                metrics = row.pop("metrics")
+                row |= {"index": total - back, "draft_length": drafted_per_round(metrics)}
+                row |= {name: metrics.get(name) for name in ("accepted", "copied_earlier")}
+                row |= _asked(row.pop("settings"))
             return rows[::-1]
 
         return self.read(read, [])

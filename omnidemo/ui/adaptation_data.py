@@ -17,6 +17,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.store.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.live_answers import answers_json
 from omnidemo.ui.shell import if_loaded
 from omnidemo.ui.tabs.trainer_panel import calibration
 
@@ -175,6 +176,11 @@ def page_json(services: PublicServices, view: View, live: int, key: str, note: s
     """Everything the tab shows, as the value of the `adaptation` widget; `live` is the version that drafts,
     `note` what was refused."""
     rows = request_rows(services, view)
+    asked = (
+        rows
+        if not (view.every or view.only)
+        else services.store.curve(view.target, view.drafter, limit=MOST_REQUESTS)
+    )
     store, line = services.store, (view.target, view.drafter, view.line)
     steps = store.steps(view.target, view.drafter, domain=view.line, limit=MOST_STEPS)
     revision = f"{view.target} {view.drafter} {view.every} {view.only and view.line}"
@@ -187,6 +193,7 @@ def page_json(services: PublicServices, view: View, live: int, key: str, note: s
         "domains": list(dict.fromkeys(row.get("domain") or "default" for row in rows)),
         "kinds": sorted({mark.kind for mark in marks.marks(rows)}),
         "palette": layout.PALETTE,
+        "answers": answers_json(asked, view.line, live),
         "charts": figures(rows, steps, view.window, revision, view.target, bins) if rows or steps else [],
         "line": view.line,
         "lines": line_rows(services, view),

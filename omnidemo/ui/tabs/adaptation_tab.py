@@ -83,6 +83,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_id="omni-adaptation-row", elem_classes="omni-two", equal_height=False):
         with gr.Column(scale=7, min_width=320):
             player = widget("play", traffic_panel.first(services), events=("play", "halt"))
+            widget("answers")
             curve = widget("hero", elem_id="omni-hero-adaptation", events=("look",))
             page = widget("adaptation", events=("poll", "rollback", "export"))
             widget("versions", elem_classes=EXPERT)
