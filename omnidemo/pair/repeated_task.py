@@ -59,7 +59,7 @@ class Repeated:
     @property
     def copied_earlier(self) -> int:
         """The copied tokens that an earlier answer had; prompt and answer had the others."""
-        return int(self.generation.metrics["copied_earlier"] or 0)
+        return int(self.generation.metrics.get("copied_earlier") or 0)
 
     @property
     def guessed(self) -> int:
