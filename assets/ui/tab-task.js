@@ -437,9 +437,15 @@
 
     const rows = new Map(); // number → what `makeRow` made
     let shownTask = "";
-    const row = place => {
+    const drop = place => {
+      rows.get(place)?.node.remove();
+      rows.delete(place);
+    };
+    // The row of an answer; one that was stopped gives way to the next try.
+    const row = (place, answer) => {
+      if (rows.has(place) && rows.get(place).answer !== answer) drop(place);
       if (!rows.has(place)) {
-        const made = makeRow(voice, place);
+        const made = { ...makeRow(voice, place), answer };
         rows.set(place, made);
         list.append(made.node);
       }
@@ -450,7 +456,7 @@
       const live = board.live,
         done = now().rows;
       if (live && !live.none && (board.busy || live.answer.tokens.length)) {
-        const made = row(live.number);
+        const made = row(live.number, live.answer);
         made.show(live.input, live.answer, live.row ?? null, !board.busy);
         made.whole = Boolean(live.row);
       }
@@ -537,19 +543,13 @@
       // Only the rows that are shown: of another task all go.
       const numbers = one.rows.map(({ row }) => row.number),
         wanted = new Set([...numbers, board.live?.number]);
-      for (const [place, made] of rows)
-        if (shownTask !== board.chosen || !wanted.has(place)) {
-          made.node.remove();
-          rows.delete(place);
-        }
+      for (const place of [...rows.keys()]) if (shownTask !== board.chosen || !wanted.has(place)) drop(place);
       shownTask = board.chosen;
       for (const { row: done, lines: kept } of one.rows) {
         if (rows.get(done.number)?.whole) continue;
         const answer = omni.newAnswer();
         omni.readLines(answer, kept ?? "");
-        if (rows.has(done.number)) rows.get(done.number).node.remove();
-        rows.delete(done.number);
-        const made = row(done.number);
+        const made = row(done.number, answer);
         made.show(done.input, answer, done, false);
         made.whole = true;
       }
