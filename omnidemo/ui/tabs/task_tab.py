@@ -67,7 +67,7 @@ def _let_learn(services: PublicServices, target: str, drafter: str, asked: Any) 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the tab."""
     names = {column: name for column, (name, *_) in LINES.items()}
-    first = {"cards": task_rows.cards(), "figure": task_curve(), "lines": names}
+    first: dict[str, Any] = {"cards": task_rows.cards(), "figure": task_curve(), "lines": names}
     first |= {"most": task_rows.MOST_TEXT, "learns": services.settings.training != "off"}
     panel = widget("task", for_browser(first), events=("run", "halt"))
     running, run = Running(), gr.Textbox(visible=False, label="run")
