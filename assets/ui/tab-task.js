@@ -76,6 +76,8 @@
     draw();
   };
 
+  board.forgotten = () => begin(0);
+
   // ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────
   const take = value => {
     const live = board.live;
@@ -400,7 +402,50 @@
         },
         "Clear the rows",
       ),
+      anew = el(
+        "button",
+        {
+          type: "button",
+          class: "link",
+          onclick: () => {
+            words.textContent = omni.visitor.guest
+              ? "This deletes all that was learned from you here, also from chats."
+              : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.";
+            really.hidden = false;
+            yes.focus();
+          },
+        },
+        "Forget and begin again",
+      ),
       status = el("span", { class: "small", role: "status" });
+    const settle = () => {
+      really.hidden = true;
+      anew.focus();
+    };
+    const words = el("span"),
+      yes = el(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onclick: () => {
+            really.hidden = true;
+            trigger("reset");
+          },
+        },
+        "Forget it",
+      );
+    const really = el(
+      "div",
+      { class: "really", role: "alertdialog", "aria-label": "Forget?", hidden: true },
+      words,
+      el("span", { class: "acts" }, yes, el("button", { type: "button", onclick: settle }, "Keep it")),
+    );
+    really.addEventListener("keydown", event => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      settle();
+    });
     const error = el("p", { class: "alert", role: "alert", hidden: true });
     const list = el("ol", { class: "task-rows" }),
       empty = el("p", { class: "nothing" });
@@ -428,7 +473,8 @@
       ),
       cards,
       form,
-      el("div", { class: "task-acts" }, go, halt, clear, status),
+      el("div", { class: "task-acts" }, go, halt, clear, anew, status),
+      really,
       error,
       el("div", { class: "task-board" }, el("div", { class: "task-answers" }, list, empty), side),
       voice,
@@ -538,6 +584,8 @@
       halt.hidden = !busy;
       halt.disabled = board.stopping;
       clear.hidden = busy || !one.rows.length;
+      anew.hidden = busy || !one.next;
+      if (busy) really.hidden = true;
       error.hidden = !board.error;
       error.textContent = board.error;
       // Only the rows that are shown: of another task all go.

@@ -81,3 +81,9 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         open_tab(page, "Same task")
         expect(page.locator(".task-rows > li")).to_have_count(3)
         assert page.locator(".task-rows .toks.line .tok").count(), "colours and all"
+
+        page.get_by_role("button", name="Forget and begin again").click()
+        page.get_by_role("button", name="Forget it").click()
+        expect(page.get_by_role("button", name="Run ten")).to_be_visible()
+        expect(page.locator(".task-rows > li")).to_have_count(0)
+        assert not page.evaluate("omni.task.csv().length") and page.evaluate("omni.task.asked().first") == 0

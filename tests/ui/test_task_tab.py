@@ -141,6 +141,9 @@ class FakeRepeats:
     def let_learn(self, *given: str) -> None:
         self.asked = {"learn": given}
 
+    def reset(self, *given: str) -> None:
+        self.asked = {"reset": given}
+
 
 def ask(services: Any, asked: Any) -> list[dict[str, Any]]:
     *_, last = task_tab._answerer(services, Running())("s", "r", "t", "d", asked)
@@ -165,3 +168,14 @@ def test_the_event_answers_one_input_with_the_switches_of_the_page() -> None:
     services.own = "~a"
     task_tab._let_learn(services, "t", "d", {"task": "json"})  # type: ignore[arg-type]
     assert services.asked == {"learn": ("t", "d", "default")}, "a visitor has one line"
+
+
+def test_what_a_task_has_taught_is_forgotten() -> None:
+    services: Any = FakeRepeats()
+    task_tab._forget(services, "t", "d", {"task": "sql"})
+    assert services.asked == {"reset": ("t", "d", "sql")}
+    services.own = "~a"
+    task_tab._forget(services, "t", "d", {"task": "sql"})
+    assert services.asked == {"reset": ("t", "d", "default")}
+    with pytest.raises(Refused, match="still loading"):
+        task_tab._forget(FakeRepeats("queued"), "t", "d", {"task": "sql"})  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,22 @@ def _answerer(services: PublicServices, running: Running) -> Any:
     return same_task
 
 
+def _line(services: PublicServices, asked: Any) -> str:
+    """The line that drafts for a task: of its name; a visitor has one line for everything."""
+    return "default" if services.own else task_rows.asked_task(downloads.fields(asked, "task")).name
+
+
 def _let_learn(services: PublicServices, target: str, drafter: str, asked: Any) -> None:
     """Between two answers, outside of the engine's queue: an update that is due runs, and other requests get
     the engine."""
     with suppress(RuntimeError, ValueError):  # the pair is gone, or it is no task
-        line = "default" if services.own else task_rows.asked_task(downloads.fields(asked, "task")).name
-        services.let_learn(target, drafter, line)
+        services.let_learn(target, drafter, _line(services, asked))
+
+
+def _forget(services: PublicServices, target: str, drafter: str, asked: Any) -> None:
+    """Delete what a task has taught its line, with the answers that it copies from. The history stays."""
+    load_ready(services, target, drafter, "Press again when it is ready.")
+    services.reset(target, drafter, _line(services, asked))
 
 
 def build(services: PublicServices, shell: Shell) -> None:
@@ -69,7 +80,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     names = {column: name for column, (name, *_) in LINES.items()}
     first: dict[str, Any] = {"cards": task_rows.cards(), "figure": task_curve(), "lines": names}
     first |= {"most": task_rows.MOST_TEXT, "learns": services.settings.training != "off"}
-    panel = widget("task", for_browser(first), events=("run", "halt"))
+    panel = widget("task", for_browser(first), events=("run", "halt", "reset"))
     running, run = Running(), gr.Textbox(visible=False, label="run")
     asked, rows = gr.JSON(visible=False, label="task"), gr.JSON(visible=False, label="rows")
     inputs = [shell.session, run, shell.target, shell.drafter, asked]
@@ -79,11 +90,17 @@ def build(services: PublicServices, shell: Shell) -> None:
         api_name="same_task", concurrency_id=ENGINE, concurrency_limit=1, show_progress="hidden",
     )  # fmt: skip
     answered.failure(**settled)  # refused before it began: nothing below happens then
-    answered.then(
-        lambda *given: _let_learn(services, *given), inputs[2:], None,
-        js="(target, drafter) => [target, drafter, omni.task.asked()]", concurrency_limit=8, **PRIVATE,
-    ).then(**settled)  # fmt: skip
+    js = "(target, drafter) => [target, drafter, omni.task.asked()]"
+    learns: dict[str, Any] = {"concurrency_limit": 8, **PRIVATE}
+    learned = answered.then(partial(_let_learn, services), inputs[2:], None, js=js, **learns)
+    learned.then(**settled)
     running.stopped_by(panel.halt, inputs[:2], "() => omni.task.current()", "stop_same_task")
+
+    forgot = "() => { omni.task.forgotten(); return []; }"
+    forget = panel.reset(
+        partial(_forget, services), inputs[2:], None, js=js, api_name="forget_task", **PRIVATE
+    )
+    forget.success(None, None, None, js=forgot, **PRIVATE)
 
     def make(given: Any) -> Path | None:
         return task_rows.write_rows(downloads.temporary("omnidemo-task.csv", services.own), given)
