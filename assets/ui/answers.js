@@ -77,14 +77,14 @@
           );
       });
     };
-    return { node, x, y, slot, top, write, line, path };
+    return { node, width, x, y, slot, top, write, line, path };
   };
 
   // Versions: a line where another one drafts from then on, with its name where there is room.
-  const markVersions = ({ node, x, y, slot, top, write }, marks) => {
-    let free = 0;
-    for (const { before, kind, version } of marks) {
-      const at = x(before) - slot / 2,
+  const markVersions = ({ node, x, y, slot, top, write, width }, marks) => {
+    let until = Infinity; // where the name of the mark behind begins; the newest is named first
+    for (const { before, kind, version } of [...marks].reverse()) {
+      const at = Math.min(x(before) - slot / 2, width - RIGHT),
         back = kind === "taken back",
         name = `${back ? "↩" : "▲"} v${version}`,
         half = (LETTER * name.length) / 2;
@@ -95,9 +95,10 @@
           tip(`Version ${version} of the small model was ${kind} here`),
         ),
       );
-      if (at - half < free && !back) continue;
-      write(name, at, top - 8, back ? "back" : "published", "middle");
-      free = at + half + LETTER;
+      const middle = Math.min(at, width - half);
+      if (middle + half > until) continue;
+      write(name, middle, top - 8, back ? "back" : "published", "middle");
+      until = middle - half - LETTER;
     }
   };
 
@@ -199,7 +200,10 @@
         `Answer ${last.number}: `,
         el("b", {}, two(last.steps)),
         " tokens for one step of the big model",
-        s.answers.length > 1 ? ` (answer ${first.number}: ${two(first.steps)}). ` : ". ",
+        s.answers.length > 1 ? ` (answer ${first.number}: ${two(first.steps)})` : "",
+        last.nothing_learned == null
+          ? ". "
+          : `; with nothing learned it would have been ${two(last.nothing_learned)}. `,
       ];
     if (last.memory != null)
       parts.push(
@@ -276,7 +280,7 @@
           "p",
           { class: "small legendline" },
           ...SHARES.map(([key, name, hint]) =>
-            el("span", { title: hint }, el("i", { class: `swatch ${key}`, "aria-hidden": "true" }), name),
+            el("span", { title: hint }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
           ),
         ),
         title(

@@ -7,6 +7,11 @@
   const BEYOND = 2.45; // standard errors from which on a change is one: of seven prompts, chance makes less in 19 of 20 cases
   const LETTER = 7; // pixels, at the size of a phone's labels
   const two = x => x.toFixed(x >= 10 ? 1 : 2);
+  const NUMBERS = "no one two three four five six seven eight nine ten".split(" "),
+    word = n => NUMBERS[n] ?? String(n);
+  // What was measured, in a word: nothing of it is the visitor's own answers.
+  const measured = s =>
+    `${word(s.prompts)} fixed prompt${s.prompts === 1 ? "" : "s"}, no memory, always ${word(s.draft_length)} guesses`;
 
   const picture = (s, width) => {
     const points = s.points.filter(one => one.steps != null),
@@ -204,7 +209,7 @@
       const head = el(
         "h3",
         { title: known ? HELP(s) : null },
-        s.taught ? `Learning “${s.label}”` : "Learning",
+        s.taught ? `The small model on “${s.label}”` : "The small model on fixed prompts",
       );
       const places = JSON.stringify([s.topics, s.names, s.chosen]);
       if (places !== drawn)
@@ -233,13 +238,14 @@
                 : s.taught
                   ? "The app measures this topic while no request is running, and draws the curve then."
                   : s.topics.length
-                    ? "The newest question belongs to none of the topics that it was taught; choose one of them to see what it has learned."
+                    ? "The newest question belongs to none of the topics that it was taught; choose one of them to see how the small model guesses on its fixed prompts."
                     : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.",
           ];
       host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
       const box = el("div", { class: "box" });
       host.replaceChildren(
         el("div", { class: "line" }, head, pick),
+        known ? el("p", { class: "small", title: HELP(s) }, `On ${measured(s)}.`) : "",
         el("p", { class: known ? "now" : "small" }, ...words),
         ...(known ? [box] : []),
         ...(known
@@ -247,13 +253,7 @@
               el(
                 "p",
                 { class: "small legendline" },
-                el(
-                  "span",
-                  { title: HELP(s) },
-                  s.measuring
-                    ? "measuring the newest version…"
-                    : `measured on ${omni.plural(s.prompts, "fixed prompt")}, always ${s.draft_length} guesses a step`,
-                ),
+                s.measuring ? el("span", {}, "measuring the newest version…") : "",
                 ...["swap", "rollback", "topic"]
                   .filter(kind => s.marks.some(one => one.kind === kind))
                   .map(kind =>

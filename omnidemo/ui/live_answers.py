@@ -81,19 +81,21 @@ def _answer(row: Mapping[str, Any]) -> dict[str, Any]:
     alpha: accepted ÷ judged tokens of the drafter. memory, chat, guessed, own: its tokens that were copied
     from an earlier answer, copied from its own prompt and text, guessed by the drafter, and written by the
     target itself; None where the record is older than these counts."""
-    tokens, accepted, copied, earlier = (
-        row.get(name) for name in ("tokens", "accepted", "copied", "copied_earlier")
-    )
+    counts = [row.get(name) for name in ("tokens", "accepted", "copied", "copied_earlier")]
     shown = {
         "number": row.get("index"),
         "at": row.get("created_at"),
-        "tokens": tokens,
+        "tokens": row.get("tokens"),
         "steps": finite(row.get("block_efficiency")),
         "alpha": finite(row.get("alpha")),
         "version": int(row.get("adapter_version") or 0),
     }
-    if None in (tokens, accepted, copied, earlier):
+    if None in counts:
         return shown | dict.fromkeys(("memory", "chat", "guessed", "own"))
-    tokens, accepted, copied, earlier = (int(value) for value in (tokens, accepted, copied, earlier))
-    counts = {"memory": earlier, "chat": copied - earlier, "guessed": accepted - copied}
-    return shown | counts | {"own": tokens - accepted}
+    tokens, accepted, copied, earlier = (int(value or 0) for value in counts)
+    return shown | {
+        "memory": earlier,
+        "chat": copied - earlier,
+        "guessed": accepted - copied,
+        "own": tokens - accepted,
+    }
