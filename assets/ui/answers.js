@@ -181,15 +181,17 @@
     );
     made.line(LEFT, made.y(0), width - RIGHT, made.y(0), "grid");
     made.path(values, "right");
-    const ends = values.length > 1 ? [0, values.length - 1] : [0];
-    for (const place of ends)
-      made.write(
-        `${place ? "" : "answer "}${s.answers[place].number}`,
-        made.x(place),
-        made.y(0) + 18,
-        "tick",
-        place ? "middle" : "start",
-      );
+    const [from, to] = [s.answers[0].number, s.answers.at(-1).number],
+      last = made.x(values.length - 1),
+      room = last - made.x(0) > LETTER * `answer ${from}  ${to}`.length;
+    made.write(
+      room || from === to ? `answer ${from}` : `answers ${from} to ${to}`,
+      made.x(0),
+      made.y(0) + 18,
+      "tick",
+      "start",
+    );
+    if (room) made.write(String(to), last, made.y(0) + 18, "tick", "middle");
     return made.node;
   };
 
