@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnidemo.cli import check_commands, fetch_commands, measure_commands
+from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Drafter, KeptIn, Storage, Target, answer_options, given
@@ -42,6 +42,9 @@ def generate(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Draft by prices, and print what each round chose from.")
+    ] = False,
     storage: KeptIn = None,
     **options: Any,
 ) -> None:
@@ -56,7 +59,10 @@ def generate(
     from omnidemo.methods import check_method
 
     check_method(settings.method)  # what is wrong is told before a model loads
-    asked = GenerationConfig.of(**given(options) | {name: getattr(settings, name) for name in ours})
+    by_prices = {"draft_policy": "cost"} if explain else {}
+    asked = GenerationConfig.of(
+        **given(options) | {name: getattr(settings, name) for name in ours} | by_prices
+    )
     if storage is not None:
         check_folder(storage)
     with loading() as progress:
@@ -68,6 +74,8 @@ def generate(
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
     generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     print(json.dumps(asdict(generation), ensure_ascii=False) if as_json else "", flush=True)
+    if explain and not as_json:
+        price_commands.explain(generation.rounds)
     typer.echo(figures(generation), err=True)
 
 
@@ -125,6 +133,7 @@ app.command()(check_commands.advise)
 app.command()(check_commands.check_backend)
 app.command()(measure_commands.compare)
 app.command()(measure_commands.adapt)
+app.command()(price_commands.prices)
 app.command()(check_commands.space_check)
 
 

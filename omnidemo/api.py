@@ -42,6 +42,8 @@ def load_pair(
     if storage is not None:
         private_folders.hold(Path(storage))
     pair = build_pair(settings.target, settings.drafter, settings, progress)
+    if storage is None:
+        pair.prices.keep_in(None)
     if storage is not None:
         settings = settings.model_copy(update={"storage": Path(storage)})
         store = open_store(settings)

@@ -79,12 +79,12 @@ def measure(
     rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
     """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
-    the target's at the end, and `plain_at`, the UNIX time of the newest plain round that `plain_seconds`
+    the target's at the end, and `plain_at`, the UNIX time of the newest round that `plain_seconds`
     knows.
 
-    `plain_seconds` is the time of one plain round (draft length 0), known from the policy "cost", for replays
-    on the page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None
-    where they are undefined.
+    `plain_seconds` is the time of one plain round (draft length 0) by the price list, for replays on the
+    page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None where
+    they are undefined.
 
     seconds: those of its rounds, which every speed is made of, on the clocks of the page too. What lies
     between rounds is not decoding: other answers whose turn it was, and who reads along.

@@ -41,6 +41,19 @@ class Copies(NamedTuple):
     judged: int
 
 
+class Offer(NamedTuple):
+    """What a source of drafts offered for a round, at its best length: `length` tokens, all of which are
+    accepted with `chance`, so that the round is expected to write `tokens` for the price of `price` plain
+    rounds. The source "plain" is the round without a draft."""
+
+    source: Literal["drafter", "copy", "plain"]
+    length: int
+    tokens: float
+    price: float
+    chance: float
+    taken: bool
+
+
 @dataclass(slots=True)  # not frozen: see above
 class Token:
     """One target token: emitted, or proposed and discarded.
@@ -79,7 +92,7 @@ class Round:
     "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify (the
     target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams:
     (target id, drafter ids). `proposed`, `accepted` and `judged` count copies with the drafter's own;
-    `variation`: as in `Acceptance`.
+    `variation`: as in `Acceptance`. `offers`: what the policy "cost" chose from.
     """
 
     index: int
@@ -95,6 +108,7 @@ class Round:
     inserts: tuple[tuple[int, tuple[int, ...]], ...] = ()
     finish_reason: FinishReason | None = None
     variation: float | None = None
+    offers: tuple[Offer, ...] = ()
 
     @property
     def text(self) -> str:

@@ -20,6 +20,7 @@ pytest.register_assert_rewrite("tests.support")
 from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.distill import process_worker  # noqa: E402
+from omnidemo.pair import pair_prices  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
@@ -71,6 +72,14 @@ def _code(request: pytest.FixtureRequest) -> Iterator[None]:
         patched.setattr(compile_kernels, "_thread", nothing_to_do)
         patched.setattr(compile_kernels, "_ready", None)
         patched.setattr(row_ops, "_compiled", None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_prices_are_kept_in_the_users_cache() -> Iterator[None]:
+    """In a file nothing can be kept: what one test measures must not decide another."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pair_prices, "cache_folder", lambda: HERE / "conftest.py")
         yield
 
 

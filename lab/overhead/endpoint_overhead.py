@@ -19,7 +19,6 @@ from omnidemo.backends import compile_kernels
 from omnidemo.config import GREEDY, Settings
 from omnidemo.pair.pair import Pair
 from omnidemo.records import Generation
-from omnidemo.serving.chat_service import PROBE_EVERY
 from omnidemo.serving.pair_loading import build_pair
 
 WARM_UP = 3  # untimed answers of both
@@ -95,7 +94,7 @@ def _python(pair: Pair, settings: Settings, prompt: str, tokens: int) -> tuple[G
     made = pair.generate(
         [{"role": "user", "content": prompt}], method=settings.method, max_new_tokens=tokens,
         **GREEDY.options, seed=0, learn=False,
-        draft_policy="fixed", draft_length=settings.draft_length, probe_every=PROBE_EVERY,
+        draft_policy="fixed", draft_length=settings.draft_length,
     )  # fmt: skip
     return made, time.perf_counter() - began
 

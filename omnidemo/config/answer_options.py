@@ -105,10 +105,8 @@ class GenerationConfig(BaseModel):
     stop: strings after which the answer ends; they stay in it. learn: whether the answer may feed the n-gram
     cache and the learners. reuse: go on from a conversation that begins like the prompt. copying: whether
     drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain
-    (the method "copy" always does). The policy decides for each round; "cost" by measured times.
-    remember: whether later answers may copy from this one, as they may where `learn` is on too. probe_every:
-    one in so many rounds goes without a draft, in blocks of several (`draft_policy.stretch`); the pace of
-    plain rounds is known from them (0: none; "cost" has its own). The probes of `probes/` are something else.
+    (the method "copy" always does). The policy decides for each round; "cost" by chances and prices.
+    remember: whether later answers may copy from this one, as they may where `learn` is on too.
 
     Numbers are read first and compared then, so "20" is 20 and "1e999" is refused. Make one with `of`, whose
     ValueError is one sentence.
@@ -166,7 +164,6 @@ class GenerationConfig(BaseModel):
         shown="own page",
     )] = True
     reuse: bool = True
-    probe_every: int = Field(0, ge=0, le=1_000_000)
     copying: Annotated[bool, Option(
         "Whether drafts may also be copied from the text", shown="command own mcp history",
     )] = True

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.decoding.backend import KVCache
 from omnidemo.decoding.rollout import Rollout
-from omnidemo.decoding.sampling import Logits, as_tensor, highest_each
+from omnidemo.decoding.sampling import Logits
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
 
@@ -88,33 +87,10 @@ class DrafterContext:
             known = self._rows[end] = (read.logits[0], None if read.hidden is None else read.hidden[-1])
         return known[0]
 
-    def score_history(self, min_tokens: int, max_tokens: int, greedy: bool) -> list[list[float]]:
-        """The drafter's probabilities of the newest target tokens (at most `max_tokens`) that it has not read
-        yet, in the pass that a draft needs anyway. For each token: one per drafter id that spells it
-        (`greedy`: 1.0 where that id is the most probable, else 0.0), [] where no ids of its own do. Before
-        temperature, penalty and masks. [] altogether for fewer than `min_tokens`."""
-        end, read = len(self.ids), self._dropped + self.cache.length
-        points = [point for point in self.alignment[-max_tokens - 1 :] if point[1] > read]
-        if len(points) <= min_tokens or end - self._dropped >= self.cache.max_positions:
-            return []
-        first, self._ahead = points[0][1], None
-        self.passes += 1
-        found_in = self.cache.forward(self.ids[read:], end - first + 1, 1.0)
-        rows, stats, hidden = found_in.logits, found_in.stats, found_in.hidden
-        self._rows[end] = (rows[-1], None if hidden is None else hidden[-1])
-        guessed = self.ids[first:]
-        if greedy:
-            best = stats.best()[:-1] if stats is not None else highest_each(as_tensor(rows)[:-1])
-            found = [float(one == token) for one, token in zip(best, guessed, strict=True)]
-        elif stats is not None:
-            found = stats.token_probs(guessed)
-        else:
-            probs = as_tensor(rows)[:-1].softmax(-1)
-            found = probs.gather(1, torch.tensor(guessed, device=probs.device)[:, None]).squeeze(1).tolist()
-        tokens: list[list[float]] = []
-        for (before, begin), (after, finish) in itertools.pairwise(points):
-            tokens += [[]] * (after - before - 1) + [found[begin - first : finish - first]]
-        return tokens
+    @property
+    def unread(self) -> int:
+        """How many of its ids the drafter has not read."""
+        return max(0, len(self.ids) - self._dropped - self.cache.length)
 
     def state(self, position: int) -> NDArray[np.float32] | None:
         """The hidden state [H] (the output layer's input) after `position` ids; None where this round has not

@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.round_times import STRETCH, Look
+from omnidemo.records import Offer
 
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-LOOK, ENOUGH = 96, 16  # most newest tokens that a replay covers, and the fewest that say anything
+USUAL_DRAFT = 8  # slots, where no options say how long drafts may get
+AHEAD = 96  # rounds that are foreseen where nothing can change
 LEAST_CHANCE = 0.3  # of a whole draft, below which the policy "chance" proposes no more
 # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
 NEVER = StopRule()
@@ -33,57 +34,46 @@ NEVER = StopRule()
 AS_PREDICTED = np.array([[0.0, 0.0, 1.0, 1.0, 0.0]])
 
 
-def stretch(index: int, every: int) -> int:
-    """How many rounds from round `index` on are plain, where one in `every` is plain (0: none) so that plain
-    decoding is timed. They come in blocks of `STRETCH`, the first after `every` − 1 rounds."""
-    place = index % (every * STRETCH) - every + 1 if every else -1
-    return STRETCH - place if 0 <= place < STRETCH else 0
-
-
-def until_stretch(index: int, every: int) -> int:
-    """How many rounds after round `index` (not counted) come before the next plain one."""
-    return (every - 2 - index) % (every * STRETCH) if every else LOOK
-
-
 class DraftPolicy:
-    """The draft policy of one generation: up to `longest` drafter tokens, except that one in `probe_every`
-    rounds (0: none) is plain; see `stretch`. `watches`: whether drafts may end before their budget is used
-    up; `reads_states`: whether `keep_drafting` needs the drafter's hidden states."""
+    """The draft policy of one generation: up to `longest` drafter tokens. `watches`: whether drafts may end
+    before their budget is used up; `reads_states`: whether `keep_drafting` needs the drafter's hidden
+    states."""
 
     watches = False
     reads_states = False
 
-    def __init__(self, longest: int, probe_every: int = 0) -> None:
-        self.longest, self.probe_every = longest, probe_every
-        self._plain = 0  # plain rounds from this one on
-        self._drafts = 0  # rounds with a draft after this one, if this one has one
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
         # slots of the drafter that were accepted and judged in this generation, and a guess before
         self._right, self._judged = 2.0, 4.0
+
+    def begin_round(self, index: int, positions: int, unread: int) -> None:
+        """Called before anything is asked for round `index` of the answer. `positions`: ids of the text;
+        `unread`: those that the drafter has not read."""
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """How many of the copied ids round `index` proposes, instead of what the drafter would; 0: none.
         `drafts`: whether it can draft. By default those of which more are expected to be accepted, by a
         token, than of the generation's own drafts: what has been drafted ahead is lost for a copy."""
-        if stretch(index, self.probe_every):
-            return 0
         count, right = min(len(copied.ids), self.longest), self._right / self._judged
         expected = sum(right ** (place + 1) for place in range(self.longest)) if drafts else 0.0
         return count if sum(copied.chances[:count]) > expected + (1.0 if drafts else 0.0) else 0
 
-    def budget(self, index: int, look: Look) -> int:
-        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding. `look` replays drafts
-        on the newest tokens. With fewer than ENOUGH of them it finds nothing and costs nothing; else it costs
-        the drafter's pass over what it has not read yet, which the next draft then saves."""
-        self._plain, self._drafts = stretch(index, self.probe_every), until_stretch(index, self.probe_every)
-        return 0 if self._plain else self.longest
+    def budget(self, index: int) -> int:
+        """Drafter tokens that the draft of round `index` may use; 0 is plain decoding."""
+        return self.longest
 
     def plain_lookahead(self) -> int:
         """After a budget of 0: how many more rounds will probably have none."""
-        return max(0, self._plain - 1) if self.longest else LOOK
+        return 0 if self.longest else AHEAD
 
     def draft_lookahead(self) -> int:
         """After a budget above 0: how many more rounds will probably have the same."""
-        return self._drafts
+        return AHEAD
+
+    def offers(self) -> tuple[Offer, ...]:
+        """What each source offered for this round; none where no prices decide."""
+        return ()
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         """Whether another slot is drafted after one whose tokens were drawn with these probabilities.
@@ -101,6 +91,9 @@ class DraftPolicy:
         self._right += sum(accept_probs)
         self._judged += max(1, len(accept_probs))
 
+    def count(self, drafted: int, proposed: int) -> None:
+        """Take the counts of a round, also of one without a draft."""
+
 
 class FixedPolicy(DraftPolicy):
     """Always the longest draft."""
@@ -112,14 +105,14 @@ class AdaptivePolicy(DraftPolicy):
 
     watches = True
 
-    def __init__(self, longest: int, cost_model: CostModel, probe_every: int = 0) -> None:
-        super().__init__(longest, probe_every)
+    def __init__(self, longest: int, cost_model: CostModel) -> None:
+        super().__init__(longest)
         self.cost_model = cost_model
         self._rule: StopRule | None = None  # that of the draft under way
 
-    def budget(self, index: int, look: Look) -> int:
+    def budget(self, index: int) -> int:
         self._rule = None
-        return super().budget(index, look)
+        return super().budget(index)
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         return self.stop_rule().keep_drafting(math.prod(draft_probs))
@@ -137,12 +130,15 @@ class AdaptivePolicy(DraftPolicy):
         super().learn(draft_probs, accept_probs)
         self.cost_model.learn(draft_probs, accept_probs)
 
+    def count(self, drafted: int, proposed: int) -> None:
+        self.cost_model.count(drafted, proposed)
+
 
 class ConfidencePolicy(AdaptivePolicy):
     """Stop after a slot to which the drafter itself gave less than `threshold`."""
 
-    def __init__(self, longest: int, cost_model: CostModel, threshold: float, probe_every: int = 0) -> None:
-        super().__init__(longest, cost_model, probe_every)
+    def __init__(self, longest: int, cost_model: CostModel, threshold: float) -> None:
+        super().__init__(longest, cost_model)
         self.threshold = threshold
 
     def _new_rule(self) -> StopRule:
@@ -156,17 +152,15 @@ class HeadPolicy(AdaptivePolicy):
     trained yet, and the drafter's own probabilities stand in for it.
     """
 
-    def __init__(
-        self, longest: int, cost_model: CostModel, gamma: float, head: Head | None, probe_every: int = 0
-    ) -> None:
-        super().__init__(longest, cost_model, probe_every)
+    def __init__(self, longest: int, cost_model: CostModel, gamma: float, head: Head | None) -> None:
+        super().__init__(longest, cost_model)
         self.gamma, self.head = gamma, head
         self.reads_states = head is not None
         self._predicted: list[float] = []
 
-    def budget(self, index: int, look: Look) -> int:
+    def budget(self, index: int) -> int:
         self._predicted = []
-        return super().budget(index, look)
+        return super().budget(index)
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
         predicted = draft_probs
@@ -201,8 +195,6 @@ class ChancePolicy(AdaptivePolicy):
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """As many as are likely enough, where more of them are expected to be accepted than of a draft."""
-        if stretch(index, self.probe_every):
-            return 0
         likely, right = sum(chance > LEAST_CHANCE for chance in copied.chances), self._right / self._judged
         drafted = [right ** (place + 1) for place in range(self.longest)] if drafts else []
         expected = sum(chance for chance in drafted if chance > LEAST_CHANCE)
@@ -214,32 +206,6 @@ class ChancePolicy(AdaptivePolicy):
 
     def _new_rule(self) -> StopRule:
         return StopRule(price=LEAST_CHANCE, segments=self.cost_model.segments)
-
-
-class CostPolicy(AdaptivePolicy):
-    """Draft on while the next slot is expected to save more time than it costs, and not at all where plain
-    decoding is faster: the `CostModel` decides."""
-
-    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        return self.cost_model.copied(copied.chances, drafts)
-
-    def budget(self, index: int, look: Look) -> int:
-        self._rule, self._plain = None, self.cost_model.probes()
-        return self.longest if not self._plain and self.cost_model.may_draft(look) else 0
-
-    def plain_lookahead(self) -> int:
-        costs = self.cost_model
-        return super().plain_lookahead() if costs.speculating else costs.plain_rounds_ahead()
-
-    def draft_lookahead(self) -> int:
-        return self.cost_model.drafts_ahead()
-
-    def _new_rule(self) -> StopRule:
-        return self.cost_model.stop_rule()
-
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
-        super().learn(draft_probs, accept_probs)
-        self.cost_model.judge()
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,12 +222,9 @@ class Drafting:
 
 def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
     """How a pair drafts now, with a sentence for the page."""
-    losing = policy == "cost" and not costs.speculating
-    if losing:
-        sentence = (
-            "The small model's guesses cost more time than they saved lately, so it rests; it tries again"
-            " soon."
-        )
+    alone = policy == "cost" and not costs.pays(costs.best_draft(costs.prices, USUAL_DRAFT))
+    if alone:
+        sentence = "Guessing would not have been faster here, so the big model wrote alone."
     elif policy == "fixed" and draft_length == 0:
         sentence = "Guessing is switched off: the draft length is 0."
     elif policy == "head" and not has_head:
@@ -272,4 +235,4 @@ def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int
         sentence = "Nothing has been drafted yet."
     table = costs.head if policy == "head" and has_head else costs.acceptance
     length = float(draft_length) if policy == "fixed" else costs.length
-    return Drafting(policy, length, not losing, sentence, table.rows())
+    return Drafting(policy, length, not alone, sentence, table.rows())

@@ -5,24 +5,21 @@ from __future__ import annotations
 
 import codecs
 import math
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import NamedTuple
 
 from omnidemo.copying.copier import CopiedDraft, Copier
 from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult, Slot
-from omnidemo.decoding.draft_policy import LOOK, DraftPolicy
+from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
-from omnidemo.decoding.round_times import Look, ReplayedAcceptance
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.records import STAGES, FinishReason, Round, Token
+from omnidemo.records import STAGES, FinishReason, Offer, Round, Token
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 
@@ -90,14 +87,13 @@ def decode(
     """
     context = _context(state, vocabulary, ngrams, sampling, rng, limits, policy)
     answer = _Answer(state, limits, vocabulary, context.end_ids, sampling.greedy)
-    look = partial(_look, state, answer.recent, sampling.greedy, clock)
     index = 0
 
     while answer.reason is None:
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
         copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
-        plan = _plan(policy, state, method, most, index, look, copied)
+        plan = _plan(policy, state, method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
@@ -107,6 +103,7 @@ def decode(
 
         if plan.draft_length:
             policy.learn([slot.draft_probs for slot in result.slots], result.accept_probs)
+        policy.count(result.drafted, sum(slot.target_id >= 0 for slot in result.slots))
         written = answer.until_stop(result)
         if copier is not None and copied is not None and plan.copied:
             copier.learn(copied, result.accept_probs)
@@ -121,7 +118,7 @@ def decode(
             tracer.add(result.logits[: len(written.ids)], written.ids, written.accepted, copies)
         draft, verify, accept = result.seconds
         stages = (planned - began + draft, verify, committed - made + accept, clock() - committed)
-        yield _record(index, plan, written, tokens, stages, answer.reason, context)
+        yield _record(index, plan, written, tokens, stages, answer.reason, context, policy.offers())
         index += 1
         if answer.reason is None and limits.cancelled():
             answer.reason = "cancelled"
@@ -171,7 +168,6 @@ class _Answer:
         writes = vocabulary.target.writes
         self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in limits.begun)
         self.emitted = 0
-        self.recent: deque[float] = deque(maxlen=LOOK)  # the target's probabilities of the newest tokens
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 
     def until_stop(self, result: RoundResult) -> _Written:
@@ -199,7 +195,6 @@ class _Answer:
                 "the target's numbers are not finite here, so it cannot go on; load it in float32 or choose"
                 " another one"
             )
-        self.recent.extend(probs)
         self.emitted += len(ids)
         self.text += "".join([token.text for token in tokens])
         free = self.state.target.free_positions
@@ -213,7 +208,7 @@ class _Answer:
 
 def _record(
     index: int, plan: RoundPlan, written: _Written, tokens: Sequence[Token], stages: Sequence[float],
-    reason: FinishReason | None, context: RoundContext
+    reason: FinishReason | None, context: RoundContext, offers: tuple[Offer, ...]
 ) -> Round:  # fmt: skip
     result, _, accepted, own = written
     kept, greedy = result.slots[:accepted], context.sampling.greedy
@@ -231,16 +226,18 @@ def _record(
         inserts=new_ngrams(own, context.map, context.ngrams),
         finish_reason=reason,
         variation=result.variation,
+        offers=offers,
     )
 
 
 def _plan(
-    policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int, look: Look,
+    policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int,
     copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
     """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token
     must come at once."""
     drafts = method.drafts and state.drafter.can_draft
+    policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
     if copied is not None and (count := policy.copies(index, copied, drafts)):
         base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
         return RoundPlan(0, most, 0, [Slot(token, (), 1.0, base, match=match) for token, match in proposed])
@@ -248,17 +245,9 @@ def _plan(
         return RoundPlan(0, most, most - 1 if index else 0)
     if not state.drafter.can_draft:
         return RoundPlan(0, most, 0)
-    length = min(policy.budget(index, look), most - 1)
+    length = min(policy.budget(index), most - 1)
     return RoundPlan(
         length,
         most,
         (policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)) if index else 0,
     )
-
-
-def _look(
-    state: DecodingState, target_probs: Sequence[float], greedy: bool, clock: Clock
-) -> tuple[ReplayedAcceptance, float]:
-    """The acceptance of drafts replayed on the newest tokens, and the seconds that this took."""
-    began = clock()
-    return state.replayed_acceptance(target_probs, greedy), clock() - began

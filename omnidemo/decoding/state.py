@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -12,8 +11,6 @@ import torch
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.draft_policy import ENOUGH
-from omnidemo.decoding.round_times import ReplayedAcceptance
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array, as_tensor, on_host
 
@@ -65,22 +62,6 @@ class DecodingState:
         while accepted and not result.slots[accepted - 1].draft_ids:
             accepted -= 1
         self.drafter.commit(start, [len(slot.draft_ids) for slot in result.slots[:accepted]], ids)
-
-    def replayed_acceptance(self, target_probs: Sequence[float], greedy: bool) -> ReplayedAcceptance:
-        """How drafts would have done on the newest tokens, given the target's probabilities of these: for
-        each token its number of drafter tokens and min(1, q/p), whose mean estimates the acceptance of the
-        drafter's own proposals. Costs the drafter's pass over what it has not read, which a draft then need
-        not make again. [] for fewer than ENOUGH tokens."""
-        if len(target_probs) < ENOUGH:
-            return []
-        scored = self.drafter.score_history(ENOUGH, len(target_probs), greedy)[::-1]
-        # Numbers that are not finite count as a wrong guess.
-        products = [product if q and math.isfinite(product := math.prod(q)) else 0.0 for q in scored]
-        each = [
-            (len(q), min(1.0, product / max(p, 1e-30)))
-            for q, product, p in zip(scored, products, reversed(target_probs), strict=False)
-        ]
-        return each[::-1]
 
 
 class TargetContext:

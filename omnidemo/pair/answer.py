@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import fields, replace
 from secrets import token_hex
-from time import perf_counter
+from time import perf_counter, time
 from typing import TYPE_CHECKING
 
 from omnidemo.config import GenerationConfig
@@ -15,6 +15,7 @@ from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.metrics import measure
+from omnidemo.pair.drafting_line import timed
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.prompt_reader import start_in_turns
 from omnidemo.records import FinishReason, Generation, Prompt, Reading, Round
@@ -44,7 +45,8 @@ class Answer:
         )
         with pair._lock:
             self._line = pair._ready_line(asked.domain)
-            self._policy = self._line.policy(asked)
+            self._line.begin()
+            self._policy = self._line.policy(asked, note)
             self._guessing = self._line.guessing(asked, self._method)
             self._state = pair._conversations.take(self._ids, asked.reuse, asked.domain, self._line.runner)
             self._ngrams, self._earlier = pair._memory.of(asked.domain), pair.copies.of(asked.domain)
@@ -73,7 +75,7 @@ class Answer:
                     if done is not None and asked.learn:
                         remember(self._ngrams, done)
                     if done is not None and self._note:
-                        line.note(done)
+                        line.note(done, len(self._state.target.ids), time())
                 if done is None:
                     break
                 first = first if first is not None else perf_counter() - self._began
@@ -120,6 +122,7 @@ class Answer:
             for learner in pair.learners:
                 learner(trace)
         pair._memory.save()
+        pair.prices.keep_now_and_then()
         return mismatch
 
     def _written(self) -> list[int]:
@@ -127,13 +130,14 @@ class Answer:
 
     def _generation(self, first: float | None, mismatch: bool) -> Generation:
         pair, asked, line = self._pair, self._asked, self._line
-        drafts = [(done.drafted, done.seconds["total"]) for done in self._rounds[1:] if done.drafted]
+        took = [timed(done, len(self._ids)) for done in self._rounds[1:]]
         with pair._lock:
-            plain = line.cost_model.plain_beside(drafts) if self._method.drafts else None
+            prices = line.cost_model.prices
+            plain, at = prices.plain_beside(took) if self._method.drafts else None, prices.at
         metrics = {
             **measure(self._rounds, first, plain),
             "context_mismatch": float(mismatch),
-            "plain_at": line.plain_at if plain else None,
+            "plain_at": at if plain else None,
         }
         return Generation(
             token_ids=tuple(self._written()), text="".join(done.text for done in self._rounds),

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
-from time import time
 from typing import Literal
 
 import torch
@@ -18,29 +17,29 @@ from omnidemo.config import GenerationConfig
 from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import (
     ChancePolicy,
     ConfidencePolicy,
-    CostPolicy,
     DraftPolicy,
     FixedPolicy,
     Head,
     HeadPolicy,
 )
 from omnidemo.decoding.method import Method
+from omnidemo.decoding.price_list import Timed
 from omnidemo.decoding.state import DecodingState
 from omnidemo.records import Round
 
 
 @dataclass(slots=True, eq=False)
 class DraftingLine:
-    """The drafter itself, or a copy with the adapter of a domain; and the measurements of its rounds."""
+    """The drafter itself, or a copy with the adapter of a domain; and the chances of its drafts."""
 
     runner: Runner
     version: int = 0
     head: Head | None = None
     cost_model: CostModel = field(default_factory=CostModel)
-    plain_at: float | None = None  # UNIX time of the newest plain round
     # swapped in before the next round
     published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor], str] | None = None
     digest: str = ""  # of the version's weights; empty for the base drafter
@@ -63,14 +62,11 @@ class DraftingLine:
         """Names the version, also apart from one of the same number."""
         return f"adapter-{self.version}" + (f"-{self.digest}" if self.version and self.digest else "")
 
-    def note(self, done: Round) -> None:
-        """Take the round's times. The first round of an answer also contains reading the prompt."""
-        if done.index == 0:
-            self.cost_model.begin(done.drafted, done.seconds["draft"])
-            return
-        self.plain_at = self.plain_at if done.draft_length else time()
-        took = (done.seconds["draft"], done.seconds["total"])
-        self.cost_model.time(done.draft_length, done.drafted, done.proposed, len(done.tokens), *took)
+    def note(self, done: Round, positions: int, at: float | None = None) -> None:
+        """Take the round's times for the price list, with the `positions` that the target had read, and the
+        UNIX time. The first round of an answer also contains reading the prompt, and counts for nothing."""
+        if done.index:
+            self.cost_model.prices.note(timed(done, positions), at)
 
     def copier(
         self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int],
@@ -91,26 +87,37 @@ class DraftingLine:
             earlier if asked.learn else None,
         )
 
+    def begin(self) -> None:
+        """An answer begins: the rounds so far correct the prices, which then stay as they are for it."""
+        self.cost_model.prices.settle()
+
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "paused"]:
         """Whether drafts can be expected of a generation that begins now, and why not; see `Generation`."""
         if not (method.drafts or method.copies):
             return "none"
         if asked.draft_policy == "fixed" and not asked.draft_length:
             return "off"
-        return "paused" if asked.draft_policy == "cost" and not self.cost_model.speculating else "on"
+        costs = self.cost_model
+        pays = costs.pays(costs.best_draft(costs.prices, asked.longest_draft))
+        return "on" if pays or asked.draft_policy != "cost" else "paused"
 
-    def policy(self, asked: GenerationConfig) -> DraftPolicy:
-        """How long the drafts of one generation get."""
-        longest, costs, probes = asked.longest_draft, self.cost_model, asked.probe_every
+    def policy(self, asked: GenerationConfig, note: bool = True) -> DraftPolicy:
+        """How long the drafts of one generation get. `note`: whether the line learns from it."""
+        longest, costs = asked.longest_draft, self.cost_model if note else deepcopy(self.cost_model)
         if asked.draft_policy == "fixed":
-            return FixedPolicy(asked.draft_length, probes)
+            return FixedPolicy(asked.draft_length)
         if asked.draft_policy == "confidence":
-            return ConfidencePolicy(longest, costs, asked.confidence, probes)
+            return ConfidencePolicy(longest, costs, asked.confidence)
         if asked.draft_policy == "head":
-            return HeadPolicy(longest, costs, asked.gamma, self.head, probes)
+            return HeadPolicy(longest, costs, asked.gamma, self.head)
         if asked.draft_policy == "chance":
-            return ChancePolicy(longest, costs, probes)
+            return ChancePolicy(longest, costs)
         return CostPolicy(longest, costs)
+
+
+def timed(done: Round, positions: int = 0) -> Timed:
+    """A round's times as the price list takes them."""
+    return Timed(done.proposed + 1, done.drafted, done.seconds["draft"], done.seconds["total"], positions)
 
 
 def digest_of(*named: Mapping[str, Tensor]) -> str:

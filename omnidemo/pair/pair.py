@@ -6,12 +6,12 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import cache, partial
-from time import perf_counter
+from time import perf_counter, time
 from typing import Any, Literal
 
 from torch import Tensor
 
-from omnidemo.backends import bf16_weights, compile_kernels
+from omnidemo.backends import bf16_weights
 from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
@@ -28,6 +28,7 @@ from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine, digest_of
 from omnidemo.pair.ngram_memory import NgramMemory, remember
+from omnidemo.pair.pair_prices import PairPrices
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.repeated_task import Repeated, repeat
 from omnidemo.pair.stored_answers import StoredAnswers
@@ -76,8 +77,7 @@ class Pair:
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
         self.drafter_digest = ""  # of the drafter's weights; `PairPool` fills it in
-        # at the time of the measurements in `cost_model`
-        self._compiled = compile_kernels.kernels() is not None
+        self.prices = PairPrices(target, drafter)  # of what both compute
         self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
         # called once per generation
         self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend
@@ -99,8 +99,8 @@ class Pair:
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.config.GenerationConfig`, which says what each means.
-        cancelled: looked at before each piece of such a prompt and after each round. note: whether the policy
-        "cost", which computes draft lengths from times, and `round_listeners` hear of the rounds. begun: ids
+        cancelled: looked at before each piece of such a prompt and after each round. note: whether the line,
+        which learns chances and prices, and `round_listeners` hear of the rounds. begun: ids
         of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
         before anything runs, for options or prompts that cannot be served.
         """
@@ -171,19 +171,19 @@ class Pair:
         return self._prompts.ids(prompt, raw, control_tokens)
 
     def warm_up(self) -> None:
-        """Run each model, so that the first answer does not pay for it, and time rounds, in the target's
-        manner: a drafter that clearly loses is then known before the first answer."""
+        """Run each model, so that the first answer does not pay for it, and measure what passes cost."""
         prompt = self.prompt_ids("Tell me a short story.")
-        for method, policy, tokens in (
-            (BASELINE, "fixed", 12),
-            ("ngram-exact", "fixed", 12),
-            ("ngram-exact", "cost", 96),
-        ):
+        for method in (BASELINE, "ngram-exact"):
             until = self.clock() + WARM_UP_SECONDS
-            self.generate(
-                prompt, cancelled=lambda until=until: self.clock() > until, method=method,
-                draft_policy=policy, max_new_tokens=tokens, learn=False, reuse=False,
-            )  # fmt: skip
+            options: dict[str, Any] = {"max_new_tokens": 12, "learn": False, "reuse": False, "note": False}
+            self.generate(prompt, cancelled=lambda u=until: self.clock() > u, method=method, **options)
+        self.measure_prices()
+
+    def measure_prices(self) -> None:
+        """Measure what passes cost now, for three seconds at most; answers wait meanwhile."""
+        with self._lock:
+            self.prices.look()
+            self.prices.measure(self.clock, time())
 
     @property
     def adapter_version(self) -> int:
@@ -192,7 +192,7 @@ class Pair:
 
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
-        line = self._lines.get(domain) or DraftingLine(self.drafter.runner)  # not stored: the name may be any
+        line = self._lines.get(domain) or self._new_line()  # not stored: the name may be any
         return describe(policy, line.cost_model, line.head is not None, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
@@ -200,10 +200,9 @@ class Pair:
         return self._line(domain).runner.weights()
 
     def forget(self, domain: str) -> None:
-        """Forget how drafting went for a domain, whose drafter begins anew: what rounds cost, and how often
-        guesses were right."""
+        """Forget how drafting went for a domain, whose drafter begins anew: how often guesses were right."""
         with self._lock:
-            self._line(domain).cost_model = CostModel()
+            self._line(domain).cost_model = CostModel(self.prices.list)
 
     def drop_domain(self, domain: str) -> None:
         """Free what drafts for a domain; the next answer there starts from the base drafter, until something
@@ -271,16 +270,16 @@ class Pair:
         }
 
     def _line(self, domain: str) -> DraftingLine:
-        return self._lines.setdefault(domain, DraftingLine(self.drafter.runner))
+        return self._lines.get(domain) or self._lines.setdefault(domain, self._new_line())
+
+    def _new_line(self) -> DraftingLine:
+        return DraftingLine(self.drafter.runner, cost_model=CostModel(self.prices.list))
 
     def _ready_line(self, domain: str) -> DraftingLine:
         """The line of a domain as it drafts now. The lock is held."""
         line = self._line(domain)
         self._swap(domain, line)
-        if self._compiled != (compile_kernels.kernels() is not None):
-            self._compiled = not self._compiled
-            for other in self._lines.values():
-                other.cost_model.forget_times()
+        self.prices.look()
         return line
 
     def _guesses(self, asked: GenerationConfig, line: DraftingLine, ngrams: NgramCache) -> str:

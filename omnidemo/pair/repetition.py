@@ -152,6 +152,7 @@ class Repetition:
             rng = randomness_of(asked.seed, method.coupled, len(pair.map.drafters), 0)
             limits = Limits(self._tokens, tuple(text for text in asked.stop if text))
             backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
+            line.begin()
             policy = line.policy(asked)
         steps = decode(
             state, method, pair.map, ngrams, sampling, rng, limits, policy, None, pair.clock, backend, copier
@@ -160,7 +161,7 @@ class Repetition:
             with pair._lock:
                 done = next(steps, None)
                 if done is not None and guess:
-                    line.note(done)
+                    line.note(done, len(state.target.ids))
                     if asked.learn and ngrams is not shared:
                         remember(ngrams, done)
             if done is None:

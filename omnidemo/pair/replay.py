@@ -43,7 +43,7 @@ UNKNOWN = -2  # stands behind the end of an answer; no proposal has this id
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
     """Tokens per pass of the target of one and the same answer, each drafted by the policy of the answer
-    itself, in whose place `chance` stands where it is `cost`: the clock decides there.
+    itself, and by the price list that it began with.
 
     as_it_was: with what had been learned when the answer began. empty_memory: without earlier answers to copy
     from; drafter, n-grams and what is known of their guesses as they were. fresh_drafter: with the base
@@ -101,11 +101,10 @@ class Replay:
         answer: Generation,
     ) -> None:  # fmt: skip
         self._pair, self._beginning, self._prompt, self._answer = pair, beginning, prompt, answer
-        policy = "chance" if asked.draft_policy == "cost" else asked.draft_policy
         # An answer that was stopped ends where it was; another ends by itself, and drafts reach beyond its
         # end as they did.
         most = len(answer.token_ids) if answer.finish_reason == "cancelled" else asked.max_new_tokens
-        self._asked = asked.model_copy(update={"draft_policy": policy, "max_new_tokens": most})
+        self._asked = asked.model_copy(update={"max_new_tokens": most})
         self._method = pair._method(asked.method)
 
     @property
@@ -138,6 +137,7 @@ class Replay:
             if self._gone(without):
                 return None
             line, ngrams = self._drafter(without), self._ngrams(without)
+            line.begin()
             state = self._state(line, without, target or KnownTarget(pair.target.runner.max_positions))
             pair._conversations.running.append(state)  # training waits, as for an answer
         steps = self._steps(line, ngrams, state, without, target is None)
@@ -169,7 +169,7 @@ class Replay:
         """What drafts, and what is known of its guesses."""
         known: CostModel = pickle.loads(self._beginning.known)
         if without.learning:
-            fresh = CostModel()
+            fresh = CostModel(known.prices)
             fresh.copies = fresh.copies if without.memory else known.copies
             return DraftingLine(self._pair.drafter.runner, cost_model=fresh)
         own = self._pair._line(self._asked.domain)

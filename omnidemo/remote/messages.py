@@ -50,7 +50,6 @@ class Call:
     adapter: Adapter
     ngrams: Insertions
     knowledge: CostModel
-    plain_at: float | None
     stop: str = ""
     begun: tuple[int, ...] = ()
     conversation: str = ""
@@ -63,7 +62,6 @@ class Finished:
     generation: Generation
     traces: tuple[Trace, ...]
     knowledge: CostModel
-    plain_at: float | None
     mismatches: int
 
 

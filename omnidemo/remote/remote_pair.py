@@ -69,7 +69,7 @@ class RemotePair(Pair):
             adapter, costs = self._adapters.get(asked.domain, BASE), line.cost_model
             guesses = self._guesses(asked, line, ngrams)
             call = Call(
-                ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), costs, line.plain_at,
+                ids, asked.model_dump(), note, traced, adapter, self._told(ngrams), costs,
                 conversation=_conversation(prompt, ids, asked.domain),
             )  # fmt: skip
             self._answering += 1
@@ -98,7 +98,7 @@ class RemotePair(Pair):
         with self._lock:
             # of answers at the same time the first one's is kept, and none after `forget`
             if line.cost_model is costs:
-                line.cost_model, line.plain_at = message.knowledge, message.plain_at
+                line.cost_model = message.knowledge
                 if self._adapters.get(asked.domain, BASE) is not adapter:
                     line.cost_model.renew()
             self.mismatches += message.mismatches

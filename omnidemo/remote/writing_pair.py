@@ -54,7 +54,7 @@ class WritingPair(Pair):
         line, trace = self._line(domain), self._traces.pop(generation.key, None)
         traces = (trace,) if trace is not None and call.traced else ()
         mismatches = int(generation.metrics["context_mismatch"] or 0)
-        yield Finished(replace(generation, rounds=()), traces, line.cost_model, line.plain_at, mismatches)
+        yield Finished(replace(generation, rounds=()), traces, line.cost_model, mismatches)
 
     def _take(self, domain: str, new: Insertions) -> int | None:
         """Insert what is new; or, where something before it is lacking, the number from which on."""
@@ -86,8 +86,9 @@ class WritingPair(Pair):
             line.published = adapter.version, _tensors(weights), _tensors(head), ""  # the app names it
             self._swap(domain, line)
             if not adapter.version:  # the line may have begun anew, which only the app's measurements tell
-                # what Ray brings cannot be written to
-                line.cost_model, line.plain_at = deepcopy(call.knowledge), call.plain_at
+                # What Ray brings cannot be written to. What passes cost is another matter on every machine.
+                line.cost_model = deepcopy(call.knowledge)
+                line.cost_model.prices = self.prices.list
             self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:

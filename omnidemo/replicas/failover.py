@@ -88,4 +88,4 @@ def _ended(call: Call, reason: FinishReason, method: str) -> Finished:
         (), "", (), unknown, reason, method, 0,
         adapter_version=version, cache_entries=entries, domain=call.options["domain"], key=token_hex(12),
     )  # fmt: skip
-    return Finished(generation, (), call.knowledge, call.plain_at, 0)
+    return Finished(generation, (), call.knowledge, 0)

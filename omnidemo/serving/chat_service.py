@@ -34,7 +34,6 @@ from omnidemo.store.request_rows import RequestRecord
 from omnidemo.store.store import Store
 from omnidemo.store.visitors import TRAFFIC
 
-PROBE_EVERY = 12  # one round in so many is plain: from those the pace of plain rounds is known
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five
 # seconds
@@ -106,7 +105,7 @@ class ChatService:
         catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a
         chat template (with `control_tokens` names of such tokens in it are read as these). topic: what the
         prompt is about, where that is known; else the router labels it. watch: called just before the answer
-        begins; then no round is plain for the sake of timing. RuntimeError or ValueError, one sentence, if it
+        begins. RuntimeError or ValueError, one sentence, if it
         cannot start.
         """
         usual = self._pool.settings.drafting
@@ -141,8 +140,7 @@ class ChatService:
         messages, most = request.messages, request.options.max_new_tokens
         window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
         remember = request.keep and self._pool.settings.keep_text
-        probes = 0 if request.watch else PROBE_EVERY
-        changes = {"domain": route.domain, "probe_every": probes, "remember": remember}
+        changes = {"domain": route.domain, "remember": remember}
         request.options = request.options.model_copy(update=changes)
         before = self._speeds.before(pair, route.domain) if request.kind == "chat" else None
         read = pair.prompt_ids(request.prompt, raw, control_tokens) if window is None else window.messages

@@ -94,6 +94,7 @@ def attach_storage(
     """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn
     from its traffic. `trainers`: what trains each line; None: one process for all of them."""
     pair.attach(store)
+    pair.prices.keep_in(Path(settings.storage))
     if settings.warm_start and not len(pair.ngrams):
         pair.fill_cache()
     lines = TrainerPool(pair, settings, store, trainers)

@@ -39,7 +39,7 @@ class GpuPair(WritingPair):
         super()._prepare(domain, call)
         with self._lock:
             line = self._line(domain)
-            line.cost_model, line.plain_at = call.knowledge, call.plain_at
+            line.cost_model = call.knowledge  # with the prices that were found on the GPU
 
 
 def answer(fixed: FixedPair, call: Call) -> Iterator[Message]:

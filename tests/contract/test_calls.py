@@ -29,9 +29,7 @@ def test_n_grams_that_come_with_a_call(trained: Sides, backend: str) -> None:
             asked = GenerationConfig.of(
                 temperature=1.0, seed=seed, learn=False, reuse=False, max_new_tokens=60
             ).model_dump()
-            call = Call(
-                tuple(pair.prompt_ids(STORY)), asked, False, False, Adapter(), brought, CostModel(), None
-            )
+            call = Call(tuple(pair.prompt_ids(STORY)), asked, False, False, Adapter(), brought, CostModel())
             found.append(
                 [
                     token.id

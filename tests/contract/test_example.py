@@ -27,7 +27,7 @@ def example() -> str:
 OPTIONS: list[dict[str, Any]] = [
     {"draft_length": 0},
     {"method": "autoregressive"},
-    {"probe_every": 3},
+    {"draft_length": 3},
     {"temperature": 0.7, "seed": 2},
 ]
 

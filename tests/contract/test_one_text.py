@@ -35,7 +35,7 @@ SAMPLINGS: list[dict[str, Any]] = [
 POLICIES: list[dict[str, Any]] = [
     {"draft_length": 4},
     {"draft_policy": "cost"},
-    {"draft_length": 2, "probe_every": 3},
+    {"draft_length": 2},
     {"draft_policy": "confidence"},
     {"draft_length": 8},
 ]

@@ -14,13 +14,14 @@ from omnidemo import load_pair
 from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
-from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
+from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round, Trace
+from omnidemo.pair.replay import Beginning, Replay, Without
+from omnidemo.records import Generation, Offer, Round, Trace
 from omnidemo.vocab.ngram_cache import NgramCache
 from tests.support.models import PROMPT, save
 
@@ -81,16 +82,16 @@ def test_rounds_join_to_the_generation(pair: Pair) -> None:
 
 def test_what_rounds_took_is_noted_under_the_lock(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other answers draft by it, and may be under way in other threads."""
-    held: dict[str, list[bool]] = {"begin": [], "time": [], "plain_beside": []}
+    held: dict[str, list[bool]] = {"note": [], "settle": [], "plain_beside": []}
 
     def watch(name: str) -> None:
-        original = getattr(CostModel, name)
+        original = getattr(PriceList, name)
 
-        def watched(self: CostModel, *given: object) -> object:
+        def watched(self: PriceList, *given: object) -> object:
             held[name].append(pair._lock.locked())
             return original(self, *given)
 
-        monkeypatch.setattr(CostModel, name, watched)
+        monkeypatch.setattr(PriceList, name, watched)
 
     for name in held:
         watch(name)
@@ -377,22 +378,66 @@ def test_prompts_that_cannot_be_served_are_refused_with_a_reason(pair: Pair) -> 
         pair.generate("a", max_new_tokens=0)
 
 
-def test_times_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once compiled code is there, nothing is compared with what took longer before."""
+def test_prices_of_other_passes_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once compiled code is there, nothing is decided by what took longer before."""
     ready = compile_kernels.kernels()
     monkeypatch.setattr(compile_kernels, "_ready", None)
     pair = load_pair(
         save(tmp_path / "target", "byte-level", ends=False),
         save(tmp_path / "drafter", "sentence-piece", seed=1),
+        storage=tmp_path / "storage",
     )
     pair.warm_up()
-    known = pair._line("default").cost_model
-    plain, rounds = known.plain_rounds, known.rounds
-    assert plain > 5 and known.speedup is not None
-    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
-    assert known.plain_rounds >= plain and known.speedup is not None  # the same passes
+    found = pair.prices.list
+    assert found.origin == "measured" and sorted(found.passes) == [1, 2, 4, 6, 8, 16] and not found.taken()
+    pair.generate(PROMPT, max_new_tokens=8, draft_policy="fixed")
+    assert found.origin == "measured" and found.taken()  # the same passes
     monkeypatch.setattr(compile_kernels, "_ready", ready)
-    pair.generate(PROMPT, max_new_tokens=4, draft_policy="fixed")
-    assert known.plain_rounds < 5 and known.rounds > rounds  # those of this answer
+    pair.generate(PROMPT, max_new_tokens=1, draft_policy="fixed")
+    assert found.origin == "guessed" and not found.taken() and pair.prices.list is found
     pair.warm_up()
-    assert known.plain_seconds is not None and pair._line("default").cost_model is known
+    assert found.origin == "measured" and pair._line("default").cost_model.prices is found
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    pair.generate(PROMPT, max_new_tokens=1, draft_policy="fixed")
+    assert found.origin == "stored", "both are kept"
+
+
+def test_a_list_is_kept_for_machine_and_form(tmp_path: Path) -> None:
+    names = (
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
+    first = load_pair(*names, storage=tmp_path / "storage")
+    assert first.prices.list.origin == "guessed"
+    first.measure_prices()
+    kept = tmp_path / "storage" / "prices.json"
+    again = load_pair(*names, storage=tmp_path / "storage")
+    assert again.prices.list.origin == "stored" and again.prices.list.passes == first.prices.list.passes
+    other = load_pair(names[1], names[1], storage=tmp_path / "storage")
+    assert other.prices.list.origin == "guessed"
+    kept.write_text("no JSON")
+    assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "guessed"
+    first.measure_prices()
+    assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "stored"
+
+
+def test_an_answer_played_again_from_the_same_state_has_the_same_drafts(tmp_path: Path) -> None:
+    """Whatever its rounds took meanwhile: the memory, the chances and the list are as they were."""
+    pair = load_pair(
+        save(tmp_path / "target", "byte-level", ends=False),
+        save(tmp_path / "drafter", "sentence-piece", seed=1),
+    )
+    made = list[tuple[tuple[Offer, ...], int, int]]()
+    for text in (PROMPT, PROMPT, PROMPT + "!"):
+        beginning, ids = Beginning.of(pair, "default"), pair.prompt_ids(text)
+        asked = pair.asked(draft_policy="cost", temperature=0.0, max_new_tokens=40, reuse=False)
+        answer = pair.generate(ids, **dict(asked))
+        replayed = Replay(pair, beginning, ids, asked, answer).rounds(Without())
+        assert replayed is not None
+        first, again = (
+            [(one.offers, one.drafted, one.proposed) for one in rounds]
+            for rounds in (answer.rounds, replayed)
+        )
+        assert first == again and all(sum(offer.taken for offer in offers) == 1 for offers, *_ in first)
+        made += first
+    assert len({offer for offers, *_ in made for offer in offers}) > 3

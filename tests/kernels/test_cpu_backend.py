@@ -25,11 +25,10 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_model import BLOCK, CLEAR, EARLY, NEAR_EVERY, CostModel
-from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, FixedPolicy, stretch, until_stretch
+from omnidemo.decoding.cost_policy import HOLD, CostPolicy
+from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler, SharedNoise
-from omnidemo.decoding.round_times import STRETCH, PlainBlock
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
 from omnidemo.methods import make_method
@@ -37,6 +36,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.records import Round
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import LONGEST
+from tests.support.cost_models import known
 from tests.support.models import PROMPT, save
 from tests.support.runners import close
 from tests.support.trained_pair import DRAFTER, TARGET
@@ -61,7 +61,7 @@ OPTIONS: list[dict[str, Any]] = [
     {"temperature": 0.7, "repetition_penalty": 1.3, "stop": ("the",), "draft_length": 6},
     {"draft_policy": "confidence"},
     {"stop": ("the", "a b"), "draft_length": 7},
-    {"max_new_tokens": 27, "probe_every": 5},
+    {"max_new_tokens": 27},
     {"learn": True, "draft_policy": "head"},
 ]
 
@@ -547,39 +547,12 @@ def test_spellings_are_told_to_compiled_code(trained: Pair) -> None:
 
 
 def test_rules_say_how_long_they_draft() -> None:
-    for every in (2, 3, 5):
-        for index in range(4 * every * STRETCH):
-            if stretch(index, every) == 0:
-                after = until_stretch(index, every)
-                assert (
-                    all(stretch(index + more, every) == 0 for more in range(1, after + 1))
-                    and stretch(index + after + 1, every) > 0
-                )
-    assert until_stretch(5, 0) > 8
-    known = CostModel()
-    for rule in (FixedPolicy(4, probe_every=3), ConfidencePolicy(8, known, 0.4, probe_every=3)):
-        assert [rule.draft_lookahead() for index in range(2) if rule.budget(index, list)] == [1, 0]
-    cost, told = CostPolicy(8, known), []
-    for index in range(EARLY):
-        if cost.budget(index, list):
-            told.append(cost.draft_lookahead())
-    assert told == list(range(EARLY - 2, -1, -1))
-    known.probing = 0
-    known.rounds_since_plain, known._plain_then, known._tokens, known._weight, known.first_seconds = (
-        NEAR_EVERY * BLOCK - 3,
-        1.0,
-        1.1,
-        1.0,
-        1.0,
-    )
-    # since a moment ago, so that the next plain rounds should have been made
-    assert known.speedup is not None and known.speedup < CLEAR
-    known._plain.extend([PlainBlock(1.0)] * 4)
-    cost = CostPolicy(8, known)
-    told = [cost.draft_lookahead() for _ in range(3) if cost.budget(0, list)]
-    assert told == [1, 0] and cost.plain_lookahead() == BLOCK - 1
-    known.speculating, known.tries = False, 2
-    assert cost.draft_lookahead() == 3
+    cost, told = CostPolicy(8, known()), []
+    for index in range(HOLD):
+        cost.begin_round(index, 50, 0)
+        assert cost.budget(index) == 8
+        told.append(cost.draft_lookahead())
+    assert told == [*range(HOLD - 1, -1, -1)] and FixedPolicy(4).draft_lookahead() > HOLD
 
 
 class Compiled(World):

@@ -19,7 +19,9 @@ from omnidemo.backends.rollout_backend import roll_out
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import ConfidencePolicy, CostPolicy, HeadPolicy, StopRule
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import ConfidencePolicy, HeadPolicy, StopRule
+from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
@@ -201,13 +203,14 @@ def test_rules_foresee_themselves() -> None:
                 [float(chance.random() < 0.7) for _ in range(4)],
             )
         if chance.random() < 0.8:
-            known.plain_seconds, known.draft_seconds = chance.uniform(0.5, 2.0), chance.uniform(0.01, 1.0)
+            known.prices = PriceList.linear(chance.uniform(0.5, 2.0), 0.1, chance.uniform(0.01, 1.0))
         for rule in (
             CostPolicy(9, known),
             ConfidencePolicy(9, known, chance.random()),
             HeadPolicy(9, known, chance.random(), None),
         ):
-            rule.budget(0, lambda: ([], 0.0))
+            rule.begin_round(0, 50, 0)
+            rule.budget(0)
             for _ in range(5):
                 stop, probs = rule.stop_rule(), [chance.random() ** 0.3 for _ in range(chance.choice((1, 2)))]
                 guess, said = foretold(stop, math.prod(probs)), rule.keep_drafting(probs, [])

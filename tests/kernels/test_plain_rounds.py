@@ -19,7 +19,9 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import CostPolicy, FixedPolicy
+from omnidemo.decoding.cost_policy import HOLD, CostPolicy
+from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
@@ -101,7 +103,7 @@ def both(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         {},
         {"stop": ("e",)},
         {"max_new_tokens": 9},
-        {"method": "ngram-exact", "draft_length": 0, "probe_every": 5},
+        {"method": "ngram-exact", "draft_length": 0},
     ],
 )
 def test_answers_are_those_of_one_by_one(
@@ -303,16 +305,14 @@ def test_large_models_write_token_by_token(runner: FusedLlama, monkeypatch: pyte
     assert made.steps_per_call == 1
 
 
-def test_rules_say_how_long_they_rest() -> None:
+def test_rules_say_how_long_they_are_plain() -> None:
     assert FixedPolicy(4).plain_lookahead() == 0 and FixedPolicy(0).plain_lookahead() > 8
-    known = CostModel()
-    rule = CostPolicy(8, known)
-    assert rule.plain_lookahead() == 0
-    known.speculating, known.left = False, 5
-    rests = []
-    while rule.budget(1, lambda: ([], 0.0)) == 0 and len(rests) < 9:
-        rests.append(rule.plain_lookahead())
-    assert rests == [4, 3, 2, 1, 0]
+    rule, told = CostPolicy(8, CostModel(PriceList.linear(1.0, 9.0, 9.0))), []
+    for index in range(1, HOLD):
+        rule.begin_round(index, 50, 0)
+        assert rule.budget(index) == 0
+        told.append(rule.plain_lookahead())
+    assert told == [*range(HOLD - 2, -1, -1)]
 
 
 def test_sampled_tokens_use_the_numbers_that_they_were_drawn_with(runner: FusedLlama) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import ChancePolicy, ConfidencePolicy, CostPolicy, DraftPolicy, HeadPolicy
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import ChancePolicy, ConfidencePolicy, DraftPolicy, HeadPolicy
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.methods import (
     BlockVerification,

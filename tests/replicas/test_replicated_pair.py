@@ -213,15 +213,18 @@ def test_a_replica_keeps_all_ngrams_of_a_visitor(
 
 
 def test_what_drafting_cost_is_forgotten_at_replicas_too(pair: ReplicatedPair) -> None:
-    options: dict[str, Any] = {"method": "autoregressive", "max_new_tokens": 24}
+    options: dict[str, Any] = {"draft_policy": "confidence", "max_new_tokens": 24}
     for _ in range(2):
         pair.generate("x", **options)
-    one = replicas(pair).sides[0]._line("default")
-    assert one.cost_model.plain_rounds > 20
+    side = replicas(pair).sides[0]
+    one = side._line("default")
+    assert one.cost_model.rounds > 10 and side.prices.list.taken()
     pair.publish(0, {})
     pair.forget("default")  # as `TrainerPool.reset` does
     pair.generate("x", **options | {"max_new_tokens": 1})
-    assert one.cost_model.plain_rounds == 0 == pair._line("default").cost_model.plain_rounds
+    assert one.cost_model.rounds == 1 == pair._line("default").cost_model.rounds
+    assert one.cost_model.prices is side.prices.list, "what passes cost stays, and is every replica's own"
+    assert not pair.prices.list.taken()
 
 
 def test_answers_at_once_count_their_own_mismatches(settings: Settings) -> None:
@@ -229,7 +232,7 @@ def test_answers_at_once_count_their_own_mismatches(settings: Settings) -> None:
     assert isinstance(side, WritingPair)
     asked = GenerationConfig.of(max_new_tokens=4).model_dump()
     call = Call(
-        tuple(side.prompt_ids("x")), asked, True, False, Adapter(), Insertions("e", 0, ()), CostModel(), None
+        tuple(side.prompt_ids("x")), asked, True, False, Adapter(), Insertions("e", 0, ()), CostModel()
     )
     messages = side.serve(call, lambda: False)
     next(messages)
@@ -353,7 +356,6 @@ def test_a_replica_writes_several_answers_at_once_in_batches(settings: Settings,
             Adapter(),
             Insertions("e", 0, ()),
             CostModel(),
-            None,
         )
 
     async def read(prompt: str) -> list[list[Any]]:

@@ -44,7 +44,6 @@ BAD: list[tuple[str, Any]] = [
     *[("method", value) for value in ("best", None, 5, [])],
     *[("domain", value) for value in (None, 5)],
     *[("learn", value) for value in ("perhaps", 7)],
-    *[("probe_every", value) for value in (-1, "x")],
 ]
 
 

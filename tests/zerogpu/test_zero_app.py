@@ -19,6 +19,7 @@ from gradio_client import Client
 from omnidemo import load_pair
 from omnidemo.config import Settings
 from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.price_list import Timed
 from omnidemo.zerogpu import start as zero_gpu
 from omnidemo.zerogpu.sign import DRAFTER, TARGET, names, on
 from tests.support.spaces_double import SENTENCE
@@ -132,10 +133,13 @@ def test_a_cost_model_stays_itself_when_it_is_sent() -> None:
     known = CostModel()
     for _ in range(30):
         known.learn([(0.9,), (0.4,)], [1.0, 0.2])
-        known.time(4, 4, 4, 3, 0.01, 0.03)
+        known.prices.note(Timed(5, 4, 0.01, 0.03))
+        known.count(4, 4)
+    known.prices.settle()
     sent: CostModel = pickle.loads(pickle.dumps(known))
     assert np.array_equal(sent.segments, known.segments) and sent.token_seconds == known.token_seconds > 0
+    assert sent.prices == known.prices and sent.prices is not known.prices
     for one in (sent, known):
         one.learn([(0.9,), (0.9,)], [0.0, 0.0])
-        one.time(7, 7, 7, 1, 0.01, 0.05)
-    assert np.array_equal(sent.segments, known.segments) and sent.draft_seconds == known.draft_seconds
+        one.count(7, 7)
+    assert np.array_equal(sent.segments, known.segments) and sent.length == known.length

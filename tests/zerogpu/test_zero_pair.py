@@ -153,13 +153,14 @@ def test_traces_rounds_and_costs_come_back(pair: ZeroPair) -> None:
     pair.learners.append(traces.append)
     heard: list[int] = []
     pair.round_listeners.append(lambda done: heard.append(done.index))
-    made = pair.generate(PROMPTS[0], max_new_tokens=24)
+    made = pair.generate(PROMPTS[0], max_new_tokens=24, draft_policy="confidence")
     assert [trace.key for trace in traces] == [made.key] and traces[0].top_p.size
     assert heard == [done.index for done in made.rounds] and made.metrics["time_to_first_token"]
-    before = pair._line("default").cost_model.rounds
-    assert before == len(made.rounds) - 1  # the first round of an answer is not timed
-    pair.generate(PROMPTS[1], max_new_tokens=24)
-    assert pair._line("default").cost_model.rounds > before
+    before = pair._line("default").cost_model
+    assert before.rounds == len(made.rounds) and before.prices.taken()
+    pair.generate(PROMPTS[1], max_new_tokens=24, draft_policy="confidence")
+    after = pair._line("default").cost_model
+    assert after.rounds > before.rounds and after.prices.heard > before.prices.heard
     pair.forget("default")
     assert pair._line("default").cost_model.rounds == 0
 

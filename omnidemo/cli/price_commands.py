@@ -1,0 +1,86 @@
+"""The command prices, and what `generate --explain` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from omnidemo.cli.common import loading, read_settings, show
+from omnidemo.cli.options import Drafter, KeptIn, Target
+
+if TYPE_CHECKING:
+    from omnidemo.pair.pair import Pair
+    from omnidemo.records import Round
+
+
+def prices(
+    measure: Annotated[bool, typer.Option("--measure", help="Measure now, whatever is kept.")] = False,
+    target: Target = None,
+    drafter: Drafter = None,
+    storage: KeptIn = None,
+) -> None:
+    """Print what a pass of the target costs by its rows, and a step of the drafter, beside what rounds took.
+
+    The list is measured where none is kept for this machine and the form of these weights, in the storage
+    folder or the user's cache.
+    """
+    settings = read_settings(target=target, drafter=drafter, storage=storage, training="off")
+    from omnidemo.api import load_pair
+    from omnidemo.backends import compile_kernels
+
+    with loading() as progress:
+        pair = load_pair(
+            settings.target, settings.drafter, settings.device, settings.dtype, storage, settings,
+            progress=progress,
+        )  # fmt: skip
+    if pair.target.device.type == "cpu" and settings.backend != "reference":
+        compile_kernels.wait()
+        pair.prices.look()
+    if measure or not pair.prices.list.known:
+        pair.measure_prices()
+    _print(pair)
+
+
+def _print(pair: Pair) -> None:
+    found = pair.prices.list
+    took, plain = found.taken(), found.price(1)
+    counts = sorted({*found.passes, *(rows for rows, _ in took)})
+
+    def newest(rows: int, drafts: bool) -> str:
+        count, seconds = took.get((rows, drafts), (0, 0.0))
+        return f"{1e3 * seconds:.2f} ({count})" if count else "–"
+
+    lines = [
+        (str(rows), f"{1e3 * found.price(rows):.2f}", f"{found.price(rows) / plain:.2f}",
+         newest(rows, False), newest(rows, True))
+        for rows in counts
+    ]  # fmt: skip
+    show(
+        ("rows", "price, ms", "in plain rounds", "rounds took, ms", "with drafts, ms"), lines,
+        title=f"Prices of {pair.target.name} with {pair.drafter.name}",
+    )  # fmt: skip
+    since = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%d %H:%M UTC") if found.at else "never"
+    typer.echo(
+        f"A step of the drafter: {1e3 * found.step:.2f} ms. A draft besides: {1e3 * found.beside:.2f} ms."
+        f" A thousand positions: {1e6 * found.attention:.2f} ms. The list is {found.origin}"
+        f" (newest time: {since}) and corrected by {found.heard} rounds. In brackets: how many of the newest"
+        " rounds. With drafts: the drafter's steps are in it."
+    )
+
+
+def explain(rounds: Sequence[Round]) -> None:
+    """Print what each source offered for each round of the policy "cost", and what was taken."""
+    lines = []
+    for done in rounds:
+        for place, offer in enumerate(done.offers):
+            figures = (offer.chance, offer.tokens, offer.price, offer.tokens / offer.price)
+            lines.append(
+                ("" if place else str(done.index), offer.source, str(offer.length),
+                 *(f"{figure:.2f}" for figure in figures),
+                 f"took it, wrote {len(done.tokens)}" if offer.taken else "")
+            )  # fmt: skip
+    headings = ("round", "source", "tokens", "chance of all", "expected", "price", "per price", "")
+    show(headings, lines, title="What each source offered; prices in plain rounds")

@@ -1,0 +1,189 @@
+"""The price list of a pair on this machine: a guess at first, then the one that a file has of machine and
+form, then what was measured; rounds correct it (`decoding/price_list.py`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from omnidemo.backends import processor
+from omnidemo.backends.choice import kind_of
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.backends.runner import Runner
+from omnidemo.decoding.price_list import PriceList
+from omnidemo.gguf.places import models_root
+from omnidemo.private_folders import replacing
+
+if TYPE_CHECKING:
+    from omnidemo.models.load import LanguageModel
+
+FILE = "prices.json"
+LISTS = 64  # that a file keeps, the newest
+KEEP_SECONDS = 60.0  # between two writings of what rounds have corrected
+MOST_SECONDS = 3.0  # of a measurement
+PASSES = 5  # of each number of rows, unless the time is over
+READ = 48  # ids that are read before passes are measured
+ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most first
+# What a guess goes by: bytes and multiply-adds of the weights for each second, and the host's share. Two
+# cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
+PROCESSOR = {"bytes": 12e9, "multiply_adds": 25e9, "host": 3e-4}
+GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
+PASS_OF_GPU = 2e-3  # seconds that no pass there is shorter than, whatever its bytes
+
+
+class PairPrices:
+    """The list of a pair, and where it is kept. `list` is one object for as long as the pair is there."""
+
+    def __init__(self, target: LanguageModel, drafter: LanguageModel) -> None:
+        self.target, self.drafter = target, drafter
+        self.file: Path | None = None
+        self._written = 0.0  # UNIX time of what the file has
+        self._form = self.form
+        self.list = guessed(target.runner, drafter.runner)
+
+    @property
+    def form(self) -> str:
+        """Names machine and form: what the same list holds for."""
+        models = [f"{model.name} {_form_of(model.runner)}" for model in (self.target, self.drafter)]
+        return " | ".join([_machine(self.target.runner), *models])
+
+    def keep_in(self, folder: Path | None) -> None:
+        """Keep the list in a folder (None: the user's cache), and take the one that is kept there."""
+        self.file = (folder or cache_folder()) / FILE
+        self.look(changed=True)
+
+    def look(self, changed: bool = False) -> None:
+        """Take the kept list, or a guess, where passes are computed in another way than before."""
+        if not changed and self.form == self._form:
+            return
+        changed, self._form = changed and self.form == self._form, self.form
+        found = PriceList.from_file(self._all().get(self._form))
+        if found is not None:
+            self.list.become(found)
+        elif not changed:
+            self.list.become(guessed(self.target.runner, self.drafter.runner))
+
+    def measure(self, clock: Callable[[], float], at: float, seconds: float = MOST_SECONDS) -> None:
+        """Measure what passes cost, for at most so many seconds, and keep it. Nothing is measured on a GPU,
+        whose passes end later than the call does: there rounds correct the guess. `at`: the UNIX time."""
+        target, drafter = self.target.runner, self.drafter.runner
+        if any(runner.device.type != "cpu" for runner in (target, drafter)):
+            return
+        until = clock() + seconds
+        step = _passes(drafter, (1,), clock, clock() + seconds / 4).get(1)
+        passes = _passes(target, ORDER, clock, until)
+        if 1 not in passes or step is None:
+            return
+        guess = guessed(target, drafter)
+        host, scale = PROCESSOR["host"], passes[1] / guess.price(1)
+        made = {rows: host + each for rows, each in sorted(_rising(passes).items())}
+        self.list.become(PriceList(made, step, guess.attention * scale, 0.0, "measured", at))
+        self.keep()
+
+    def keep(self) -> None:
+        """Write the list to its file, where there is one and it can be written."""
+        if self.file is None or not self.list.known or self.list.at is None:
+            return
+        self._written = self.list.at
+        kept = self._all() | {self._form: self.list.to_file()}
+        newest = sorted(kept, key=lambda form: _at(kept[form]))[-LISTS:]
+        with suppress(OSError), replacing(self.file) as partial:
+            partial.write_text(json.dumps({form: kept[form] for form in newest}, indent=1), encoding="utf-8")
+
+    def keep_now_and_then(self) -> None:
+        """Write the list as rounds have corrected it, where the file's is KEEP_SECONDS older."""
+        if self.list.at is not None and self.list.at - self._written >= KEEP_SECONDS:
+            self.keep()
+
+    def _all(self) -> dict[str, Any]:
+        with suppress(OSError, ValueError):
+            if self.file is not None:
+                found = json.loads(self.file.read_text(encoding="utf-8"))
+                return found if isinstance(found, dict) else {}
+        return {}
+
+
+def cache_folder() -> Path:
+    """The folder beside that of the fetched models."""
+    return models_root().parent
+
+
+def guessed(target: Runner, drafter: Runner) -> PriceList:
+    """A list by the bytes that a pass reads and the multiply-adds of a row."""
+    gpu = target.device.type != "cpu"
+    speed, least = (GPU, PASS_OF_GPU) if gpu else (PROCESSOR, 0.0)
+
+    def reading(runner: Runner) -> float:
+        return max(least, _read_of(runner)[0] / speed["bytes"])
+
+    row = _read_of(target)[1] / speed["multiply_adds"]
+    step = reading(drafter) + _read_of(drafter)[1] / speed["multiply_adds"]
+    attention = 0.0
+    if isinstance(target, FusedLlama):
+        attention = 8.0 * target.depth * target.kv_heads * target.head_dim / speed["bytes"]
+    return PriceList.linear(speed["host"] + reading(target) + row, row, step, attention=attention)
+
+
+def _read_of(runner: Runner) -> tuple[float, float]:
+    """The bytes that a pass reads, and the multiply-adds of a row of it."""
+    if isinstance(runner, FusedLlama) and runner.passes is not None:
+        return float(runner.passes.nbytes), float(runner.passes.weights)
+    return float(runner.parameters * runner.dtype.itemsize), float(runner.parameters)
+
+
+def _form_of(runner: Runner) -> str:
+    form = runner.passes.form if isinstance(runner, FusedLlama) and runner.passes is not None else "whole"
+    threads = getattr(runner, "threads", 0)
+    return f"{runner.parameters} {kind_of(runner)} {form} {runner.dtype!s} {threads}"
+
+
+def _machine(runner: Runner) -> str:
+    if runner.device.type != "cpu":
+        return f"{platform.node()} {runner.device}"
+    vectors = [name for name in ("avx2", "avx512f", "avx512vnni", "avxvnni", "amx-int8") if _has(name)]
+    return " ".join([platform.node(), platform.machine(), str(os.cpu_count()), *vectors])
+
+
+def _has(name: str) -> bool:
+    with suppress(ImportError):
+        return processor.has(name)
+    return False
+
+
+def _passes(
+    runner: Runner, rows: Sequence[int], clock: Callable[[], float], until: float
+) -> dict[int, float]:
+    """Seconds of passes of so many rows, each the median of up to PASSES, in turns so that a slow spell of
+    the machine is everybody's. The first of a kind finds cold caches, and counts only by itself."""
+    cache, times = runner.new_cache(), dict[int, list[float]]()
+    read = max(1, min(READ, cache.max_positions - max(rows) - 1))
+    cache.forward([1] * read, 0)
+    for _ in range(1 + PASSES):
+        for count in rows:
+            if clock() > until or read + count > cache.max_positions:
+                break
+            began = clock()
+            cache.forward([1] * count, count, 1.0)
+            took = clock() - began
+            cache.trim(read)
+            times.setdefault(count, []).append(took)
+    return {count: median(each[1:] or each) for count, each in times.items()}
+
+
+def _rising(passes: dict[int, float]) -> dict[int, float]:
+    """The same, where no pass costs less than one of fewer rows."""
+    most, found = 0.0, {}
+    for rows in sorted(passes):
+        most = found[rows] = max(most, passes[rows])
+    return found
+
+
+def _at(kept: Any) -> float:
+    at = kept.get("at") if isinstance(kept, dict) else None
+    return float(at) if isinstance(at, int | float) else 0.0

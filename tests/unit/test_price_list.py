@@ -1,0 +1,150 @@
+"""The price list on times that are made up: what it says, and how rounds correct it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import random
+
+import pytest
+
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.price_list import ENOUGH, ROWS, PriceList, Timed
+
+PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
+TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
+
+
+def answer(machine: PriceList, seed: int, pace: float = 1.0, rounds: int = 24) -> list[Timed]:
+    """An answer's rounds on a machine that takes these prices, a tenth up or down, one in twelve far more."""
+    chance, made = random.Random(seed), list[Timed]()
+    for number in range(rounds):
+        rows, drafts = chance.choice([(1, 0), (3, 2), (5, 4), (9, 0), (17, 0)])
+        spell = pace * chance.uniform(0.9, 1.1) * (8.0 if chance.random() < 1 / 12 else 1.0)
+        at = 50 + number
+        made.append(
+            Timed(rows, drafts, spell * drafts * machine.step, spell * machine.price(rows, at, drafts), at)
+        )
+    return made
+
+
+def told(known: PriceList, *answers: list[Timed]) -> PriceList:
+    for rounds in answers:
+        for one in rounds:
+            known.note(one)
+        known.settle()
+    return known
+
+
+def ratios(known: PriceList) -> list[float]:
+    """What decides: the price of each round in plain ones."""
+    plain = known.price(1)
+    return [known.price(rows) / plain for rows in (2, 4, 8, 12, 16)] + [known.step / plain]
+
+
+def test_prices_lie_on_lines_between_those_that_are_known() -> None:
+    assert [TRUE.price(rows) for rows in ROWS] == [1.0, 1.05, 1.2, 1.6, 2.0, 3.6]
+    assert TRUE.price(3) == pytest.approx(1.125) and TRUE.price(12) == pytest.approx(2.8)
+    assert TRUE.price(18) == pytest.approx(4.0), "further on as the last line goes"
+    assert TRUE.price(4, 1000, 3) == pytest.approx(1.2 + 0.1 + 0.3)
+    assert PriceList({1: 2.0}, 0.1).price(9) == 2.0
+
+
+@pytest.mark.parametrize("pace", [0.5, 1.5, 3.0])
+def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> None:
+    known = TRUE.fixed()
+    before = ratios(known)
+    told(known, answer(TRUE, 1, pace), answer(TRUE, 2, pace))
+    assert known.price(1) == pytest.approx(pace, rel=0.1)
+    assert ratios(known) == pytest.approx(before, rel=0.08)
+
+
+@pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize(
+    ("reading", "computing", "step"), [(2.0, 1.0, 1.0), (1.0, 3.0, 1.0), (1.0, 0.4, 2.5), (0.6, 2.0, 0.5)]
+)
+def test_a_list_that_was_measured_on_a_busy_machine_is_corrected_within_three_answers(
+    reading: float, computing: float, step: float, pace: float
+) -> None:
+    wrong = PriceList(
+        {rows: reading + computing * (seconds - 1.0) for rows, seconds in TRUE.passes.items()},
+        step * TRUE.step, origin="measured", at=1.0,
+    )  # fmt: skip
+    found = told(wrong, *(answer(TRUE, seed, pace) for seed in range(3)))
+    assert ratios(found) == pytest.approx(ratios(TRUE), rel=0.15)
+
+
+def test_a_guess_is_corrected_sooner_than_what_is_known() -> None:
+    guess, known = PriceList.linear(1.0, 0.5, 0.4), PriceList.linear(1.0, 0.5, 0.4, origin="measured", at=1.0)
+    assert not guess.known and known.known
+    for one in (guess, known):
+        told(one, answer(TRUE, 5, rounds=10))
+    far = [abs(one.price(9) / one.price(1) - TRUE.price(9)) for one in (guess, known)]
+    assert far[0] < far[1] < 3.0
+    told(guess, answer(TRUE, 6, rounds=ENOUGH))
+    assert guess.known
+
+
+def test_single_slow_rounds_and_wrong_times_change_nothing() -> None:
+    known = TRUE.fixed()
+    for number in range(20):
+        known.note(Timed(3, 2, 0.2, TRUE.price(3, 0, 2) * (90.0 if number % 5 == 0 else 1.0)))
+    for seconds in (0.0, -1.0, float("nan"), float("inf")):
+        known.note(Timed(1, 0, 0.0, seconds))
+    known.settle()
+    assert ratios(known) == pytest.approx(ratios(TRUE), rel=1e-6)
+
+
+def test_nothing_is_corrected_within_an_answer_nor_by_a_round_or_two() -> None:
+    known = TRUE.fixed()
+    for _ in range(3):
+        known.note(Timed(1, 0, 0.0, 30.0))
+    known.settle()
+    assert known.price(1) == 1.0 and known.taken() == {(1, False): (3, 30.0)}
+    known.note(Timed(1, 0, 0.0, 30.0))
+    assert known.price(1) == 1.0
+    known.settle()
+    assert known.price(1) > 2.0 and known.heard == 4
+
+
+def test_what_a_draft_costs_besides_is_found() -> None:
+    """After a draft the target's weights come from memory again: a pass takes longer, whatever its rows."""
+    disturbed = TRUE.fixed()
+    disturbed.beside = 0.4
+    found = told(TRUE.fixed(), *(answer(disturbed, seed, rounds=40) for seed in range(6)))
+    assert found.beside == pytest.approx(0.4, abs=0.15)
+    assert ratios(found) == pytest.approx(ratios(TRUE), rel=0.15)
+
+
+def test_the_plain_pace_that_is_shown_is_that_of_the_answer() -> None:
+    assert PriceList.linear().plain_beside(answer(TRUE, 1)) is None
+    assert TRUE.plain_beside(answer(TRUE, 1, pace=2.0)) == pytest.approx(2.0, rel=0.1)
+    assert TRUE.plain_beside([]) == 1.0
+
+
+def test_a_list_comes_back_from_its_file_and_what_is_none_does_not() -> None:
+    known = told(TRUE.fixed(), answer(TRUE, 3))
+    kept = json.loads(json.dumps(known.to_file()))
+    back = PriceList.from_file(kept)
+    assert back is not None and back.origin == "stored" and back.known and back.heard == known.heard
+    assert all(back.price(rows, 9, 2) == known.price(rows, 9, 2) for rows in range(1, 18))
+    assert back.taken() == known.taken() != {}
+    for wrong in (
+        None, [], {}, kept | {"passes": {}}, kept | {"passes": {"2": 1.0}}, kept | {"step": -1.0},
+        kept | {"passes": {"1": float("nan")}}, kept | {"step": "fast"}, kept | {"at": None},
+        kept | {"took": [[1, False, [0.0]]]}, kept | {"took": 3},
+    ):  # fmt: skip
+        assert PriceList.from_file(wrong) is None
+
+
+def test_a_state_of_another_version_is_taken_as_far_as_it_is_known() -> None:
+    known = CostModel(TRUE.fixed())
+    known.learn([(0.9,)], [1.0])
+    state = dict(known.__dict__) | {"speculating": False, "left": 12, "copy_times": object}
+    del state["first"], state["prices"]
+    made = CostModel.__new__(CostModel)
+    made.__setstate__(state)
+    assert made.first() == CostModel().first() and not hasattr(made, "left")
+    assert made.acceptance(0.9) == known.acceptance(0.9)
+    again: CostModel = pickle.loads(pickle.dumps(known))
+    assert again.prices == known.prices and again.first() == known.first()
