@@ -32,7 +32,7 @@ READ = 48  # ids that are read before passes are measured
 ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most first
 # What a guess goes by: bytes and multiply-adds of the weights for each second, and the host's share. Two
 # cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
-PROCESSOR = {"bytes": 12e9, "multiply_adds": 25e9, "host": 3e-4}
+PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
 GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
 PASS_OF_GPU = 2e-3  # seconds that no pass there is shorter than, whatever its bytes
 

@@ -27,7 +27,6 @@ def example() -> str:
 OPTIONS: list[dict[str, Any]] = [
     {"draft_length": 0},
     {"method": "autoregressive"},
-    {"draft_length": 3},
     {"temperature": 0.7, "seed": 2},
 ]
 

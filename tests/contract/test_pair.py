@@ -173,6 +173,7 @@ def test_every_draft_policy_writes_the_same(pair: Pair, policy: Policy) -> None:
         PROMPT, method="autoregressive", max_new_tokens=40, learn=False, reuse=False
     ).token_ids
     pair.publish(1, {}, acceptance_head.fresh(32), domain=policy)
+    pair.prices.list.become(PriceList.linear(1.0, 0.01, 0.01))  # by which "cost" drafts on any machine
     made = pair.generate(
         PROMPT,
         draft_policy=policy,
@@ -435,7 +436,7 @@ def test_an_answer_played_again_from_the_same_state_has_the_same_drafts(tmp_path
         replayed = Replay(pair, beginning, ids, asked, answer).rounds(Without())
         assert replayed is not None
         first, again = (
-            [(one.offers, one.drafted, one.proposed) for one in rounds]
+            [(one.offers, one.drafted, one.proposed) for one in each]
             for rounds in (answer.rounds, replayed)
         )
         assert first == again and all(sum(offer.taken for offer in offers) == 1 for offers, *_ in first)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from omnidemo.decoding.price_list import PriceList
 from omnidemo.methods import METHODS
 from tests.contract.conftest import PAIRS
 from tests.contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
@@ -99,14 +100,26 @@ def test_pairs_differ_in_what_is_accepted(pairs: Callable[[str], Sides]) -> None
 
 
 @pytest.mark.parametrize("policy", ["cost", "head"])
-def test_rules_that_go_by_times_or_a_head(sides: Sides, policy: str) -> None:
-    """By cost two runs need not draft alike, so greedy ids are compared, which no draft may change."""
+def test_rules_that_go_by_prices_or_a_head(sides: Sides, policy: str) -> None:
+    """By prices each side has its own, so greedy ids are compared, which no draft may change."""
     plain = sides.plain(STORY, method="autoregressive", max_new_tokens=40)
     for pair in sides.both:
         for _ in range(2):
             assert answer(pair, STORY, draft_policy=policy, max_new_tokens=40).token_ids == plain.token_ids
     if policy == "head":
         sides.ask(SUM, draft_policy=policy, temperature=0.7, seed=4)
+
+
+@pytest.mark.parametrize("row", [0.01, 0.2, 0.6])
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_at_the_same_prices_both_sides_draft_alike(sides: Sides, row: float, temperature: float) -> None:
+    """Also where one of them has computed rounds ahead."""
+    for pair in sides.both:
+        pair.forget("default")
+    for text in (SUM, STORY, SUM):
+        for pair in sides.both:
+            pair.prices.list.become(PriceList.linear(1.0, row, 0.05, origin="measured", at=1.0))
+        sides.ask(text, draft_policy="cost", temperature=temperature, seed=4, max_new_tokens=60)
 
 
 FILTERS: list[dict[str, Any]] = [
@@ -130,7 +143,7 @@ def test_requests_that_ask_for_more_than_a_temperature(
 
 @pytest.mark.parametrize(
     "options",
-    [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}, {"draft_policy": "cost"}],
+    [{"draft_length": 0}, {"draft_length": 8}, {"draft_policy": "confidence"}],
     ids=str,
 )
 def test_a_models_own_manner_at_any_draft(sides: Sides, options: dict[str, Any]) -> None:

@@ -274,7 +274,7 @@ def fast(state: DecodingState) -> Any:
 class Unsteady(FixedPolicy):
     """Another budget every few rounds, and sometimes none."""
 
-    def budget(self, index: int, look: Any) -> int:
+    def budget(self, index: int) -> int:
         self._drafts = 5  # which is not true
         return (4, 4, 2, 4, 4, 4, 0, 4, 6, 4)[index % 10]
 
