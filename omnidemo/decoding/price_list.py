@@ -139,12 +139,22 @@ class PriceList:
         )  # fmt: skip
 
     def _correct_steps(self, drafts: Sequence[Timed], known: float) -> None:
-        if not drafts or self.step <= 0.0:
+        """The step by how much longer it takes to draft more tokens. What drafts of any length take besides
+        is found with the passes."""
+        kinds: dict[int, list[float]] = {}
+        for one in drafts:
+            kinds.setdefault(one.drafted, []).append(one.draft)
+        points = [(drafted, median(times), len(times)) for drafted, times in kinds.items()]
+        total = sum(count for *_, count in points)
+        if len(points) < 2:
             return
-        seen, count = median(one.draft / one.drafted for one in drafts), min(len(drafts), COUNTED)
-        if seen > 0.0:
-            part = min(max(math.log(seen / self.step), -math.log(MOST_PACE)), math.log(MOST_PACE))
-            self.step *= math.exp(part * count / (count + known))
+        x = sum(count * drafted for drafted, _, count in points) / total
+        y = sum(count * seconds for _, seconds, count in points) / total
+        spread = sum(count * (drafted - x) ** 2 for drafted, _, count in points)
+        slope = sum(count * (drafted - x) * (seconds - y) for drafted, seconds, count in points) / spread
+        part = min(max(slope / self.step, 1.0 / MOST_PACE), MOST_PACE)
+        weight = min(spread, COUNTED) / (min(spread, COUNTED) + known)
+        self.step *= math.exp(weight * math.log(part))
 
     def _correct_passes(self, new: Sequence[Timed], known: float) -> None:
         """Reading, computing and what a draft costs besides, each by a factor of its own: least squares over
@@ -159,7 +169,7 @@ class PriceList:
             reading, computing = first + positions * self.attention, self.price(rows) - first
             draft = self.beside if drafts else 0.0
             expected = reading + computing + draft
-            seen = median(one.seconds - one.draft * (one.drafted > 0) for one in times)
+            seen = max(0.0, median(one.seconds - one.drafted * self.step for one in times))
             part = min(max(seen / expected, 1.0 / MOST_PACE), MOST_PACE) - 1.0
             weight = math.sqrt(min(len(times), COUNTED))
             # of a draft the unit is a pass, because it may have cost nothing so far

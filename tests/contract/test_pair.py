@@ -436,8 +436,7 @@ def test_an_answer_played_again_from_the_same_state_has_the_same_drafts(tmp_path
         replayed = Replay(pair, beginning, ids, asked, answer).rounds(Without())
         assert replayed is not None
         first, again = (
-            [(one.offers, one.drafted, one.proposed) for one in each]
-            for rounds in (answer.rounds, replayed)
+            [(one.offers, one.drafted, one.proposed) for one in each] for each in (answer.rounds, replayed)
         )
         assert first == again and all(sum(offer.taken for offer in offers) == 1 for offers, *_ in first)
         made += first
