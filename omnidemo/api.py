@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from omnidemo import private_folders
-from omnidemo.config import Settings, changed
+from omnidemo.config import Arithmetic, Settings, changed
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair, open_store
 
@@ -21,6 +21,7 @@ def load_pair(
     settings: Settings | None = None,
     backend: Literal["auto", "reference", "cpu", "cuda"] | None = None,
     progress: StageReport = lambda stage, fraction, detail: None,
+    arithmetic: Arithmetic | None = None,
 ) -> Pair:
     """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from
     `settings`, and without them from the environment (`OMNIDEMO_*`) or its default.
@@ -30,10 +31,13 @@ def load_pair(
     None: everything stays in memory, and nothing is learned but the n-gram cache. backend: what makes the
     rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
     are refused where they cannot serve the pair; "auto" takes what is there. progress: called with a stage,
-    how much of the whole is done (0 to 1), and a detail. Raises ModelError (a ValueError), one sentence;
-    ValueError for a backend that there is not, and where another process uses the storage folder.
+    how much of the whole is done (0 to 1), and a detail. arithmetic: how a target on a CPU multiplies weights
+    that its GGUF file packs, in "float32" or in "int8", with activations of eight bits. Raises ModelError (a
+    ValueError), one sentence; ValueError for a backend that there is not, and where another process uses the
+    storage folder.
     """
     given = {"target": target, "drafter": drafter, "device": device, "dtype": dtype, "backend": backend}
+    given["arithmetic"] = arithmetic
     settings = changed(
         settings or Settings(),
         {name: value for name, value in given.items() if value is not None},

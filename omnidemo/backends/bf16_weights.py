@@ -63,15 +63,16 @@ def bits(matrices: Sequence[NDArray[np.float32]]) -> list[NDArray[np.uint16]]:
 
 
 def described(**runners: object) -> dict[str, str | int]:
-    """The form of the weights that a pass of each runner reads now, and its bytes, for people, as
-    `<role>_form` and `<role>_form_bytes`; nothing of one whose passes are never compiled. Until there is
-    compiled code torch reads float32."""
+    """The form of the weights that a pass of each runner reads now, its bytes, and the arithmetic of its
+    products, for people, as `<role>_form`, `<role>_form_bytes` and `<role>_arithmetic`; nothing of one whose
+    passes are never compiled. Until there is compiled code torch reads float32."""
     found: dict[str, str | int] = {}
     for role, runner in runners.items():
         passes = getattr(runner, "passes", None)
         if passes is not None:
             compiled = compile_kernels.kernels() is not None
             found |= {f"{role}_form": passes.form if compiled else "float32"}
+            found |= {f"{role}_arithmetic": runner.arithmetic}  # type: ignore[attr-defined]
             found |= {f"{role}_form_bytes": passes.nbytes if compiled else 4 * passes.weights}
     return found
 

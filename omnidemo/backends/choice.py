@@ -75,6 +75,12 @@ def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
     return "recorded" if able == "cuda" else "torch"
 
 
+def arithmetic_of(runner: Runner) -> str:
+    """In which arithmetic a runner multiplies; empty where that is the one of its dtype."""
+    own = runner.arithmetic if isinstance(runner, FusedLlama) else "float32"
+    return "" if own == "float32" else own
+
+
 def _able(runner: Runner) -> Name:
     """The fastest backend that this runner supports."""
     if isinstance(runner, FusedLlama) and runner.fast:

@@ -231,8 +231,17 @@ def _note_sums(folder: Path, features: str | None) -> None:
 
 def _sources() -> list[Path]:
     here = Path(__file__).parent
-    beside = [here / name for name in ("thread_pool.py", "call_layout.py", "packed_forms.py", "processor.py")]
-    return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").glob("*.py"))]
+    beside = [
+        here / name
+        for name in (
+            "thread_pool.py",
+            "call_layout.py",
+            "packed_forms.py",
+            "processor.py",
+            "arithmetic/int8.py",
+        )
+    ]
+    return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").rglob("*.py"))]
 
 
 def _folder() -> str:

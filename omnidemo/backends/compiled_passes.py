@@ -27,7 +27,7 @@ from omnidemo.backends.call_layout import (
     Text,
     Workers,
 )
-from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, PackedMatrix
+from omnidemo.backends.packed_forms import BFLOAT16, FLOAT32, INT8, PackedMatrix
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.randomness import SharedNoise
@@ -202,10 +202,13 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
     if form == "bfloat16":
         read = bf16_weights.bits(read)
     kept = [*read, named[EMBEDDING]]
+    more = INT8 if form == "packed" and runner.arithmetic == "int8" else 0
     rows = [
-        (one.form, one.records.ctypes.data, one.rows) if isinstance(one, PackedMatrix)
+        # the embedding, the last, is looked up
+        (one.form + more * (number < len(read)), one.records.ctypes.data, one.rows)
+        if isinstance(one, PackedMatrix)
         else (FLOAT32 if one.itemsize == 4 else BFLOAT16, one.ctypes.data, len(one))
-        for one in kept
+        for number, one in enumerate(kept)
     ]  # fmt: skip
     return np.array(rows), kept, sum(one.nbytes for one in read), weights
 

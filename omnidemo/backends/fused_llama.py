@@ -25,6 +25,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
+from omnidemo.config import Arithmetic
 
 # those whose frequencies do not depend on how much has been read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")
@@ -39,10 +40,12 @@ class FusedLlama:
     the model's `rotary_emb`. Where passes read packed weights, those in float32 are made for whoever asks for
     them (torch, as long as there is no compiled code), and given up as soon as nobody does."""
 
-    def __init__(self, model: Any, fast: bool = True, packed: Packed | None = None) -> None:
+    def __init__(
+        self, model: Any, fast: bool = True, packed: Packed | None = None, arithmetic: Arithmetic = "float32"
+    ) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes
         all of them. packed: the weights of a `model` that has only its shape, for compiled passes on the
-        CPU."""
+        CPU. arithmetic: of their products."""
         config = model.config
         self.fast = fast
         if not self.fits(config):
@@ -58,6 +61,7 @@ class FusedLlama:
         self.eps = float(config.rms_norm_eps)
         self._making = threading.Lock()  # held while weights are made
         self.packed = packed
+        self._arithmetic = arithmetic
         self._whole: Whole | None = self._joined(model) if packed is None else None
         self.rows, self.width = map(int, model.lm_head.weight.shape)
         self.tied = model.lm_head.weight is model.model.embed_tokens.weight
@@ -77,6 +81,11 @@ class FusedLlama:
 
     def _joined(self, model: Any) -> Whole:
         return Whole.of(model, self.heads, self.kv_heads, self.eps)
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """That of the products: float32 for all weights that are not packed."""
+        return self._arithmetic if self.packed is not None else "float32"
 
     def _held(self) -> Whole:
         """The weights as torch reads them, made where they are not there."""
@@ -270,7 +279,9 @@ class FusedLlama:
         count, heads, dim, inner = len(tokens), self.heads, self.head_dim, self.inner
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
-        whole = self._held()  # once: they may be given up meanwhile
+        whole, packed = self._held(), self.packed  # once: they may be given up meanwhile
+        if packed is not None and self._arithmetic == "int8":
+            whole = whole.in_int8(packed.weights)
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)

@@ -18,15 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 COLUMNS, ROWS = 32, 16  # of a record
+QUADS = COLUMNS // 4  # columns whose codes are the bytes of a word together
 
 
 class Layout(NamedTuple):
     """What a record holds, one after the other: words of codes, `scales` times a scale for each row, for as
     many columns each, and as many minima, or none.
 
-    A word has columns that follow each other, the first in the lowest bits: four codes of 8 bits, or the
-    lower four bits of eight codes. Where codes have 5 or 6 bits, one or two more words have their upper bits,
-    see `upper`.
+    A word has columns that follow each other: four codes of 8 bits, or the lower four bits of eight codes,
+    where byte b has those of the columns b and 4 + b. So the lower halves of its bytes are four columns that
+    follow each other, and the upper halves are the next four. Where codes have 5 or 6 bits, one or two more
+    words have their upper bits, see `upper`.
     """
 
     bits: int  # of a code, and of what the record has for it: the code plus `zero`
@@ -51,10 +53,20 @@ class Layout(NamedTuple):
 
     @property
     def upper(self) -> int:
-        """Bits of a code that are not in its word. Those of the columns 8 w + 2 b and 8 w + 2 b + 1 follow
-        each other in byte b of the words behind the others, from the lowest bit on for w = 0, 1, … and in the
-        next word where that byte is full."""
+        """Bits of a code that are not in its word. Those of the columns 4 q + b are in byte b of the words
+        behind the others, from the lowest bit on for q = 0, 1, … and in the next word where that byte is
+        full."""
         return self.bits % 4
+
+    def place(self, quad: int) -> tuple[int, int]:
+        """The word in which the columns 4 q … 4 q + 3 have their lower bits, one in each byte, and where
+        these begin there."""
+        return (quad, 0) if self.bits == 8 else (quad // 2, quad % 2 * 4)
+
+    def upper_place(self, quad: int) -> tuple[int, int]:
+        """The same for their upper bits."""
+        at = quad * self.upper
+        return self.words + at // 8, at % 8
 
     @property
     def record(self) -> np.dtype[Any]:
@@ -75,6 +87,8 @@ class Layout(NamedTuple):
 # Forms of a matrix, as compiled code knows them: the first two are plain arrays, the others records.
 FLOAT32, BFLOAT16, *PACKED = range(10)
 CENTRED, NIBBLES, LONG_NIBBLES, FIVES, LONG_FIVES, SIXES, BYTES, HALVES = PACKED
+# added to the form of a matrix whose products are in whole numbers, see `arithmetic/int8.py`
+INT8 = 16
 LAYOUTS = {
     CENTRED: Layout(4, 8, 1, False, np.float16),
     NIBBLES: Layout(4, 8, 1, True, np.float16),
@@ -142,36 +156,39 @@ class PackedMatrix:
             list(pool.map(fill, range(threads)))
         return cls(form, rows, columns, records)
 
+    def coded(self) -> Coded:
+        """The weights as `of` was given them, their codes in whole numbers."""
+        layout = LAYOUTS[self.form]
+        words, numbers = self.records["codes"], self.records["numbers"].astype(np.float32)
+        codes = np.empty((*words.shape[:2], QUADS, 4, ROWS), np.uint8)
+        byte = np.arange(0, 32, 8, dtype=np.uint32)[:, None]
+        for quad in range(QUADS):
+            word, shift = layout.place(quad)
+            lower = words[:, :, word, None] >> (byte + np.uint32(shift))
+            codes[:, :, quad] = lower & np.uint32(255 if layout.bits == 8 else 15)
+            if layout.upper:
+                word, shift = layout.upper_place(quad)
+                upper = words[:, :, word, None] >> (byte + np.uint32(shift)) & np.uint32(2**layout.upper - 1)
+                codes[:, :, quad] |= (upper << np.uint32(4)).astype(np.uint8)
+        if not layout.minima:
+            codes = (codes - np.uint8(layout.zero)).view(np.int8)
+
+        def rows(of: NDArray[Any]) -> NDArray[Any]:
+            """[groups, blocks, each, 16] by rows."""
+            return np.moveaxis(of, 3, 1).reshape(len(of) * ROWS, -1)[: self.rows]
+
+        scales, minima = numbers[:, :, : layout.scales], numbers[:, :, layout.scales :]
+        codes = codes.reshape(*codes.shape[:2], COLUMNS, ROWS)
+        return Coded(rows(codes), rows(scales), rows(minima) if layout.minima else None)
+
     def values(self) -> NDArray[np.float32]:
         """The weights [rows, columns]."""
-        layout = LAYOUTS[self.form]
-        words, numbers = self.records["codes"], self.records["numbers"].astype(np.float32)[:, :, :, None]
-        places = np.arange(layout.each, dtype=np.uint32)[:, None] * np.uint32(32 // layout.each)
-        codes = (
-            words[:, :, : layout.words, None] >> places & np.uint32(2 ** (32 // layout.each) - 1)
-        ).astype(np.int32)
-        for column in range(COLUMNS if layout.upper else 0):
-            word, shift = _place(layout, column)
-            bits = words[:, :, word] >> np.uint32(shift) & np.uint32(2**layout.upper - 1)
-            codes[:, :, column // 8, column % 8] |= bits.astype(np.int32) << 4
-        codes -= layout.zero
-        values = numbers[:, :, : layout.scales] * codes.reshape(
-            *codes.shape[:2], layout.scales, -1, ROWS
-        ).astype(np.float32)
-        if layout.minima:
-            values += numbers[:, :, layout.scales :]
-        return (
-            values.reshape(len(values), self.columns, ROWS)
-            .swapaxes(1, 2)
-            .reshape(-1, self.columns)[: self.rows]
-        )
-
-
-def _place(layout: Layout, column: int) -> tuple[int, int]:
-    """The word of a column's upper bits, and where they begin there."""
-    word, pair, odd = column // 8, column % 8 // 2, column % 2
-    at = (2 * word + odd) * layout.upper
-    return layout.words + at // 8, 8 * pair + at % 8
+        coded, size = self.coded(), COLUMNS // LAYOUTS[self.form].scales
+        blocks = coded.codes.reshape(self.rows, -1, size)
+        values = coded.scales[..., None] * blocks.astype(np.float32)
+        if coded.minima is not None:
+            values += coded.minima[..., None]
+        return values.reshape(self.rows, self.columns)
 
 
 def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
@@ -186,9 +203,9 @@ def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
         records[field][:, :, first : first + placed.shape[2]] = placed
 
     eights = codes.view("<u8")
-    put("codes", 0, codes.view("<u4") if layout.bits == 8 else _joined(eights & _each(15, 8), 4))
+    put("codes", 0, codes.view("<u4") if layout.bits == 8 else _joined(eights & _each(15), 4))
     if layout.upper:
-        bits = _joined(eights >> np.uint64(4) & _each(2**layout.upper - 1, 8), layout.upper)
+        bits = _joined(eights >> np.uint64(4) & _each(2**layout.upper - 1), layout.upper)
         several = bits.reshape(-1, 4 // layout.upper)
         for place in range(1, several.shape[1]):
             several[:, 0] |= several[:, place] << np.uint32(2 * layout.upper * place)
@@ -201,12 +218,10 @@ def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
 
 
 def _joined(eights: NDArray[np.uint64], bits: int) -> NDArray[np.uint32]:
-    """Eight codes of up to four bits, a byte each, as a word: byte b has the codes 2 b and 2 b + 1."""
-    pairs = (eights | eights >> np.uint64(8 - bits)) & _each(2 ** (2 * bits) - 1, 16)
-    fours = (pairs | pairs >> np.uint64(8)) & _each(2**16 - 1, 32)
-    return (fours | fours >> np.uint64(16)).astype(np.uint32)
+    """Eight codes of up to four bits, a byte each, as a word: byte b has the codes b and 4 + b."""
+    return (eights | eights >> np.uint64(32 - bits)).astype(np.uint32)
 
 
-def _each(mask: int, bits: int) -> np.uint64:
-    """A mask for each `bits` of 64."""
-    return np.uint64(sum(mask << place for place in range(0, 64, bits)))
+def _each(mask: int) -> np.uint64:
+    """A mask for each byte of eight."""
+    return np.uint64(sum(mask << place for place in range(0, 64, 8)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from omnidemo.backends.arithmetic import int8
 from omnidemo.backends.packed_forms import PackedMatrix
 
 LINE = 64  # bytes of a cache line
@@ -34,6 +35,29 @@ class Matrix:
     def added(self, x: Tensor, rest: Tensor) -> Tensor:
         """rest + x · Wᵀ, [rows, out]; for a matrix without bias."""
         return torch.addmm(rest, x, self.transposed)
+
+
+class Int8Matrix(Matrix):
+    """The product in whole numbers with the packed weights of which `weight` is made; see
+    `arithmetic/int8.py`. Slow."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]]) -> None:
+        super().__init__(matrix.weight, matrix.bias)
+        self.parts = parts
+
+    def times(self, x: Tensor) -> Tensor:
+        rows = x.numpy()
+        made = [
+            int8.multiply(part, rows) if isinstance(part, PackedMatrix) else rows @ part.T
+            for part in self.parts
+        ]
+        out = torch.from_numpy(np.concatenate(made, 1))
+        return out if self.bias is None else out + self.bias
+
+    def added(self, x: Tensor, rest: Tensor) -> Tensor:
+        return rest + self.times(x)
 
 
 class Norm:
@@ -167,6 +191,28 @@ class Whole:
             model=model,
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
+
+    def in_int8(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
+        """The same, with products in whole numbers where the weights of a name are packed."""
+
+        def made(matrix: Matrix, *names: str) -> Int8Matrix:
+            return Int8Matrix(matrix, [weights[f"{name}.weight"] for name in names])
+
+        layers = []
+        for number, layer in enumerate(self.layers):
+            of = f"model.layers.{number}"
+            qkv = [f"{of}.self_attn.{part}_proj" for part in "qkv"]
+            layers.append(
+                replace(
+                    layer,
+                    qkv=made(layer.qkv, *qkv),
+                    out=made(layer.out, f"{of}.self_attn.o_proj"),
+                    gate_up=made(layer.gate_up, f"{of}.mlp.gate_proj", f"{of}.mlp.up_proj"),
+                    down=made(layer.down, f"{of}.mlp.down_proj"),
+                )
+            )
+        head = "lm_head" if "lm_head.weight" in weights else "model.embed_tokens"
+        return replace(self, layers=layers, head=made(self.head, head))
 
     def refresh(self) -> None:
         """Bring what is derived from weights up to date."""

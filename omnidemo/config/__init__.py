@@ -14,18 +14,20 @@ from omnidemo.config.answer_options import (
 )
 from omnidemo.config.refusals import ModelError, check_text, refusal, shortened
 from omnidemo.config.settings import (
+    ARITHMETIC,
     DEFAULT,
     DRAFTER,
     DRAFTING,
     EMBEDDED_TARGET,
     REAL_DRAFTER,
+    Arithmetic,
     Settings,
     changed,
     otherwise,
 )
 
 __all__ = [
-    "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER", "SAMPLING",
-    "GenerationConfig", "Manner", "ModelError", "Settings", "changed", "check_text", "option_named",
-    "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
+    "ARITHMETIC", "COOLEST", "DEFAULT", "DRAFTER", "DRAFTING", "EMBEDDED_TARGET", "GREEDY", "REAL_DRAFTER",
+    "SAMPLING", "Arithmetic", "GenerationConfig", "Manner", "ModelError", "Settings", "changed", "check_text",
+    "option_named", "option_of", "otherwise", "refusal", "shortened", "shown_by", "type_of",
 ]  # fmt: skip

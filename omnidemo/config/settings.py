@@ -24,6 +24,8 @@ from omnidemo.config.answer_options import (
 from omnidemo.config.learning_settings import LearningSettings
 from omnidemo.config.refusals import check_text, refusal
 
+Arithmetic = Literal["float32", "int8"]
+ARITHMETIC: Arithmetic = "float32"  # of packed weights on a CPU, where nobody asks for another
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
@@ -65,6 +67,9 @@ class Settings(LearningSettings):
         "Whose CPU passes run over fewer bytes (Llama shapes): the drafter's weights are rounded to"
         " bfloat16, a target's read as its GGUF file packs them, or in bfloat16 where that is exact (auto:"
         " if it decodes faster so).")
+    arithmetic: Arithmetic = Field(ARITHMETIC, description=
+        "How a target on a CPU multiplies weights that its GGUF file packs: in float32, or in int8, with"
+        " activations of eight bits, which is faster and moves its probabilities a little.")
     threads: int = Field(0, ge=0, le=MOST_THREADS, description=
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")

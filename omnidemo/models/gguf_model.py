@@ -12,6 +12,7 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError
 from omnidemo.backends.weight_arena import Packed
+from omnidemo.config import ARITHMETIC, Arithmetic
 from omnidemo.gguf.architecture import plan_of
 from omnidemo.gguf.header import read_header
 from omnidemo.gguf.identity import known_name
@@ -70,7 +71,7 @@ class GgufModel:
             self._check_unchanged()
             return build_model(self._header, self.config, dtype)
 
-    def packed(self, report: Progress) -> FusedLlama:
+    def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the weights as they are packed, straight from the file; in float32 they are made only
         for whoever asks it for them. One that is large, or for which memory is too small in float32, waits
         for compiled code: ModelError where there will be none, and that is so."""
@@ -79,7 +80,7 @@ class GgufModel:
             with LOADING:
                 shape = build_shape(self._header, self.config)
             weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
-        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32))
+        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32), arithmetic=arithmetic)
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
         if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free):
             report("compiling", 1.0)

@@ -15,7 +15,7 @@ import torch
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
-from omnidemo.config import GREEDY, Manner
+from omnidemo.config import ARITHMETIC, GREEDY, Arithmetic, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.chat_template import check_template
@@ -84,7 +84,7 @@ def load_model(
     name: str, *, device: str = "auto", dtype: str = "auto", quantization: Quantization | None = None,
     cache_dir: Path | None = None, models: str = "", hub: bool = True, progress: Progress | None = None,
     fast: bool = True, park: bool = False, absent: bool = False, writes: bool = True, packed: bool = False,
-    learning: float = 0.0,
+    learning: float = 0.0, arithmetic: Arithmetic = ARITHMETIC,
 ) -> LanguageModel:  # fmt: skip
     """Load `name`: "bundled/large", a folder, a Hub id, or a GGUF file by any name of `gguf/sources.py`.
 
@@ -94,7 +94,7 @@ def load_model(
     `gguf_file`. hub: whether downloads are allowed. fast: whether passes may be compiled or recorded. park:
     compute nothing here (`ParkedModel`). absent: as `park`, without weights. writes: as a target, whose
     settings for generating count. packed: compiled passes read a GGUF file's weights as they are packed.
-    learning: bytes of a trainer beside it.
+    arithmetic: in which they multiply these. learning: bytes of a trainer beside it.
     `progress(stage, fraction)`: "files", "downloading" where needed, "tokenizers", "weights", "compiling"
     where it waits for that. ModelError, one sentence, also where memory is too small (`memory_need.py`).
     """
@@ -127,7 +127,7 @@ def load_model(
         if absent:
             runner: Runner = absent_model(source.config, number)
         elif own and isinstance(source, GgufModel):
-            runner = source.packed(report)
+            runner = source.packed(report, arithmetic)
         else:
             runner = _read(source, (place, device_map), number, wide, quantization, fast, park)
     if not (park or absent):

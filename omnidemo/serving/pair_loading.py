@@ -52,6 +52,7 @@ def build_pair(
     # A drafter's weights have to stay trainable, so only the target's can be packed.
     large = load_model(
         large_at, quantization=settings.quantization or None, packed=settings.packed,
+        arithmetic=settings.arithmetic,
         learning=0.0 if settings.training in ("off", "inline") else LEARNING,
         progress=reporter("target", 0.0, 0.6, target), **options,
     )  # fmt: skip

@@ -281,6 +281,7 @@ def test_the_form_that_is_told_is_the_one_that_is_read(
     packed_bytes = runner.passes.nbytes
     assert bf16_weights.described(target=runner) == {
         "target_form": "packed",
+        "target_arithmetic": "float32",
         "target_form_bytes": packed_bytes,
     }
     matrices = runner.passes.weights
@@ -289,12 +290,14 @@ def test_the_form_that_is_told_is_the_one_that_is_read(
         patched.setattr(compile_kernels, "_ready", None)
         assert bf16_weights.described(target=runner) == {
             "target_form": "float32",
+            "target_arithmetic": "float32",
             "target_form_bytes": 4 * matrices,
         }
     assert packed_bytes < matrices
     runner.compact(True, rounding=True)
     assert bf16_weights.described(drafter=runner) == {
         "drafter_form": "bfloat16",
+        "drafter_arithmetic": "float32",
         "drafter_form_bytes": 2 * matrices,
     }
     assert bf16_weights.described(target=object()) == {}

@@ -11,6 +11,8 @@ from numba import carray, njit
 from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
 from omnidemo.backends.kernels.attention_kernel import PART, join, write
+from omnidemo.backends.kernels.integer.products import WIDTH as BLOCK_WIDTH
+from omnidemo.backends.kernels.integer.products import quantize_rows
 from omnidemo.backends.kernels.layers import (
     ATTENTION,
     BIAS,
@@ -21,6 +23,7 @@ from omnidemo.backends.kernels.layers import (
     COUNT,
     DIM,
     EACH,
+    FORM,
     GATED,
     GROUPS,
     HEADS,
@@ -31,6 +34,7 @@ from omnidemo.backends.kernels.layers import (
     PARTS,
     PRODUCT,
     PROJECTIONS,
+    QUANTIZED,
     QUERIES,
     ROW_STATS,
     ROWS,
@@ -52,6 +56,7 @@ from omnidemo.backends.kernels.layers import (
 from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import FAST, append, compiled, int64
 from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, pointer, sched_yield
+from omnidemo.backends.packed_forms import COLUMNS, INT8
 from omnidemo.backends.thread_pool import (
     AWAKE,
     DONE,
@@ -82,7 +87,7 @@ def forward(
         read(workers, model, ids[begin:end], start + begin, logits[shown:after], states[shown:after])
     if len(stats):
         stats[:, 3] = 1.0 / temperature
-        run_rows(workers, ROW_STATS, model.matrices, logits, stats)
+        run_rows(workers, ROW_STATS, model.matrices[:0], logits, logits, stats)
 
 
 @compiled
@@ -95,6 +100,7 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
     wide = np.empty((count, bias.shape[1]), np.float32)
     mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
     gated = np.empty((count, inner), np.float32)
+    quantized = np.empty((count, max(width, mixed.shape[1], inner) // COLUMNS * BLOCK_WIDTH), np.float32)
     # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have
     # three done no sooner than four.
     by_heads = (
@@ -110,10 +116,21 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
         if by_heads:
             norms_of_heads, cache = of_heads[layer], buffer[layer]
             run_heads(
-                queue, own[QUERY:MIX], y, bias[layer], norms_of_heads, wide, start, cache, cos, sin, mixed
+                queue,
+                own[QUERY:MIX],
+                y,
+                quantized,
+                bias[layer],
+                norms_of_heads,
+                wide,
+                start,
+                cache,
+                cos,
+                sin,
+                mixed,
             )
         else:
-            run_rows(workers, PRODUCT, own[QUERY:MIX], y, wide)
+            run_rows(workers, PRODUCT, own[QUERY:MIX], y, quantized, wide)
             wide += bias[layer]
             if of_heads.shape[1]:
                 heads = mixed.shape[1] // buffer.shape[4]
@@ -121,27 +138,41 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
                 norm_heads(wide, heads, heads + buffer.shape[2], of_heads[layer], int64(1))
             store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
             run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
-        run_rows(workers, PRODUCT, own[MIX:GATE], mixed, y)
+        run_rows(workers, PRODUCT, own[MIX:GATE], mixed, quantized, y)
         add_normed(x, y, norms[layer, 1], eps, y)
-        run_rows(workers, GATED, own[GATE:DOWN], y, gated)
-        run_rows(workers, PRODUCT, own[DOWN:], gated, y)
+        run_rows(workers, GATED, own[GATE:DOWN], y, quantized, gated)
+        run_rows(workers, PRODUCT, own[DOWN:], gated, quantized, y)
     add_normed(x, y, last, eps, y)
     for row in range(rows):
         append(states[row], int64(0), y[count - rows + row])
-    run_rows(workers, PRODUCT, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], states, logits)
+    run_rows(
+        workers, PRODUCT, matrices[EACH_LAYER * layers : EACH_LAYER * layers + 1], states, quantized, logits
+    )
 
 
 @compiled
-def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, out: Array) -> None:
+def run_rows(workers: Workers, kind: int, matrices: Whole, x: Array, quantized: Array, out: Array) -> None:
     """PRODUCT: out = x · Wᵀ, the rows of W being those of some matrices of the table. GATED: these are gate
-    and up, and out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row."""
+    and up, and out = silu(x · gateᵀ) · (x · upᵀ). ROW_STATS: the stats `out` of logits x; a task is a row.
+    `quantized` has room for x as whole numbers."""
     queue, tasks, _ = workers
     n = out.shape[1] if kind != ROW_STATS else len(x)
     each = max(16, (n + tasks - 1) // tasks + 15 & -16) if kind != ROW_STATS else 1
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = kind, len(x), x.ctypes.data, out.ctypes.data
     queue[PARTS], queue[MATRICES] = matrices.ctypes.data, len(matrices)
     queue[N], queue[K], queue[EACH] = n, x.shape[1], each
+    quantize(queue, matrices, x, quantized)
     run_all(queue, (n + each - 1) // each)
+
+
+@compiled
+def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
+    """Quantize what a product reads, once for all of its matrices, where one of them asks for it."""
+    for which in range(len(matrices)):
+        if matrices[which, FORM] >= INT8:
+            queue[QUANTIZED] = out.ctypes.data
+            quantize_rows(x, out.ctypes.data)
+            return
 
 
 @compiled
@@ -170,8 +201,8 @@ def run_attention(
 
 @compiled
 def run_heads(
-    queue: Queue, matrices: Whole, x: Array, bias: Array, norms: Array, wide: Array, start: int, cache: Array,
-    cos: Array, sin: Array, out: Array,
+    queue: Queue, matrices: Whole, x: Array, quantized: Array, bias: Array, norms: Array, wide: Array,
+    start: int, cache: Array, cos: Array, sin: Array, out: Array,
 ) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of
     the keys, from the product to what is attended. Nothing of it crosses from core to core in between. `wide`
@@ -180,6 +211,7 @@ def run_heads(
     queue[WIDE], queue[PROJECTIONS], queue[WIDTH] = wide.ctypes.data, matrices.ctypes.data, x.shape[1]
     queue[BIAS], queue[NORMS] = bias.ctypes.data, norms.ctypes.data if len(norms) else 0
     describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
+    quantize(queue, matrices, x, quantized)
     run_all(queue, cache.shape[1])
 
 

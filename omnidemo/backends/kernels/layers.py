@@ -14,10 +14,11 @@ from numba import carray
 from omnidemo.backends.call_layout import Array, Whole
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
+from omnidemo.backends.kernels.integer.products import multiply_integers
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64, write_stats
 from omnidemo.backends.kernels.work_queue import pointer
-from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8
 from omnidemo.backends.packed_forms import ROWS as RECORD_ROWS
 from omnidemo.backends.thread_pool import WORK, Queue
 
@@ -29,6 +30,7 @@ CACHE, QUERIES, GROUPS, CAPACITY, DIM, START, COS, SIN = range(WORK + 4, WORK + 
 MATRICES = WORK + 12
 WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
+QUANTIZED = WORK + 19  # what a product reads in whole numbers
 BLOCK = 8  # rows whose attention is computed together
 # A matrix, in a row of a table: its form, where it begins, and how many rows it has.
 FORM, ADDRESS, COUNT = range(3)
@@ -43,19 +45,32 @@ class Rows(NamedTuple):
     width: int
 
 
+class Read(NamedTuple):
+    """Rows that a product reads: where they begin in float32, how many there are, how many numbers each has,
+    and where they begin as they are quantized, if a matrix asks for that."""
+
+    address: int
+    rows: int
+    width: int
+    quantized: int
+
+
 @compiled
-def multiply_rows(matrix: Whole, begin: int, end: int, x: Rows, out: Rows) -> None:
+def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> None:
     """out = x · Wᵀ for the rows begin … end − 1 of a matrix in the table, all of whose columns x has; `begin`
     is a multiple of 16."""
     n, k, address = end - begin, x.width, place_of(matrix, begin, x.width)
     rows = carray(pointer(x.address), (x.rows, k), np.float32)
+    form = matrix[FORM]
     made = carray(pointer(out.address), (x.rows, out.width), np.float32)[:, :n]
-    if matrix[FORM] == FLOAT32:
+    if form == FLOAT32:
         multiply_float32(carray(pointer(address), (n, k), np.float32), rows, made)
-    elif matrix[FORM] == BFLOAT16:
+    elif form == BFLOAT16:
         multiply_bfloat16(carray(pointer(address), (n, k), np.uint16), rows, made)
+    elif form < INT8:
+        multiply_records(Records(form, address, n, k // COLUMNS), rows, made)
     else:
-        multiply_records(Records(matrix[FORM], address, n, k // COLUMNS), rows, made)
+        multiply_integers(Records(form - INT8, address, n, k // COLUMNS), x.quantized, made)
 
 
 @compiled
@@ -65,7 +80,7 @@ def place_of(matrix: Whole, row: int, k: int) -> int:
         return matrix[ADDRESS] + 4 * k * row
     if matrix[FORM] == BFLOAT16:
         return matrix[ADDRESS] + 2 * k * row
-    return matrix[ADDRESS] + row // RECORD_ROWS * (k // COLUMNS) * SIZES[matrix[FORM]]
+    return matrix[ADDRESS] + row // RECORD_ROWS * (k // COLUMNS) * SIZES[matrix[FORM] % INT8]
 
 
 @compiled
@@ -148,7 +163,8 @@ def do_task(queue: Queue, task: int) -> None:
 def do_product(queue: Queue, task: int) -> None:
     rows, n, k, each, parts = queue[ROWS], queue[N], queue[K], queue[EACH], queue[MATRICES]
     matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
-    begin, end, x = task * each, min(n, (task + 1) * each), Rows(queue[X], rows, k)
+    begin, end = task * each, min(n, (task + 1) * each)
+    x = Read(queue[X], rows, k, queue[QUANTIZED])
     if queue[KIND] == GATED:
         out = carray(pointer(queue[OUT]), (rows, n), np.float32)
         up = np.empty((rows, end - begin), np.float32)
@@ -211,7 +227,8 @@ def project(queue: Queue, wide: Array, task: int) -> None:
     """The queries, keys and values that belong to one head of the keys."""
     rows, heads, groups, dim, n = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], wide.shape[1]
     matrices = carray(pointer(queue[PROJECTIONS]), (3, 3), np.int64)
-    x, bias = Rows(queue[X], rows, queue[WIDTH]), carray(pointer(queue[BIAS]), n, np.float32)
+    x = Read(queue[X], rows, queue[WIDTH], queue[QUANTIZED])
+    bias = carray(pointer(queue[BIAS]), n, np.float32)
     for part in range(3):
         size = heads // groups * dim if part == 0 else dim
         begin = task * size if part == 0 else (heads + (part - 1) * groups + task) * dim

@@ -167,23 +167,20 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
         return gemm._load(builder, builder.gep(record, [place]), ir.IntType(32), 4)
 
     words, bits = loaded(word), layout.bits
-    if layout.upper:  # two words of bytes, which hold every other column
-        upper = loaded(
-            builder.add(
-                INDEX(layout.words), builder.udiv(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8))
-            )
-        )
-        shift = builder.trunc(
-            builder.urem(builder.mul(word, INDEX(2 * layout.upper)), INDEX(8)), ir.IntType(32)
-        )
+    if layout.upper:  # two words of bytes, which hold four columns each
+        place = builder.mul(word, INDEX(2 * layout.upper))
+        upper = loaded(builder.add(INDEX(layout.words), builder.udiv(place, INDEX(8))))
+        shift = builder.trunc(builder.urem(place, INDEX(8)), ir.IntType(32))
         upper = builder.lshr(upper, everywhere(builder, shift, WORDS))
-        low, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
-        even = builder.or_(builder.and_(words, low), builder.and_(builder.shl(upper, constant(4)), high))
+        lower, high = constant(0x0F0F0F0F), constant((2**layout.upper - 1) * 0x10101010)
+        first = builder.or_(builder.and_(words, lower), builder.and_(builder.shl(upper, constant(4)), high))
         upper = builder.shl(upper, constant(4 - layout.upper))
-        odd = builder.or_(builder.and_(builder.lshr(words, constant(4)), low), builder.and_(upper, high))
-        places = [((even, odd)[column % 2], column // 2 * 8) for column in range(8)]
+        second = builder.or_(builder.and_(builder.lshr(words, constant(4)), lower), builder.and_(upper, high))
+        places = [((first, second)[column // 4], column % 4 * 8) for column in range(8)]
+    elif layout.each == 8:
+        places = [(words, column % 4 * 8 + column // 4 * 4) for column in range(8)]
     else:
-        places = [(words, column * bits) for column in range(layout.each)]
+        places = [(words, column * 8) for column in range(4)]
 
     def decoded(words: Any, at: int) -> Any:
         """The bits of a number 2ⁿ + code, of which 2ⁿ is taken: no instruction for what a shift would take in
@@ -209,17 +206,26 @@ def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) ->
     place = builder.gep(record, [place])
     if size == 4:
         return gemm._load(builder, place, REAL, 4)
-    bits = gemm._load(builder, place, ir.IntType(16), 2)
-    if HALF:
-        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), LANES)), REALS)
-    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number, but for infinities and what is
-    # no number.
-    wide = builder.zext(bits, WORDS)
-    sign = builder.and_(
-        builder.shl(wide, ir.Constant(WORDS, [16] * LANES)), ir.Constant(WORDS, [0x80000000] * LANES)
-    )
-    rest = builder.and_(
-        builder.shl(wide, ir.Constant(WORDS, [13] * LANES)), ir.Constant(WORDS, [0x0FFFE000] * LANES)
-    )
-    rest = builder.fmul(builder.bitcast(rest, REALS), ir.Constant(REALS, [2.0**112] * LANES))
-    return builder.bitcast(builder.or_(sign, builder.bitcast(rest, WORDS)), REALS)
+    return float16(builder, gemm._load(builder, place, ir.IntType(16), 2), HALF)
+
+
+def float16(builder: Any, bits: Any, direct: bool) -> Any:
+    """Numbers of sixteen bits in float32. `direct`: whether the processor reads them."""
+    lanes = bits.type.count
+    reals, words = ir.VectorType(REAL, lanes), ir.VectorType(ir.IntType(32), lanes)
+    if direct:
+        return builder.fpext(builder.bitcast(bits, ir.VectorType(ir.HalfType(), lanes)), reals)
+
+    def constant(value: int) -> Any:
+        return ir.Constant(words, [value] * lanes)
+
+    # Shifted to where float32 has them, its bits are 2⁻¹¹² times the number. Infinities, and what is no
+    # number, have the largest exponent.
+    wide = builder.zext(bits, words)
+    sign = builder.and_(builder.shl(wide, constant(16)), constant(0x80000000))
+    rest = builder.and_(builder.shl(wide, constant(13)), constant(0x0FFFE000))
+    rest = builder.fmul(builder.bitcast(rest, reals), ir.Constant(reals, [2.0**112] * lanes))
+    rest = builder.bitcast(rest, words)
+    no_number = builder.icmp_unsigned("==", builder.and_(wide, constant(0x7C00)), constant(0x7C00))
+    rest = builder.select(no_number, builder.or_(rest, constant(0x7F800000)), rest)
+    return builder.bitcast(builder.or_(sign, rest), reals)

@@ -1,0 +1,1 @@
+"""Products in whole numbers: activations of eight bits, exact sums."""

@@ -1,0 +1,157 @@
+"""How processors add up products of codes and activations of eight bits: one table of instruction sets.
+
+All of them give the same sums, since whole numbers are exact as long as nothing overflows. Codes are bytes
+from 0 on, `bits` wide; activations are −127 … 127. A vector has a word of four codes for each of its lanes,
+and the four activations that they are multiplied with are the same in every lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from llvmlite import ir
+from numba.core import cgutils
+
+from omnidemo.backends.packed_forms import COLUMNS, Layout
+
+I32 = ir.IntType(32)
+
+
+def lanes_of(kind: Any, lanes: int) -> Any:
+    return ir.VectorType(kind, lanes)
+
+
+def constant(kind: Any, value: float) -> Any:
+    return ir.Constant(kind, [value] * kind.count)
+
+
+def spread(builder: Any, value: Any, lanes: int) -> Any:
+    """A number in all lanes."""
+    kind = lanes_of(value.type, lanes)
+    first = builder.insert_element(ir.Constant(kind, ir.Undefined), value, I32(0))
+    return builder.shuffle_vector(
+        first, ir.Constant(kind, ir.Undefined), ir.Constant(lanes_of(I32, lanes), [0] * lanes)
+    )
+
+
+def call(builder: Any, name: str, result: Any, *given: Any) -> Any:
+    kind = ir.FunctionType(result, [one.type for one in given])
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), given)
+
+
+class Sums:
+    """The sums of some columns in one vector: `add` four columns after the other, then ask for the
+    `value`."""
+
+    centred = False  # whether they are of the code minus the layout's zero
+
+    def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
+        self.builder, self.bits = builder, layout.bits
+        self.words = lanes_of(I32, lanes)
+        self.bytes, self.pairs = lanes_of(ir.IntType(8), 4 * lanes), lanes_of(ir.IntType(16), 2 * lanes)
+        self.total: Any = ir.Constant(self.words, None)
+
+    def add(self, codes: Any, x: Any) -> None:
+        """Add code · activation of four columns, given as words."""
+        raise NotImplementedError
+
+    def value(self) -> Any:
+        return self.total
+
+
+class Dots(Sums):
+    """One instruction: four products of an unsigned and a signed byte, added to a word."""
+
+    def add(self, codes: Any, x: Any) -> None:
+        name = f"llvm.x86.avx512.vpdpbusd.{32 * self.words.count}"
+        self.total = call(self.builder, name, self.words, self.total, codes, x)
+
+
+class Pairs(Sums):
+    """Sums of two products in sixteen bits, as many of them as fit, and then in words.
+
+    Two products of codes of 4 bits are at most 2 · 15 · 127 = 3,810, and eight such pairs 30,480; of 5 bits
+    four are 31,496, of 6 bits two are 32,004: all below 32,768. Of 8 bits one pair of unsigned codes may
+    exceed it, so there the sizes of codes minus 128 are multiplied with activations that have got their
+    signs: 2 · 128 · 127 = 32,512.
+    """
+
+    def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
+        super().__init__(builder, lanes, layout)
+        self.centred = layout.bits == 8
+        most = 2 * 127 * (128 if self.centred else 2**layout.bits - 1)
+        self.room, self.held, self.short = 32767 // most, 0, None
+
+    def add(self, codes: Any, x: Any) -> None:
+        builder = self.builder
+        codes, x = (builder.bitcast(one, self.bytes) for one in (codes, x))
+        if self.centred:
+            codes = builder.xor(codes, constant(self.bytes, -128))
+            x = call(builder, "llvm.x86.avx2.psign.b", self.bytes, x, codes)
+            codes = call(builder, f"llvm.abs.v{self.bytes.count}i8", self.bytes, codes, ir.IntType(1)(0))
+        more = call(builder, "llvm.x86.avx2.pmadd.ub.sw", self.pairs, codes, x)
+        self.short = more if self.short is None else builder.add(self.short, more)
+        self.held += 1
+        if self.held == self.room:
+            self._widen()
+
+    def _widen(self) -> None:
+        ones = constant(self.pairs, 1)
+        more = call(self.builder, "llvm.x86.avx2.pmadd.wd", self.words, self.short, ones)
+        self.total, self.short, self.held = self.builder.add(self.total, more), None, 0
+
+    def value(self) -> Any:
+        if self.held:
+            self._widen()
+        return self.total
+
+
+class Words(Sums):
+    """For every processor: one column of four after the other."""
+
+    def add(self, codes: Any, x: Any) -> None:
+        builder = self.builder
+        for byte in range(4):
+            code = builder.and_(
+                builder.lshr(codes, constant(self.words, 8 * byte)), constant(self.words, 255)
+            )
+            number = builder.shl(x, constant(self.words, 24 - 8 * byte))
+            number = builder.ashr(number, constant(self.words, 24))
+            self.total = builder.add(self.total, builder.mul(code, number))
+
+
+class Instructions(NamedTuple):
+    """A way to compute products: what the processor must have for it, lanes of a vector, rows of x whose sums
+    fit into the registers at once, and how many rows need all vectors of sixteen lanes at once."""
+
+    name: str
+    needs: tuple[str, ...]
+    lanes: int
+    most: int
+    sums: type[Sums]
+
+    @property
+    def halves(self) -> bool:
+        """Whether the processor reads float16."""
+        return "f16c" in self.needs
+
+
+# the fastest first; the last one needs nothing
+SETS = (
+    Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, Dots),
+    Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, Dots),
+    Instructions("avx2", ("avx2", "f16c"), 8, 6, Pairs),
+    Instructions("any", (), 8, 4, Words),
+)
+
+
+def best(has: Callable[[str], bool]) -> Instructions:
+    """The fastest that a processor `has` everything for."""
+    return next(one for one in SETS if all(map(has, one.needs)))
+
+
+def quads(layout: Layout, scale: int) -> range:
+    """Those of a scale's columns, four by four."""
+    each = COLUMNS // layout.scales // 4
+    return range(scale * each, (scale + 1) * each)

@@ -1,0 +1,190 @@
+"""The innermost tiles of products in whole numbers, as LLVM code. What they compute is in
+`arithmetic/int8.py`; `products.py` calls them.
+
+Quantized activations lie in blocks of 48 bytes: 32 codes, the scale, the sum of the codes in float32, and
+−32 · the sums of either half, for codes that are counted from the middle of their range.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+
+from omnidemo.backends.arithmetic.int8 import LEAST, TOP
+from omnidemo.backends.kernels.gemm import AHEAD, BYTE, INDEX, REAL, _fetch, _function
+from omnidemo.backends.kernels.integer.sets import (
+    I32,
+    Instructions,
+    call,
+    constant,
+    lanes_of,
+    quads,
+    spread,
+)
+from omnidemo.backends.kernels.packed_tiles import float16
+from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
+
+BLOCK = 48  # bytes of quantized activations
+SCALE, SUM, HALVES = 32, 36, 40  # where its numbers begin
+
+
+def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) -> Any:
+    """A function that makes sixteen columns of `out` for so many rows of x: it is given records, how many of
+    them, x and `out`, and the bytes from a row of x, and of `out`, to the next."""
+    function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, INDEX, INDEX)
+    if builder is None:
+        return function
+    records, blocks, x, out, step, apart = function.args
+    rows, to = (
+        [builder.gep(place, [builder.mul(INDEX(row), each)]) for row in range(count)]
+        for place, each in ((x, step), (out, apart))
+    )
+    parts = list(range(0, ROWS, way.lanes))
+    # All sixteen lanes at once where the sums of so few rows fit into the registers.
+    together = len(parts) if count <= 2 else 1
+    for first in range(0, len(parts), together):
+        some = parts[first : first + together]
+        totals = [
+            [cgutils.alloca_once_value(builder, ir.Constant(lanes_of(REAL, way.lanes), None)) for _ in some]
+            for _ in rows
+        ]
+        with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (at, _):
+            record = builder.gep(records, [builder.mul(at, INDEX(layout.size))])
+            if first == 0:
+                _fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+            given = [builder.gep(row, [builder.mul(at, INDEX(BLOCK))]) for row in rows]
+            _add_block(builder, layout, way, record, given, some, totals)
+        for place, row in zip(to, totals, strict=True):
+            for part, total in zip(some, row, strict=True):
+                where = builder.gep(place, [INDEX(4 * part)])
+                value = builder.load(total)
+                builder.store(value, builder.bitcast(where, value.type.as_pointer()), align=4)
+    builder.ret_void()
+    return function
+
+
+def _add_block(
+    builder: Any, layout: Layout, way: Instructions, record: Any, x: list[Any], parts: list[int], totals: Any
+) -> None:
+    """Add a record's products with a block of each row of x to the totals [rows][parts]."""
+    lanes = way.lanes
+    reals = lanes_of(REAL, lanes)
+    found: list[list[Any]] = [[None] * len(parts) for _ in x]
+    for scale in range(layout.scales):
+        sums = [[way.sums(builder, lanes, layout) for _ in parts] for _ in x]
+        for quad in quads(layout, scale):
+            codes = [_codes(builder, layout, record, quad, part, lanes) for part in parts]
+            for row, given in zip(sums, x, strict=True):
+                four = spread(builder, _loaded(builder, given, 4 * quad, I32), lanes)
+                for one, code in zip(row, codes, strict=True):
+                    one.add(code, four)
+        scales = [_number(builder, layout, record, scale, part, way) for part in parts]
+        minima = [
+            _number(builder, layout, record, layout.scales + scale, part, way)
+            for part in (parts if layout.minima else ())
+        ]
+        for at, given in enumerate(x):
+            less = None
+            if layout.zero and not sums[at][0].centred:
+                less = spread(builder, _less(builder, layout, given, scale), lanes)
+            if layout.minima:
+                of_all = spread(builder, _sum(builder, layout, given, scale), lanes)
+            for part in range(len(parts)):
+                total = sums[at][part].value()
+                total = total if less is None else builder.add(total, less)
+                more = builder.fmul(builder.sitofp(total, reals), scales[part])
+                before = found[at][part]
+                more = more if before is None else builder.fadd(before, more)
+                if layout.minima:
+                    more = builder.fadd(more, builder.fmul(of_all, minima[part]))
+                found[at][part] = more
+    for given, row, places in zip(x, found, totals, strict=True):
+        size = spread(builder, _loaded(builder, given, SCALE, REAL), lanes)
+        for more, place in zip(row, places, strict=True):
+            builder.store(builder.fadd(builder.load(place), builder.fmul(more, size)), place)
+
+
+def _loaded(builder: Any, place: Any, offset: int, kind: Any, align: int = 4) -> Any:
+    place = builder.gep(place, [INDEX(offset)])
+    return builder.load(builder.bitcast(place, kind.as_pointer()), align=align)
+
+
+def _less(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
+    """−zero · the sum of a scale's activations."""
+    if layout.scales == 2:
+        halves = _loaded(builder, x, HALVES + 4 * scale, I32)
+    else:
+        halves = builder.add(_loaded(builder, x, HALVES, I32), _loaded(builder, x, HALVES + 4, I32))
+    return builder.ashr(builder.mul(halves, I32(layout.zero)), I32(5))
+
+
+def _sum(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
+    """The sum of a scale's activations in float32."""
+    if layout.scales == 1:
+        return _loaded(builder, x, SUM, REAL)
+    half = builder.sitofp(_loaded(builder, x, HALVES + 4 * scale, I32), REAL)
+    return builder.fmul(half, REAL(-1 / 32))
+
+
+def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lanes: int) -> Any:
+    """What a record has for the codes of four columns: a word for each row from `part` on."""
+    words = lanes_of(I32, lanes)
+
+    def taken(place: tuple[int, int], bits: int, to: int) -> Any:
+        """So many bits of each byte, moved to where they belong there."""
+        word, shift = place
+        found = _loaded(builder, record, 4 * (ROWS * word + part), words)
+        if shift > to:
+            found = builder.lshr(found, constant(words, shift - to))
+        elif shift < to:
+            found = builder.shl(found, constant(words, to - shift))
+        mask = ((1 << bits) - 1 << to) * 0x01010101
+        return found if bits == 8 else builder.and_(found, constant(words, mask))
+
+    if not layout.upper:
+        return taken(layout.place(quad), layout.bits, 0)
+    return builder.or_(taken(layout.place(quad), 4, 0), taken(layout.upper_place(quad), layout.upper, 4))
+
+
+def _number(builder: Any, layout: Layout, record: Any, which: int, part: int, way: Instructions) -> Any:
+    """A scale or minimum of each row from `part` on, in float32."""
+    begin = layout.size - layout.record["numbers"].itemsize
+    if layout.number is np.float32:
+        return _loaded(builder, record, begin + 4 * (ROWS * which + part), lanes_of(REAL, way.lanes))
+    kind = lanes_of(ir.IntType(16), way.lanes)
+    bits = _loaded(builder, record, begin + 2 * (ROWS * which + part), kind, 2)
+    return float16(builder, bits, way.halves)
+
+
+def quantize_block(builder: Any, x: Any, out: Any) -> None:
+    """Quantize 32 columns of a row to a block."""
+    reals, words = lanes_of(REAL, COLUMNS), lanes_of(I32, COLUMNS)
+    values = _loaded(builder, x, 0, reals)
+    # numbers without a sign are in the order of their bits
+    bits = builder.and_(builder.bitcast(values, words), constant(words, 0x7FFFFFFF))
+    most = builder.bitcast(call(builder, f"llvm.vector.reduce.umax.v{COLUMNS}i32", I32, bits), REAL)
+    finite = builder.fcmp_ordered("<", most, REAL(float("inf")))
+    there = builder.and_(finite, builder.fcmp_ordered(">=", most, REAL(LEAST)))
+    none = builder.select(finite, REAL(0.0), REAL(float("nan")))
+    scale = builder.select(there, builder.fdiv(most, REAL(float(TOP))), none)
+    factor = builder.select(there, builder.fdiv(REAL(float(TOP)), most), REAL(0.0))
+    # Added to 1.5 · 2²³ a number is rounded to a whole one, ties to even, which the lowest bits have.
+    large = constant(reals, 1.5 * 2.0**23)
+    near = builder.fadd(builder.fmul(values, spread(builder, factor, COLUMNS)), large)
+    codes = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))
+    codes = builder.select(spread(builder, there, COLUMNS), codes, ir.Constant(words, None))
+    small = builder.trunc(codes, lanes_of(ir.IntType(8), COLUMNS))
+    builder.store(small, builder.bitcast(out, small.type.as_pointer()), align=4)
+    halves = []
+    for begin in (0, COLUMNS // 2):
+        lanes = ir.Constant(lanes_of(I32, COLUMNS // 2), list(range(begin, begin + COLUMNS // 2)))
+        half = builder.shuffle_vector(codes, ir.Constant(words, ir.Undefined), lanes)
+        halves.append(call(builder, f"llvm.vector.reduce.add.v{COLUMNS // 2}i32", I32, half))
+    total = builder.sitofp(builder.add(*halves), REAL)
+    less = [builder.mul(half, I32(-32)) for half in halves]
+    for offset, value in ((SCALE, scale), (SUM, total), (HALVES, less[0]), (HALVES + 4, less[1])):
+        place = builder.gep(out, [INDEX(offset)])
+        builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=4)

@@ -1,0 +1,100 @@
+"""Passes in the arithmetic int8: a row has the bits that it has alone, and torch computes the same products."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.models.load import load_model
+from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
+
+TWO_BYTES = ("F16", "BF16")
+
+
+def int8_of(path: Path) -> FusedLlama:
+    runner = load_model(str(path), device="cpu", packed=True, arithmetic="int8").runner
+    assert isinstance(runner, FusedLlama)
+    return runner
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_row_has_the_bits_that_it_has_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pass of any number of rows, wherever a prompt is cut, by one thread and by two."""
+    runner = int8_of(written(tmp_path, kind))
+    assert (form(runner), runner.arithmetic) == ("packed", "int8")
+    ids = np.random.default_rng(1).integers(0, runner.rows, 120).tolist()
+    alone = np.concatenate(logits(runner, [[token] for token in ids]))
+    for threads in (1, 2):
+        monkeypatch.setattr(compiled_passes, "WORTH_SHARING", 0 if threads == 2 else 10**12)
+        monkeypatch.setattr(compiled_passes.thread_pool, "pick_size", lambda given=0, n=threads: n - 1)
+        for sizes in ((120,), (87, 33), (*range(1, 15), 15), (16, 12, 17, 75)):
+            ends = np.cumsum(sizes)
+            pieces = [ids[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+            found = np.concatenate(logits(runner, pieces))
+            assert np.array_equal(found, alone), (threads, sizes)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_it_is_near_float32_and_what_torch_computes_is_nearer(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, kind)
+    plain, runner = runner_of(path), int8_of(path)
+    ids = np.random.default_rng(2).integers(0, runner.rows, 40).tolist()
+    wanted, found = (np.concatenate(logits(one, [ids])) for one in (plain, runner))
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    by_torch = np.concatenate(logits(runner, [ids[:30], ids[30:]]))
+    moved, torn = (np.median(np.abs(one - found).max(-1)) for one in (wanted, by_torch))
+    assert 1e-4 < moved / np.abs(wanted).max() < 0.05, "another arithmetic"
+    # Sums of norms and attention are in another order. Where that makes an activation round otherwise, the
+    # difference is one step of it.
+    assert torn < 0.01 * moved
+
+
+def test_new_weights_are_multiplied_in_float32(tmp_path: Path) -> None:
+    path = written(tmp_path, "Q4_K")
+    runner = int8_of(path)
+    copy = runner.copy()
+    assert copy.arithmetic == "int8" and greedy(copy, 20) == greedy(runner, 20)
+    name = "model.layers.0.mlp.up_proj.weight"
+    runner.overwrite({name: runner.weights()[name] * 1})
+    assert (form(runner), runner.arithmetic) == ("float32", "float32")
+    assert greedy(runner, 20) == greedy(runner_of(path, packed=False), 20)
+    copy.compact(True, rounding=True)
+    assert (form(copy), copy.arithmetic) == ("bfloat16", "float32")
+
+
+def test_the_arithmetic_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path, "Q4_1")
+    plain, runner = runner_of(path), int8_of(path)
+    assert bf16_weights.described(target=runner)["target_arithmetic"] == "int8"
+    assert bf16_weights.described(target=plain)["target_arithmetic"] == "float32"
+    assert (choice.arithmetic_of(runner), choice.arithmetic_of(plain)) == ("int8", "")
+    bf16_weights.pick(runner, lambda: pytest.fail("timed"))
+    assert runner.arithmetic == "int8" and not runner.whole
+
+
+@pytest.mark.parametrize("kind", TWO_BYTES)
+def test_files_of_two_bytes_stay_in_float32(kind: str, tmp_path: Path) -> None:
+    runner = int8_of(written(tmp_path, kind))
+    assert runner.arithmetic == "float32"
+
+
+def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:
+    """What the probe at load refuses, as in float32."""
+    runner = int8_of(written(tmp_path, "Q4_1"))
+    assert runner.passes is not None
+    buffer = torch.zeros(runner.buffer_size(8))
+    buffer[0, 1, :, 0] = float("nan")
+    runner.extend_rope(8)
+    found = runner.passes.forward([5], 1, buffer.numpy(), 1)
+    assert found is not None and np.isnan(found[0]).all()
+
+

@@ -1,0 +1,190 @@
+"""Products in whole numbers have the bits that numpy finds, in every instruction set that this processor has,
+alone and in any company."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from llvmlite import binding, ir
+from numpy.typing import NDArray
+
+from omnidemo.backends import processor
+from omnidemo.backends.arithmetic import int8
+from omnidemo.backends.kernels.integer import sets, tiles
+from omnidemo.backends.kernels.integer.sets import SETS, Instructions
+from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
+from tests.kernels.test_packed_gemm import random_matrix
+
+HERE = [way for way in SETS if all(map(processor.has, way.needs))]
+Array = NDArray[np.float32]
+
+
+class Code:
+    """Tiles of a set for all forms and some numbers of rows, and what quantizes, as machine code."""
+
+    def __init__(self, way: Instructions) -> None:
+        self.way, self.counts = way, sorted({1, 3, way.most})
+        module = ir.Module("tiles")
+        names = []
+        for form, layout in LAYOUTS.items():
+            for count in self.counts:
+                made = tiles.tile(module, f"tile_{form}_{count}", layout, count, way)
+                made.linkage = "external"
+                names.append(made.name)
+        byte = ir.IntType(8).as_pointer()
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [byte, byte]), "quantize")
+        builder = ir.IRBuilder(function.append_basic_block())
+        tiles.quantize_block(builder, *function.args)
+        builder.ret_void()
+        target = binding.Target.from_default_triple().create_target_machine(
+            cpu=binding.get_host_cpu_name(), features=processor.flags(processor.features()), opt=2, jit=True
+        )
+        self.parsed = binding.parse_assembly(str(module))
+        options = binding.PipelineTuningOptions(speed_level=2)
+        binding.create_pass_builder(target, options).getModulePassManager().run(
+            self.parsed, binding.create_pass_builder(target, options)
+        )
+        self.engine = binding.create_mcjit_compiler(self.parsed, target)
+        self.engine.finalize_object()
+        word = ctypes.c_int64
+        self.tiles = {
+            name: ctypes.CFUNCTYPE(None, *[word] * 6)(self.engine.get_function_address(name))
+            for name in names
+        }
+        self.one = ctypes.CFUNCTYPE(None, word, word)(self.engine.get_function_address("quantize"))
+
+    def quantize(self, x: Array) -> NDArray[np.uint8]:
+        blocks = np.zeros((len(x), x.shape[1] // COLUMNS, tiles.BLOCK), np.uint8)
+        x = np.ascontiguousarray(x)
+        for which in range(blocks.shape[0] * blocks.shape[1]):
+            self.one(x.ctypes.data + 128 * which, blocks.ctypes.data + tiles.BLOCK * which)
+        return blocks
+
+    def multiply(self, matrix: PackedMatrix, x: Array) -> Array:
+        """As `int8.multiply`, for a number of rows that there is a tile for."""
+        blocks = self.quantize(x)
+        groups = len(matrix.records)
+        out = np.full((len(x), groups * ROWS), 7, np.float32)
+        for group in range(groups):
+            self.tiles[f"tile_{matrix.form}_{len(x)}"](
+                matrix.records[group:].ctypes.data, blocks.shape[1], blocks.ctypes.data,
+                out.ctypes.data + 4 * ROWS * group, blocks.strides[0], out.strides[0],
+            )  # fmt: skip
+        return out[:, : matrix.rows]
+
+
+@pytest.fixture(scope="module", params=HERE, ids=lambda way: way.name)
+def code(request: pytest.FixtureRequest) -> Iterator[Code]:
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    yield Code(request.param)
+
+
+def equal(found: Array, wanted: Array) -> bool:
+    """Bit for bit, but for which bits say that something is no number."""
+    return np.array_equal(found, wanted, equal_nan=True)
+
+
+@pytest.mark.parametrize("form", LAYOUTS)
+def test_all_sets_give_the_bits_of_numpy(code: Code, form: int) -> None:
+    rng = np.random.default_rng(form)
+    matrix, plain = random_matrix(form, 37, 288)
+    x = (rng.normal(size=(200, 288)) * rng.choice([1e-3, 1, 40], (200, 1))).astype(np.float32)
+    wanted = int8.multiply(matrix, x)
+    for count in code.counts:
+        for first in range(0, 200 - count, 7 * count):
+            rows = slice(first, first + count)
+            assert equal(code.multiply(matrix, x[rows]), wanted[rows]), (count, first)
+    exact = x.astype(float) @ plain.T.astype(float)
+    bound = np.abs(x).reshape(200, -1, COLUMNS).max(-1).sum(-1, keepdims=True) * np.abs(plain).max() * 0.08
+    assert (np.abs(wanted - exact) < bound).all(), "and they are the product, rounded"
+
+
+@pytest.mark.parametrize("form", LAYOUTS)
+def test_nothing_overflows(code: Code, form: int) -> None:
+    """With all codes at either end, and all activations."""
+    layout = LAYOUTS[form]
+    for code_value in (0, 2**layout.bits - 1):
+        value = code_value - layout.zero
+        codes = np.full((ROWS, 2 * COLUMNS), value, np.uint8 if layout.minima else np.int8)
+        ones = np.ones((ROWS, 2 * layout.scales), np.float32)
+        read = Coded(codes, ones, 0 * ones if layout.minima else None)
+        matrix = PackedMatrix.of(form, ROWS, 2 * COLUMNS, lambda begin, end, read=read: read)  # type: ignore[misc]
+        for sign in (1.0, -1.0):
+            x = np.full((code.way.most, 2 * COLUMNS), sign * int8.TOP, np.float32)
+            assert (code.multiply(matrix, x) == 2 * COLUMNS * sign * int8.TOP * value).all()
+
+
+def test_what_is_no_number_makes_none_and_zeros_make_zeros(code: Code) -> None:
+    matrix, _ = random_matrix(BYTES, 16, 96)
+    x = np.random.default_rng(0).normal(size=(3, 96)).astype(np.float32)
+    plain = code.multiply(matrix, x)
+    for bad in (np.nan, np.inf, -np.inf):
+        broken = x.copy()
+        broken[1, 40] = bad
+        found = code.multiply(matrix, broken)
+        assert equal(found, int8.multiply(matrix, broken))
+        assert np.isnan(found[1]).all() and np.array_equal(found[[0, 2]], plain[[0, 2]])
+    for small in (0.0, -0.0, 1e-45, 1e-38, 1e-31):
+        tiny = x.copy()
+        tiny[1], tiny[2, 32:64] = small, small
+        assert equal(code.multiply(matrix, tiny), int8.multiply(matrix, tiny))
+        assert not code.multiply(matrix, tiny)[1].any()
+    large = x * np.float32(1e38)
+    assert equal(code.multiply(matrix, large), int8.multiply(matrix, large))
+
+
+def test_scales_of_zero_and_infinity(code: Code) -> None:
+    matrix, _ = random_matrix(BYTES, 16, 96)
+    x = np.random.default_rng(1).normal(size=(2, 96)).astype(np.float32)
+    matrix.records["numbers"][0, 1, 0, 3] = np.inf
+    matrix.records["numbers"][0, :, 0, 5] = 0
+    found = code.multiply(matrix, x)
+    assert equal(found, int8.multiply(matrix, x))
+    assert not np.isfinite(found[:, 3]).any() and not found[:, 5].any()
+    assert np.isfinite(np.delete(found, 3, 1)).all()
+
+
+def test_each_processor_gets_the_fastest_set_that_it_has() -> None:
+    assert [sets.best(lambda name, of=way: name in of.needs).name for way in SETS] == [  # type: ignore[misc]
+        way.name for way in SETS
+    ]
+    assert sets.best(lambda name: True) is SETS[0] and sets.best(lambda name: False) is SETS[-1]
+
+
+INSTRUCTIONS = {
+    "avx512-vnni": ("cascadelake", "vpdpbusd"), "avx-vnni": ("alderlake", "{vex} vpdpbusd"),
+    "avx2": ("haswell", "vpmaddubsw"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", [way for way in SETS if way.name in INSTRUCTIONS], ids=lambda way: way.name)
+def test_the_machine_code_has_the_instruction_of_the_set(way: Instructions) -> None:
+    """Also where this processor does not have it."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    module = ir.Module("tiles")
+    tiles.tile(module, "tile", LAYOUTS[BYTES], 2, way).linkage = "external"
+    name, instruction = INSTRUCTIONS[way.name]
+    triple = "x86_64-unknown-linux-gnu"
+    target = binding.Target.from_triple(triple).create_target_machine(cpu=name, opt=2)
+    module.triple = triple
+    text = target.emit_assembly(binding.parse_assembly(str(module)))
+    assert instruction in " ".join(text.split())
+
+
+def test_quantizing_is_what_numpy_does(code: Code) -> None:
+    x = np.random.default_rng(3).normal(size=(50, 64)).astype(np.float32)
+    x[0, :32] = np.arange(-15.5, 16.5)  # ties
+    x[0, 0] = 127
+    blocks, wanted = code.quantize(x), int8.quantize(x)
+    assert np.array_equal(blocks[..., :32].view(np.int8), wanted.codes)
+    assert np.array_equal(blocks[..., 32:36].copy().view(np.float32)[..., 0], wanted.scales)
+    sums = wanted.codes.astype(np.int32).reshape(50, 2, 2, 16).sum(-1)
+    assert np.array_equal(blocks[..., 36:40].copy().view(np.float32)[..., 0], sums.sum(-1))
+    assert np.array_equal(blocks[..., 40:].copy().view(np.int32), -32 * sums)
+    assert np.abs(wanted.codes).max() == int8.TOP
