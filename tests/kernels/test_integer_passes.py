@@ -1,8 +1,9 @@
-"""Passes in the arithmetic int8: a row has the bits that it has alone, and torch computes the same products."""
+"""Passes in the arithmetic int8: a row has the bits that it has alone; torch computes the same products."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,10 +11,15 @@ import torch
 
 from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.models.load import load_model
+from omnidemo.models.load import LanguageModel, load_model
 from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
 
 TWO_BYTES = ("F16", "BF16")
+
+
+ROOT = Path(__file__).parents[2]
+WINDOW = 512  # positions that are read at once
+MOST_KL = 5e-3
 
 
 def int8_of(path: Path) -> FusedLlama:
@@ -98,3 +104,39 @@ def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:
     assert found is not None and np.isnan(found[0]).all()
 
 
+def log_probs(model: LanguageModel, ids: list[int]) -> np.ndarray[Any, Any]:
+    """[positions, V] in float64, of windows that follow each other."""
+    found = []
+    for begin in range(0, len(ids), WINDOW):
+        part = ids[begin : begin + WINDOW]
+        row = np.asarray(model.runner.new_cache().forward(part, len(part)).logits).astype(np.float64)
+        row -= row.max(-1, keepdims=True)
+        found.append(row - np.log(np.exp(row).sum(-1, keepdims=True)))
+    return np.concatenate(found)
+
+
+def near_float32(path: Path, positions: int) -> None:
+    """On real text: what int8 expects is what float32 expects, within the bound of the project."""
+    plain, other = (
+        load_model(str(path), device="cpu", packed=True, arithmetic=one) for one in ("float32", "int8")
+    )
+    assert isinstance(other.runner, FusedLlama) and other.runner.arithmetic == "int8"
+    text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md"))
+    ids = plain.tokenizer.encode(text)[: positions + 1]
+    wanted, found = (log_probs(model, ids[:positions]) for model in (plain, other))
+    divergence = (np.exp(wanted) * (wanted - found)).sum(-1).mean()
+    assert 0 < divergence <= MOST_KL
+    inside = [at for at in range(positions) if (at + 1) % WINDOW]
+    losses = [-one[inside, [ids[at + 1] for at in inside]].mean() for one in (wanted, found)]
+    assert abs(losses[0] - losses[1]) <= 0.02, "a perplexity within two percent, of so few positions"
+
+
+@pytest.mark.smollm2
+def test_smollm2_says_what_it_says_in_float32(smollm2_file: Path) -> None:
+    near_float32(smollm2_file, 2 * WINDOW)
+
+
+@pytest.mark.long
+@pytest.mark.qwen
+def test_qwen_says_what_it_says_in_float32(qwen_file: Path) -> None:
+    near_float32(qwen_file, WINDOW)
