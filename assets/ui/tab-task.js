@@ -203,7 +203,14 @@
       filled = false;
     const open = () => {
       if (!filled) {
-        whole.append(el("h4", {}, "Input"), input, el("h4", {}, "Answer"), tokens, key, more);
+        whole.append(
+          el("p", { class: "label" }, "Input"),
+          input,
+          el("p", { class: "label" }, "Answer"),
+          tokens,
+          key,
+          more,
+        );
         omni.watchTokens(tokens, answer, said => {
           voice.textContent = said;
         });
@@ -250,7 +257,7 @@
               : el(
                   "span",
                   { class: "small" },
-                  ` · ${number(row.nothing_learned_tokens_per_round)} with nothing learned`,
+                  ` · nothing learned ${number(row.nothing_learned_tokens_per_round)}`,
                 ),
           ),
           el(
@@ -525,11 +532,13 @@
           ? "stopping"
           : reading
             ? `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`
-            : live?.answer.tokens.length
-              ? `answer ${live.number} is being written`
-              : live?.input
-                ? `the big model reads the prompt of answer ${live.number}`
-                : `answer ${live?.number ?? ""} waits for the engine`
+            : live?.row
+              ? `answer ${live.number} is written`
+              : live?.answer.tokens.length
+                ? `answer ${live.number} is being written`
+                : live?.input
+                  ? `the big model reads the prompt of answer ${live.number}`
+                  : `answer ${live?.number ?? ""} waits for the engine`
         : done.length
           ? `${plural(done.length, "answer")}${now().kept ? `, the last one at ${omni.when(now().kept)}` : ""}`
           : "";

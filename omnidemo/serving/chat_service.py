@@ -207,11 +207,12 @@ class ChatService:
                 self._adaptation.teach(prompt, topic)
 
     def let_learn(
-        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = ""
-    ) -> None:
-        """Pause between two played requests while an update that is due runs and its effect is measured; at
-        most LEARN_SECONDS."""
-        until = time.monotonic() + LEARN_SECONDS
+        self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "",
+        longest: float = LEARN_SECONDS,
+    ) -> None:  # fmt: skip
+        """Pause between two requests of one run while an update that is due runs and its effect is measured;
+        `longest`: seconds at most."""
+        until = time.monotonic() + longest
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
             status = self._adaptation.trainer(target, drafter, line)
             learns = status.state == "training" or (

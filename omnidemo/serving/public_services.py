@@ -242,10 +242,8 @@ class PublicServices(CallerRights):
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
         return self._services.before_after(target, drafter, self._own(domain), topic)
 
-    def let_learn(
-        self, target: str, drafter: str, line: str = DEFAULT, cancel: Any = None, topic: str = ""
-    ) -> None:
-        self._services.let_learn(target, drafter, self._own(line), cancel, topic)
+    def let_learn(self, target: str, drafter: str, line: str = DEFAULT, *more: Any, **named: Any) -> None:
+        self._services.let_learn(target, drafter, self._own(line), *more, **named)
 
     def pause(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
         self._services.pause(target, drafter, self._own_changed(domain))

@@ -55,7 +55,7 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
                 f"{row['copied_tokens']} copied · {row['guessed_tokens']} guessed · {row['own_tokens']} own"
             )
             assert counts in text and f"{row['tokens_per_round']:.2f} tokens a step" in text
-            assert f"{row['nothing_learned_tokens_per_round']:.2f} with nothing learned" in text
+            assert f"nothing learned {row['nothing_learned_tokens_per_round']:.2f}" in text
         written = page.locator(".task-rows .toks.line").evaluate_all("all => all.map(one => one.textContent)")
         assert written == list(table["answer"].fillna("")), "the spans, joined, are the answers"
         first, *_, last = table["tokens_per_round"]

@@ -138,7 +138,8 @@ class FakeRepeats:
         self.asked = options
         yield from (*ANSWER.rounds, ANSWER, made(options["first"] + 1))
 
-    def let_learn(self, *given: str) -> None:
+    def let_learn(self, *given: str, longest: float) -> None:
+        assert longest < 8, "the rows wait for each pause"
         self.asked = {"learn": given}
 
     def reset(self, *given: str) -> None:

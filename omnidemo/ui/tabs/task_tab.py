@@ -22,6 +22,9 @@ from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import PRIVATE, Shell, load_ready, widget
 
+# The pause between two answers while an update runs, which goes on in the next one: the rows shall not wait.
+LEARN_SECONDS = 3.0
+
 
 def _answerer(services: PublicServices, running: Running) -> Any:
     """The event behind the button."""
@@ -66,7 +69,7 @@ def _let_learn(services: PublicServices, target: str, drafter: str, asked: Any) 
     """Between two answers, outside of the engine's queue: an update that is due runs, and other requests get
     the engine."""
     with suppress(RuntimeError, ValueError):  # the pair is gone, or it is no task
-        services.let_learn(target, drafter, _line(services, asked))
+        services.let_learn(target, drafter, _line(services, asked), longest=LEARN_SECONDS)
 
 
 def _forget(services: PublicServices, target: str, drafter: str, asked: Any) -> None:
