@@ -41,5 +41,4 @@ def recorded_run(
     lines = ",\n  ".join(json.dumps(one) for one in answers)
     head = json.dumps(about)[1:-1]
     text = f'{{{head}, "answers": [\n  {lines}\n]}}\n'
-    json.loads(text)
     (out or RECORDED).write_text(text, encoding="utf-8")

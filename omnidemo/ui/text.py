@@ -93,9 +93,8 @@ HELP: dict[str, str] = {
     ),
     "keep": "Keep what you ask from now on in the history, with answers and figures.",
     "only_faster": (
-        "Off: this page guesses wherever a guess is likely to be right, so where checking guesses costs much"
-        " an answer takes longer than without them. On: it guesses only where measured times say that this is"
-        " faster."
+        "Off, this page guesses wherever a guess is likely to be right, so an answer may take longer than"
+        " without guessing."
     ),
     "figures": "Keep the figures of what you ask from now on in the history; texts are never stored here.",
 }

@@ -186,6 +186,23 @@ def _speeds(services: PublicServices, keys: str) -> str:
     return json.dumps({key: answer_lines.speed(speed) for key, speed in speeds.items()})
 
 
+def _keep_notices(services: PublicServices, shell: Shell, notice: gr.HTML) -> None:
+    """Keep up to date what the settings say of a chat: what becomes of it, and whether it has a switch."""
+    shell.keep(  # hidden where the settings say how far to guess ahead
+        shell.only_faster,
+        lambda: services.settings.draft_policy,
+        [],
+        "only_faster",
+        draw=lambda policy: gr.Checkbox(visible=policy == "auto"),
+    )
+    shell.keep(
+        notice,
+        lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")),
+        [],
+        "notice",
+    )
+
+
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the Chat tab."""
     running = Running()
@@ -232,19 +249,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [omni.speeds.wanted(), seen]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
-    shell.keep(  # hidden where the settings say how far to guess ahead
-        shell.only_faster,
-        lambda: services.settings.draft_policy,
-        [],
-        "only_faster",
-        draw=lambda policy: gr.Checkbox(visible=policy == "auto"),
-    )
-    shell.keep(
-        notice,
-        lambda: json.dumps(text.notice(services.settings.keep_text, services.settings.training != "off")),
-        [],
-        "notice",
-    )
+    _keep_notices(services, shell, notice)
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(
         settings[1],
