@@ -17,13 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-COLUMNS, ROWS = 32, 16  # of a record
+COLUMNS, ROWS = 32, 16  # of a record, or of an eighth of one
+SHARE = 8  # times 32 columns that share a factor of their scales
 QUADS = COLUMNS // 4  # columns whose codes are the bytes of a word together
 
 
 class Layout(NamedTuple):
-    """What a record holds, one after the other: words of codes, `scales` times a scale for each row, for as
-    many columns each, and as many minima, or none.
+    """What a record holds of 32 columns, one after the other: words of codes, `scales` times a scale for each
+    row, for as many columns each, and as many minima, or none. Where these are whole numbers a record holds
+    eight times that, and behind it what they are multiplied with in all of it: one number for each row's
+    scales, and one for its minima.
 
     A word has columns that follow each other: four codes of 8 bits, or the lower four bits of eight codes,
     where byte b has those of the columns b and 4 + b. So the lower halves of its bytes are four columns that
@@ -35,7 +38,7 @@ class Layout(NamedTuple):
     centre: int  # the middle of what the record has; sums of what is around it stay small
     scales: int
     minima: bool
-    number: type[np.float16] | type[np.float32]  # of scales and minima
+    number: type[np.float16] | type[np.uint8] | type[np.int8]  # of scales and minima
 
     @property
     def zero(self) -> int:
@@ -69,7 +72,13 @@ class Layout(NamedTuple):
         return self.words + at // 8, at % 8
 
     @property
-    def record(self) -> np.dtype[Any]:
+    def blocks(self) -> int:
+        """Times 32 columns in a record."""
+        return 1 if self.number is np.float16 else SHARE
+
+    @property
+    def block(self) -> np.dtype[Any]:
+        """Of 32 columns."""
         numbers = self.scales * (2 if self.minima else 1)
         return np.dtype(
             [
@@ -79,25 +88,31 @@ class Layout(NamedTuple):
         )
 
     @property
+    def record(self) -> np.dtype[Any]:
+        factors = [] if self.blocks == 1 else [("factors", np.float16, (2 if self.minima else 1, ROWS))]
+        return np.dtype([("blocks", self.block, (self.blocks,)), *factors])
+
+    @property
     def size(self) -> int:
         """Bytes of a record."""
         return self.record.itemsize
 
 
 # Forms of a matrix, as compiled code knows them: the first two are plain arrays, the others records.
-FLOAT32, BFLOAT16, *PACKED = range(10)
-CENTRED, NIBBLES, LONG_NIBBLES, FIVES, LONG_FIVES, SIXES, BYTES, HALVES = PACKED
+FLOAT32, BFLOAT16, *PACKED = range(11)
+CENTRED, NIBBLES, K_NIBBLES, FIVES, RAISED_FIVES, K_FIVES, SIXES, BYTES, HALVES = PACKED
 # added to the form of a matrix whose products are in whole numbers, see `arithmetic/int8.py`
 INT8 = 16
 LAYOUTS = {
     CENTRED: Layout(4, 8, 1, False, np.float16),
     NIBBLES: Layout(4, 8, 1, True, np.float16),
-    LONG_NIBBLES: Layout(4, 8, 1, True, np.float32),
+    K_NIBBLES: Layout(4, 8, 1, True, np.uint8),
     FIVES: Layout(5, 16, 1, False, np.float16),
-    LONG_FIVES: Layout(5, 16, 1, True, np.float32),
-    SIXES: Layout(6, 32, 2, False, np.float32),
+    RAISED_FIVES: Layout(5, 16, 1, True, np.float16),
+    K_FIVES: Layout(5, 16, 1, True, np.uint8),
+    SIXES: Layout(6, 32, 2, False, np.int8),
     BYTES: Layout(8, 128, 1, False, np.float16),
-    HALVES: Layout(4, 2, 2, True, np.float32),
+    HALVES: Layout(4, 2, 2, True, np.uint8),
 }
 # weights that are packed at a time, so that what lies between the steps stays in a core's cache
 PIECE = 2**18
@@ -105,23 +120,40 @@ PIECE = 2**18
 
 def nbytes(form: int, rows: int, columns: int) -> int:
     """Bytes of a matrix in a packed form."""
-    return -(-rows // ROWS) * (columns // COLUMNS) * LAYOUTS[form].size
+    layout = LAYOUTS[form]
+    return -(-rows // ROWS) * (columns // (COLUMNS * layout.blocks)) * layout.size
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
     """Weights as a file has them: `codes` [out, in] of one byte each, from 0 on where there are minima, and
-    `scales` and `minima` [out, in / 16 or in / 32] in float32. None for minima that are zero."""
+    `scales` and `minima` [out, in / 16 or in / 32]. None for minima that are zero. Where there are `factors`
+    [out, in / 256, 1 or 2] these are whole numbers, to be multiplied with the first and the second of
+    them."""
 
     codes: NDArray[Any]
-    scales: NDArray[np.float32]
-    minima: NDArray[np.float32] | None
+    scales: NDArray[Any]
+    minima: NDArray[Any] | None
+    factors: NDArray[np.float32] | None = None
+
+    @property
+    def numbers(self) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
+        """Scales and minima in float32, each as a file's reader computes it."""
+
+        def made(which: int, whole: NDArray[Any]) -> NDArray[np.float32]:
+            found = whole.astype(np.float32)
+            if self.factors is not None:
+                rows, shares = self.factors.shape[:2]
+                found = found.reshape(rows, shares, -1) * self.factors[:, :, which, None]
+            return found.reshape(whole.shape)
+
+        return made(0, self.scales), None if self.minima is None else made(1, self.minima)
 
 
 @dataclass(frozen=True, slots=True)
 class PackedMatrix:
-    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32] of a form; where rows are missing
-    at the end, their scales are zeros."""
+    """`rows` × `columns` weights as `records` [⌈rows / 16⌉, columns / 32 or / 256] of a form; where rows are
+    missing at the end, their scales are zeros."""
 
     form: int
     rows: int
@@ -137,7 +169,7 @@ class PackedMatrix:
         """Pack `rows` × `columns` weights, several cores at once. `read(begin, end)` gives rows as
         `Coded`."""
         kind = LAYOUTS[form].record
-        groups, blocks = -(-rows // ROWS), columns // COLUMNS
+        groups, blocks = -(-rows // ROWS), columns // (COLUMNS * LAYOUTS[form].blocks)
         memory = np.zeros(groups * blocks * kind.itemsize + 64, np.uint8)
         begin = -memory.ctypes.data % 64  # records begin on a cache line
         records = memory[begin : begin + groups * blocks * kind.itemsize].view(kind).reshape(groups, blocks)
@@ -159,48 +191,55 @@ class PackedMatrix:
     def coded(self) -> Coded:
         """The weights as `of` was given them, their codes in whole numbers."""
         layout = LAYOUTS[self.form]
-        words, numbers = self.records["codes"], self.records["numbers"].astype(np.float32)
-        codes = np.empty((*words.shape[:2], QUADS, 4, ROWS), np.uint8)
+        blocks = self.records["blocks"]
+        words, numbers = blocks["codes"], blocks["numbers"]
+        codes = np.empty((*words.shape[:3], QUADS, 4, ROWS), np.uint8)
         byte = np.arange(0, 32, 8, dtype=np.uint32)[:, None]
         for quad in range(QUADS):
             word, shift = layout.place(quad)
-            lower = words[:, :, word, None] >> (byte + np.uint32(shift))
-            codes[:, :, quad] = lower & np.uint32(255 if layout.bits == 8 else 15)
+            lower = words[..., word, None, :] >> (byte + np.uint32(shift))
+            codes[..., quad, :, :] = lower & np.uint32(255 if layout.bits == 8 else 15)
             if layout.upper:
                 word, shift = layout.upper_place(quad)
-                upper = words[:, :, word, None] >> (byte + np.uint32(shift)) & np.uint32(2**layout.upper - 1)
-                codes[:, :, quad] |= (upper << np.uint32(4)).astype(np.uint8)
+                upper = words[..., word, None, :] >> (byte + np.uint32(shift)) & np.uint32(
+                    2**layout.upper - 1
+                )
+                codes[..., quad, :, :] |= (upper << np.uint32(4)).astype(np.uint8)
         if not layout.minima:
             codes = (codes - np.uint8(layout.zero)).view(np.int8)
 
         def rows(of: NDArray[Any]) -> NDArray[Any]:
-            """[groups, blocks, each, 16] by rows."""
-            return np.moveaxis(of, 3, 1).reshape(len(of) * ROWS, -1)[: self.rows]
+            """[groups, …, 16] by rows."""
+            return np.moveaxis(of, -1, 1).reshape(len(of) * ROWS, -1)[: self.rows]
 
-        scales, minima = numbers[:, :, : layout.scales], numbers[:, :, layout.scales :]
-        codes = codes.reshape(*codes.shape[:2], COLUMNS, ROWS)
-        return Coded(rows(codes), rows(scales), rows(minima) if layout.minima else None)
+        scales, minima = numbers[..., : layout.scales, :], numbers[..., layout.scales :, :]
+        factors = None
+        if layout.blocks > 1:
+            shares = self.records["factors"].astype(np.float32)
+            factors = rows(shares).reshape(self.rows, shares.shape[1], -1)
+        return Coded(rows(codes), rows(scales), rows(minima) if layout.minima else None, factors)
 
     def values(self) -> NDArray[np.float32]:
         """The weights [rows, columns]."""
         coded, size = self.coded(), COLUMNS // LAYOUTS[self.form].scales
-        blocks = coded.codes.reshape(self.rows, -1, size)
-        values = coded.scales[..., None] * blocks.astype(np.float32)
-        if coded.minima is not None:
-            values += coded.minima[..., None]
+        scales, minima = coded.numbers
+        values = scales[..., None] * coded.codes.reshape(self.rows, -1, size).astype(np.float32)
+        if minima is not None:
+            values += minima[..., None]
         return values.reshape(self.rows, self.columns)
 
 
 def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
     """Write rows, whose last group may be short, into records [groups, blocks]."""
-    (groups, blocks), count = records.shape, len(coded.codes)
+    (groups, shares), count = records.shape, len(coded.codes)
+    blocks = shares * layout.blocks
     codes = np.zeros((groups * ROWS, blocks * COLUMNS), np.uint8)
     np.add(coded.codes.view(np.uint8), np.uint8(layout.zero), out=codes[:count])
 
     def put(field: str, first: int, values: NDArray[Any]) -> None:
         """`values` of each row and block, from a place of the field on."""
-        placed = values.reshape(groups, ROWS, blocks, -1).transpose(0, 2, 3, 1)
-        records[field][:, :, first : first + placed.shape[2]] = placed
+        placed = values.reshape(groups, ROWS, shares, layout.blocks, -1).transpose(0, 2, 3, 4, 1)
+        records["blocks"][field][:, :, :, first : first + placed.shape[3]] = placed
 
     eights = codes.view("<u8")
     put("codes", 0, codes.view("<u4") if layout.bits == 8 else _joined(eights & _each(15), 4))
@@ -215,6 +254,10 @@ def _write(layout: Layout, records: NDArray[Any], coded: Coded) -> None:
             wide = np.zeros((groups * ROWS, blocks * layout.scales), layout.number)
             wide[:count] = numbers
             put("numbers", first, wide)
+    if coded.factors is not None:
+        factors = np.zeros((groups * ROWS, *coded.factors.shape[1:]), np.float16)
+        factors[:count] = coded.factors
+        records["factors"] = factors.reshape(groups, ROWS, shares, -1).transpose(0, 2, 3, 1)
 
 
 def _joined(eights: NDArray[np.uint64], bits: int) -> NDArray[np.uint32]:

@@ -22,18 +22,24 @@ Numbers = NDArray[np.float32]  # [blocks, numbers of a block]
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What blocks hold: codes of one byte [blocks, numbers], and the scale and minimum of each group of them
-    [blocks, groups]; None for minima that are zero."""
+    [blocks, groups]; None for minima that are zero. Where there are `factors` [blocks, 1 or 2] these are
+    whole numbers, to be multiplied with the block's first and second of them."""
 
     codes: Codes
-    scales: Numbers
-    minima: Numbers | None = None
+    scales: NDArray[Any]
+    minima: NDArray[Any] | None = None
+    factors: Numbers | None = None
 
     def values(self) -> Numbers:
         """scale · code + minimum [blocks, numbers]."""
         count, groups = self.scales.shape
-        values: Numbers = self.scales[:, :, None] * self.codes.reshape(count, groups, -1).astype(np.float32)
-        if self.minima is not None:
-            values += self.minima[:, :, None]
+        scales, minima = self.scales.astype(np.float32), self.minima
+        if self.factors is not None:
+            scales *= self.factors[:, :1]
+            minima = None if minima is None else minima.astype(np.float32) * self.factors[:, 1:]
+        values: Numbers = scales[:, :, None] * self.codes.reshape(count, groups, -1).astype(np.float32)
+        if minima is not None:
+            values += minima[:, :, None]
         return values.reshape(count, -1)
 
 
@@ -90,6 +96,11 @@ def _q8_0(blocks: Bytes) -> Parts:
     return Parts(blocks[:, 2:].view(np.int8), _halves(blocks, 0))
 
 
+def _factors(blocks: Bytes, at: int) -> Numbers:
+    """Those of scales and of minima, which a block takes away [blocks, 2]."""
+    return np.concatenate([_halves(blocks, at), -_halves(blocks, at + 2)], axis=-1)
+
+
 def _two_bits(codes: Bytes) -> Codes:
     """[blocks, 64] bytes as 256 codes of two bits, in the order of the k-quants: 32 bytes hold 4 × 32 codes,
     the lowest bits first."""
@@ -99,9 +110,7 @@ def _two_bits(codes: Bytes) -> Codes:
 
 def _q2_k(blocks: Bytes) -> Parts:
     both = blocks[:, :16]
-    scales = _halves(blocks, 80) * (both & 0x0F).astype(np.float32)
-    minima = _halves(blocks, 82) * (both >> 4).astype(np.float32)
-    return Parts(_two_bits(blocks[:, 16:80]), scales, -minima)
+    return Parts(_two_bits(blocks[:, 16:80]), both & 0x0F, both >> 4, _factors(blocks, 80))
 
 
 def _q3_k(blocks: Bytes) -> Parts:
@@ -113,7 +122,7 @@ def _q3_k(blocks: Bytes) -> Parts:
     # 32 codes.
     bits = (masks[:, None, :] >> np.arange(8, dtype=np.uint8).reshape(1, 8, 1)).reshape(-1, 256) & 1
     codes = _two_bits(blocks[:, 32:96]).astype(np.int8) - ((bits ^ 1) << 2).astype(np.int8)
-    return Parts(codes, _halves(blocks, 108) * scales.astype(np.float32))
+    return Parts(codes, scales, None, _halves(blocks, 108))
 
 
 def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
@@ -128,11 +137,7 @@ def six_bit_scales(packed: Bytes) -> tuple[Bytes, Bytes]:
 def _with_minima(blocks: Bytes, codes: Codes) -> Parts:
     """Q4_K and Q5_K from their codes [blocks, 256]."""
     scales, minima = six_bit_scales(blocks[:, 4:16])
-    return Parts(
-        codes,
-        _halves(blocks, 0) * scales.astype(np.float32),
-        -(_halves(blocks, 2) * minima.astype(np.float32)),
-    )
+    return Parts(codes, scales, minima, _factors(blocks, 0))
 
 
 def _q4_k(blocks: Bytes) -> Parts:
@@ -148,8 +153,7 @@ def _q5_k(blocks: Bytes) -> Parts:
 def _q6_k(blocks: Bytes) -> Parts:
     low = _nibbles(blocks[:, :128].reshape(-1, 2, 64)).reshape(-1, 256)
     codes = (low | _two_bits(blocks[:, 128:192]) << 4).astype(np.int8) - np.int8(32)
-    scales = blocks[:, 192:208].view(np.int8).astype(np.float32)
-    return Parts(codes, _halves(blocks, 208) * scales)
+    return Parts(codes, blocks[:, 192:208].view(np.int8), None, _halves(blocks, 208))
 
 
 def _float32(blocks: Bytes) -> Numbers:

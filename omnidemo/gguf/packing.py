@@ -21,9 +21,9 @@ from omnidemo.gguf.header_walk import TensorInfo
 from omnidemo.gguf.weights import GgufWeights, turned_heads
 
 FORMS = {
-    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.LONG_NIBBLES, "Q5_0": forms.FIVES,
-    "Q5_1": forms.LONG_FIVES,
-    "Q5_K": forms.LONG_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES,
+    "Q4_0": forms.CENTRED, "Q4_1": forms.NIBBLES, "Q4_K": forms.K_NIBBLES, "Q5_0": forms.FIVES,
+    "Q5_1": forms.RAISED_FIVES,
+    "Q5_K": forms.K_FIVES, "Q3_K": forms.SIXES, "Q6_K": forms.SIXES, "Q8_0": forms.BYTES,
     "Q2_K": forms.HALVES,
 }  # fmt: skip
 WHOLE = ("model.embed_tokens.weight", "lm_head.weight")  # matrices that are no part of a product with others
@@ -105,4 +105,5 @@ def _coded(kind: BlockType, blocks: NDArray[np.uint8]) -> Coded:
     assert kind.parts is not None
     rows, parts = len(blocks), kind.parts(blocks.reshape(-1, kind.size))
     minima = None if parts.minima is None else parts.minima.reshape(rows, -1)
-    return Coded(parts.codes.reshape(rows, -1), parts.scales.reshape(rows, -1), minima)
+    factors = None if parts.factors is None else parts.factors.reshape(rows, -1, parts.factors.shape[1])
+    return Coded(parts.codes.reshape(rows, -1), parts.scales.reshape(rows, -1), minima, factors)

@@ -91,8 +91,8 @@ def equal(found: Array, wanted: Array) -> bool:
 @pytest.mark.parametrize("form", LAYOUTS)
 def test_all_sets_give_the_bits_of_numpy(code: Code, form: int) -> None:
     rng = np.random.default_rng(form)
-    matrix, plain = random_matrix(form, 37, 288)
-    x = (rng.normal(size=(200, 288)) * rng.choice([1e-3, 1, 40], (200, 1))).astype(np.float32)
+    matrix, plain = random_matrix(form, 37, 512)
+    x = (rng.normal(size=(200, 512)) * rng.choice([1e-3, 1, 40], (200, 1))).astype(np.float32)
     wanted = int8.multiply(matrix, x)
     for count in code.counts:
         for first in range(0, 200 - count, 7 * count):
@@ -109,13 +109,14 @@ def test_nothing_overflows(code: Code, form: int) -> None:
     layout = LAYOUTS[form]
     for code_value in (0, 2**layout.bits - 1):
         value = code_value - layout.zero
-        codes = np.full((ROWS, 2 * COLUMNS), value, np.uint8 if layout.minima else np.int8)
-        ones = np.ones((ROWS, 2 * layout.scales), np.float32)
-        read = Coded(codes, ones, 0 * ones if layout.minima else None)
-        matrix = PackedMatrix.of(form, ROWS, 2 * COLUMNS, lambda begin, end, read=read: read)  # type: ignore[misc]
+        codes = np.full((ROWS, 8 * COLUMNS), value, np.uint8 if layout.minima else np.int8)
+        ones = np.ones((ROWS, 8 * layout.scales), layout.number)
+        factors = np.ones((ROWS, 1, 1 + layout.minima), np.float32) if layout.blocks > 1 else None
+        read = Coded(codes, ones, 0 * ones if layout.minima else None, factors)
+        matrix = PackedMatrix.of(form, ROWS, 8 * COLUMNS, lambda begin, end, read=read: read)  # type: ignore[misc]
         for sign in (1.0, -1.0):
-            x = np.full((code.way.most, 2 * COLUMNS), sign * int8.TOP, np.float32)
-            assert (code.multiply(matrix, x) == 2 * COLUMNS * sign * int8.TOP * value).all()
+            x = np.full((code.way.most, 8 * COLUMNS), sign * int8.TOP, np.float32)
+            assert (code.multiply(matrix, x) == 8 * COLUMNS * sign * int8.TOP * value).all()
 
 
 def test_what_is_no_number_makes_none_and_zeros_make_zeros(code: Code) -> None:
@@ -139,9 +140,9 @@ def test_what_is_no_number_makes_none_and_zeros_make_zeros(code: Code) -> None:
 
 def test_scales_of_zero_and_infinity(code: Code) -> None:
     matrix, _ = random_matrix(BYTES, 16, 96)
-    x = np.random.default_rng(1).normal(size=(2, 96)).astype(np.float32)
-    matrix.records["numbers"][0, 1, 0, 3] = np.inf
-    matrix.records["numbers"][0, :, 0, 5] = 0
+    x = np.random.default_rng(1).normal(size=(3, 96)).astype(np.float32)
+    matrix.records["blocks"]["numbers"][0, 1, 0, 0, 3] = np.inf
+    matrix.records["blocks"]["numbers"][0, :, 0, 0, 5] = 0
     found = code.multiply(matrix, x)
     assert equal(found, int8.multiply(matrix, x))
     assert not np.isfinite(found[:, 3]).any() and not found[:, 5].any()

@@ -4,6 +4,7 @@ whatever is left over."""
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ assert gemm.LANES == int(sys.argv[1])
 rng = np.random.default_rng(0)
 for form in LAYOUTS:
     for n, k in ((1, 32), (3, 64), (4, 96), (7, 576), (16, 32), (52, 256)):
+        k = -(-k // (COLUMNS * LAYOUTS[form].blocks)) * COLUMNS * LAYOUTS[form].blocks
         matrix, plain = random_matrix(form, n, k)
         records = packed_gemm.Records(form, matrix.records.ctypes.data, n, k // COLUMNS)
         for rows in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17, 31, 64):
@@ -43,9 +45,12 @@ for form in LAYOUTS:
 """
 
 
+def vars_of(coded: Coded) -> tuple[NDArray[Any] | None, ...]:
+    return coded.codes, coded.scales, coded.minima, coded.factors
+
+
 def random_matrix(form: int, rows: int, columns: int) -> tuple[PackedMatrix, NDArray[np.float32]]:
-    """A packed matrix, and the same in float32. Scales have as few bits as those of files, so that scale ·
-    code is exact there."""
+    """A packed matrix, and the same in float32, computed as a file's reader does."""
     rng, layout = np.random.default_rng(rows), LAYOUTS[form]
     first = 0 if layout.minima else -(2 ** (layout.bits - 1))
     codes = rng.integers(first, first + 2**layout.bits, (rows, columns)).astype(
@@ -53,12 +58,23 @@ def random_matrix(form: int, rows: int, columns: int) -> tuple[PackedMatrix, NDA
     )
     groups = columns // COLUMNS * layout.scales
     scales, minima = (rng.normal(size=(rows, groups)).astype(np.float16).astype(np.float32) for _ in range(2))
-    plain = np.repeat(scales, columns // groups, 1) * codes.astype(np.float32)
-    if layout.minima:
-        plain = plain + np.repeat(minima, columns // groups, 1)
+    factors = None
+    if layout.blocks > 1:
+        shares = columns // (COLUMNS * layout.blocks)
+        factors = rng.normal(size=(rows, shares, 1 + layout.minima)).astype(np.float16).astype(np.float32)
+        limits = np.iinfo(layout.number)
+        scales, minima = (
+            rng.integers(limits.min // 2, limits.max // 2, (rows, groups)).astype(layout.number)
+            for _ in range(2)
+        )
+    of_all = Coded(codes, scales, minima if layout.minima else None, factors)
+    wide, low = of_all.numbers
+    plain = np.repeat(wide, columns // groups, 1) * codes.astype(np.float32)
+    if low is not None:
+        plain = plain + np.repeat(low, columns // groups, 1)
 
     def read(begin: int, end: int) -> Coded:
-        return Coded(codes[begin:end], scales[begin:end], minima[begin:end] if layout.minima else None)
+        return Coded(*(None if one is None else one[begin:end] for one in vars_of(of_all)))
 
     return PackedMatrix.of(form, rows, columns, read), plain
 

@@ -47,6 +47,7 @@ def quantize(x: Array) -> Quantized:
 def multiply(matrix: PackedMatrix, x: Array) -> Array:
     """x [rows, k] · Wᵀ [rows, n]."""
     layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x)
+    scales, minima = coded.numbers
     size = COLUMNS // layout.scales
     weights = coded.codes.reshape(matrix.rows, -1, size).astype(np.float32)
     codes = given.codes.reshape(len(x), -1, size).astype(np.float32)  # whose products and sums are exact
@@ -55,10 +56,10 @@ def multiply(matrix: PackedMatrix, x: Array) -> Array:
         for block in range(matrix.columns // COLUMNS):
             part: Array | None = None
             for at in range(block * layout.scales, (block + 1) * layout.scales):
-                more = codes[:, at] @ weights[:, at].T * coded.scales[:, at]
+                more = codes[:, at] @ weights[:, at].T * scales[:, at]
                 part = more if part is None else part + more
-                if coded.minima is not None:
-                    part = part + codes[:, at].sum(-1, keepdims=True) * coded.minima[:, at]
+                if minima is not None:
+                    part = part + codes[:, at].sum(-1, keepdims=True) * minima[:, at]
             assert part is not None
             out += part * given.scales[:, block, None]
     return out

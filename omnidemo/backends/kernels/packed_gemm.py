@@ -25,8 +25,10 @@ from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, PACKED, RO
 # cache. Their strips have more than half of MOST rows.
 FEW = 2 * MOST
 PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
-# by form: bytes of a record, and the sums that its minima are multiplied with
-SIZES = tuple(LAYOUTS[form].size if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1))
+# by form: bytes of 32 columns of sixteen rows, and the sums that their minima are multiplied with
+SIZES = tuple(
+    LAYOUTS[form].size // LAYOUTS[form].blocks if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1)
+)
 SUMS = tuple(
     LAYOUTS[form].scales * LAYOUTS[form].minima if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1)
 )
@@ -37,7 +39,7 @@ exactly: Any = njit(cache=True, error_model="numpy")
 
 class Records(NamedTuple):
     """Some rows of a packed matrix, the first of them a multiple of 16: their form, where their records
-    begin, how many rows there are, and how many records make up sixteen of them."""
+    begin, how many rows there are, and how many times 32 columns they have."""
 
     form: int
     address: int

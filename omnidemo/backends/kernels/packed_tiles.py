@@ -3,7 +3,7 @@ read, their codes become numbers in registers, and these are multiplied. `packed
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -51,9 +51,9 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
     def multiply(first: Any, which: int) -> None:
         """Take so many records in, from one on: the sums of each by itself, the totals in their order."""
         blocks = [builder.add(first, INDEX(more)) for more in range(which)]
-        each = [builder.gep(records, [builder.mul(block, INDEX(layout.size))]) for block in blocks]
+        each = [block_at(builder, layout, records, block) for block in blocks]
         for record in each:
-            gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
+            gemm._fetch(builder, builder.gep(record.begin, [INDEX(gemm.AHEAD)]), layout.block.itemsize)
         for half in range(layout.scales):
             columns = COLUMNS // layout.scales
             for place in (place for into in sums[:which] for row in into for place in row):
@@ -66,7 +66,7 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
                     [
                         _panel_codes(builder, layout, panel, place, part)
                         if from_panel
-                        else _codes(builder, layout, record, word, part, layout.centre)
+                        else _codes(builder, layout, record.begin, word, part, layout.centre)
                         for part in PARTS
                     ]
                     for record, place in zip(each, places, strict=True)
@@ -80,7 +80,7 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
                             [spread(builder, builder.gep(row, [at])) for row in rows[0]],
                         )
             for into, block, record in zip(sums, blocks, each, strict=False):
-                scales = [_number(builder, layout, record, half, part) for part in PARTS]
+                scales = [number(builder, layout, record, half, part) for part in PARTS]
                 for row in range(count):
                     for part, scale in enumerate(scales):
                         total = gemm._multiply_add(
@@ -88,7 +88,7 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
                         )
                         builder.store(total, totals[row][part])
                 if layout.minima:
-                    minima = [_number(builder, layout, record, layout.scales + half, part) for part in PARTS]
+                    minima = [number(builder, layout, record, half, part, minimum=True) for part in PARTS]
                     centre = ir.Constant(REALS, [float(layout.centre)] * LANES)
                     minima = [
                         gemm._multiply_add(builder, centre, *pair)
@@ -122,8 +122,8 @@ def unpacked(module: Any, name: str, layout: Layout, weights: bool) -> Any:
         return function
     records, blocks, out = function.args
     with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (block, _):
-        record = builder.gep(records, [builder.mul(block, INDEX(layout.size))])
-        gemm._fetch(builder, builder.gep(record, [INDEX(gemm.AHEAD)]), layout.size)
+        record = block_at(builder, layout, records, block)
+        gemm._fetch(builder, builder.gep(record.begin, [INDEX(gemm.AHEAD)]), layout.block.itemsize)
         with cgutils.for_range_slice(
             builder, INDEX(0), INDEX(layout.words), INDEX(1), intp=INDEX, inc=True
         ) as (word, _):
@@ -133,11 +133,11 @@ def unpacked(module: Any, name: str, layout: Layout, weights: bool) -> Any:
             half = builder.udiv(word, INDEX(layout.words // layout.scales))
             for part in PARTS:
                 scale, low = (
-                    _number(builder, layout, record, builder.add(half, INDEX(first)), part) if there else None
-                    for first, there in ((0, weights), (layout.scales, weights and layout.minima))
+                    number(builder, layout, record, half, part, minimum=minimum) if there else None
+                    for minimum, there in ((False, weights), (True, weights and layout.minima))
                 )
                 taken = layout.zero if weights else layout.centre
-                for column, values in enumerate(_codes(builder, layout, record, word, part, taken)):
+                for column, values in enumerate(_codes(builder, layout, record.begin, word, part, taken)):
                     values = values if scale is None else builder.fmul(values, scale)
                     values = values if low is None else builder.fadd(values, low)
                     place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
@@ -195,18 +195,49 @@ def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero
     return [decoded(*place) for place in places]
 
 
-def _number(builder: Any, layout: Layout, record: Any, which: Any, part: int) -> Any:
-    """A scale or minimum of as many rows as a vector has lanes, in float32."""
+class Block(NamedTuple):
+    """Where 32 columns of sixteen rows begin, and the factors of their scales, where there are such."""
+
+    begin: Any
+    factors: Any
+
+
+def block_at(builder: Any, layout: Layout, records: Any, which: Any) -> Block:
+    """The 32 columns that come as the `which`-th from the first of the records on."""
+    size = layout.block.itemsize
+    if layout.blocks == 1:
+        return Block(builder.gep(records, [builder.mul(which, INDEX(size))]), None)
+    shared = builder.udiv(which, INDEX(layout.blocks))
+    record = builder.gep(records, [builder.mul(shared, INDEX(layout.size))])
+    inside = builder.mul(builder.urem(which, INDEX(layout.blocks)), INDEX(size))
+    return Block(builder.gep(record, [inside]), builder.gep(record, [INDEX(layout.blocks * size)]))
+
+
+def number(
+    builder: Any, layout: Layout, block: Block, which: Any, part: int, *, minimum: bool = False,
+    lanes: int = LANES, direct: bool = HALF,
+) -> Any:  # fmt: skip
+    """Scales, or minima, of as many rows as a vector has lanes, in float32. `direct`: see `float16`."""
     which = INDEX(which) if isinstance(which, int) else which
-    size = 2 if layout.number is np.float16 else 4
+    which = builder.add(which, INDEX(layout.scales * minimum))
+    size = np.dtype(layout.number).itemsize
     place = builder.add(
         builder.mul(which, INDEX(size * ROWS)),
-        INDEX(layout.size - layout.record["numbers"].itemsize + size * part),
+        INDEX(COLUMNS * layout.bits // 32 * ROWS * 4 + size * part),
     )
-    place = builder.gep(record, [place])
-    if size == 4:
-        return gemm._load(builder, place, REAL, 4)
-    return float16(builder, gemm._load(builder, place, ir.IntType(16), 2), HALF)
+    place = builder.gep(block.begin, [place])
+
+    def halves(place: Any) -> Any:
+        kind = ir.VectorType(ir.IntType(16), lanes)
+        bits = builder.load(builder.bitcast(place, kind.as_pointer()), align=2)
+        return float16(builder, bits, direct)
+
+    if layout.blocks == 1:
+        return halves(place)
+    whole = builder.load(builder.bitcast(place, ir.VectorType(ir.IntType(8), lanes).as_pointer()), align=1)
+    widen = builder.sext if layout.number is np.int8 else builder.zext
+    whole = builder.sitofp(widen(whole, ir.VectorType(ir.IntType(32), lanes)), ir.VectorType(REAL, lanes))
+    return builder.fmul(whole, halves(builder.gep(block.factors, [INDEX(2 * (ROWS * minimum + part))])))
 
 
 def float16(builder: Any, bits: Any, direct: bool) -> Any:

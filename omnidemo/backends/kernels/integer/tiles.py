@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
@@ -24,7 +23,7 @@ from omnidemo.backends.kernels.integer.sets import (
     quads,
     spread,
 )
-from omnidemo.backends.kernels.packed_tiles import float16
+from omnidemo.backends.kernels.packed_tiles import Block, block_at, number
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
 BLOCK = 48  # bytes of quantized activations
@@ -52,9 +51,9 @@ def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) 
             for _ in rows
         ]
         with cgutils.for_range_slice(builder, INDEX(0), blocks, INDEX(1), intp=INDEX, inc=True) as (at, _):
-            record = builder.gep(records, [builder.mul(at, INDEX(layout.size))])
+            record = block_at(builder, layout, records, at)
             if first == 0:
-                _fetch(builder, builder.gep(record, [INDEX(AHEAD)]), layout.size)
+                _fetch(builder, builder.gep(record.begin, [INDEX(AHEAD)]), layout.block.itemsize)
             given = [builder.gep(row, [builder.mul(at, INDEX(BLOCK))]) for row in rows]
             _add_block(builder, layout, way, record, given, some, totals)
         for place, row in zip(to, totals, strict=True):
@@ -67,25 +66,33 @@ def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) 
 
 
 def _add_block(
-    builder: Any, layout: Layout, way: Instructions, record: Any, x: list[Any], parts: list[int], totals: Any
+    builder: Any,
+    layout: Layout,
+    way: Instructions,
+    record: Block,
+    x: list[Any],
+    parts: list[int],
+    totals: Any,
 ) -> None:
-    """Add a record's products with a block of each row of x to the totals [rows][parts]."""
+    """Add the products of 32 columns with a block of each row of x to the totals [rows][parts]."""
     lanes = way.lanes
     reals = lanes_of(REAL, lanes)
     found: list[list[Any]] = [[None] * len(parts) for _ in x]
     for scale in range(layout.scales):
         sums = [[way.sums(builder, lanes, layout) for _ in parts] for _ in x]
         for quad in quads(layout, scale):
-            codes = [_codes(builder, layout, record, quad, part, lanes) for part in parts]
+            codes = [_codes(builder, layout, record.begin, quad, part, lanes) for part in parts]
             for row, given in zip(sums, x, strict=True):
                 four = spread(builder, _loaded(builder, given, 4 * quad, I32), lanes)
                 for one, code in zip(row, codes, strict=True):
                     one.add(code, four)
-        scales = [_number(builder, layout, record, scale, part, way) for part in parts]
-        minima = [
-            _number(builder, layout, record, layout.scales + scale, part, way)
-            for part in (parts if layout.minima else ())
-        ]
+        scales, minima = (
+            [
+                number(builder, layout, record, scale, part, minimum=minimum, lanes=lanes, direct=way.halves)
+                for part in (parts if layout.minima or not minimum else ())
+            ]
+            for minimum in (False, True)
+        )
         for at, given in enumerate(x):
             less = None
             if layout.zero and not sums[at][0].centred:
@@ -147,16 +154,6 @@ def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lane
     if not layout.upper:
         return taken(layout.place(quad), layout.bits, 0)
     return builder.or_(taken(layout.place(quad), 4, 0), taken(layout.upper_place(quad), layout.upper, 4))
-
-
-def _number(builder: Any, layout: Layout, record: Any, which: int, part: int, way: Instructions) -> Any:
-    """A scale or minimum of each row from `part` on, in float32."""
-    begin = layout.size - layout.record["numbers"].itemsize
-    if layout.number is np.float32:
-        return _loaded(builder, record, begin + 4 * (ROWS * which + part), lanes_of(REAL, way.lanes))
-    kind = lanes_of(ir.IntType(16), way.lanes)
-    bits = _loaded(builder, record, begin + 2 * (ROWS * which + part), kind, 2)
-    return float16(builder, bits, way.halves)
 
 
 def quantize_block(builder: Any, x: Any, out: Any) -> None:
