@@ -40,12 +40,10 @@ class FusedLlama:
     the model's `rotary_emb`. Where passes read packed weights, those in float32 are made for whoever asks for
     them (torch, as long as there is no compiled code), and given up as soon as nobody does."""
 
-    def __init__(
-        self, model: Any, fast: bool = True, packed: Packed | None = None, arithmetic: Arithmetic = "float32"
-    ) -> None:
+    def __init__(self, model: Any, fast: bool = True, packed: Packed | None = None) -> None:
         """fast: whether its passes may be compiled (on a CPU) or recorded (on CUDA); otherwise torch makes
         all of them. packed: the weights of a `model` that has only its shape, for compiled passes on the
-        CPU. arithmetic: of their products."""
+        CPU."""
         config = model.config
         self.fast = fast
         if not self.fits(config):
@@ -59,16 +57,15 @@ class FusedLlama:
         self.head_dim = int(getattr(config, "head_dim", None) or config.hidden_size // self.heads)
         self.inner = int(config.intermediate_size)
         self.eps = float(config.rms_norm_eps)
+        self._shape = self.heads, self.kv_heads, self.eps
         self._making = threading.Lock()  # held while weights are made
         self.packed = packed
-        self._arithmetic = arithmetic
-        self._whole: Whole | None = self._joined(model) if packed is None else None
+        self._whole: Whole | None = Whole.of(model, *self._shape) if packed is None else None
         self.rows, self.width = map(int, model.lm_head.weight.shape)
         self.tied = model.lm_head.weight is model.model.embed_tokens.weight
         self.depth = len(model.model.layers)
-        rotary = model.model.rotary_emb
-        self.frequencies = rotary.inv_freq.float().to(self.device)
-        self.rope_scale = float(rotary.attention_scaling)
+        self.frequencies = model.model.rotary_emb.inv_freq.float().to(self.device)
+        self.rope_scale = float(model.model.rotary_emb.attention_scaling)
         self.rope = (torch.empty(0), torch.empty(0))  # rotary cosines and sines [positions, 1, D]
         # most threads of a pass on a CPU; 0: the cores, up to 8, or by the model's size where torch computes
         self.threads = 0
@@ -79,13 +76,9 @@ class FusedLlama:
         self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if graphs else None
         self.kv_pool = KVBufferPool()
 
-    def _joined(self, model: Any) -> Whole:
-        return Whole.of(model, self.heads, self.kv_heads, self.eps)
-
     @property
-    def arithmetic(self) -> Arithmetic:
-        """That of the products: float32 for all weights that are not packed."""
-        return self._arithmetic if self.packed is not None else "float32"
+    def arithmetic(self) -> Arithmetic:  # of products
+        return self.packed.arithmetic if self.packed is not None else "float32"
 
     def _held(self) -> Whole:
         """The weights as torch reads them, made where they are not there."""
@@ -94,7 +87,7 @@ class FusedLlama:
             with self._making, torch.inference_mode(False):  # a pass may ask, and they outlast it
                 if (whole := self._whole) is None:
                     assert self.packed is not None
-                    whole = self._whole = self._joined(self.packed.dequantized())
+                    whole = self._whole = Whole.of(self.packed.dequantized(), *self._shape)
         return whole
 
     @property
@@ -280,8 +273,7 @@ class FusedLlama:
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
         whole, packed = self._held(), self.packed  # once: they may be given up meanwhile
-        if packed is not None and self._arithmetic == "int8":
-            whole = whole.in_int8(packed.weights)
+        whole = packed.products(whole) if packed is not None else whole
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)

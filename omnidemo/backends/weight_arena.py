@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from omnidemo.backends.arithmetic import int8
 from omnidemo.backends.packed_forms import PackedMatrix
+from omnidemo.config import Arithmetic
 
 LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts
@@ -233,15 +234,21 @@ class Whole:
 @dataclass(frozen=True, slots=True)
 class Packed:
     """A model's weights as its file has them, by the names that `transformers` gives them: matrices in packed
-    forms, and in float32 what has none. `dequantized` makes a `transformers` model with all of them in
-    float32 on the CPU; ModelError, one sentence, where the file is not there any more."""
+    forms, and in float32 what has none; and the arithmetic of products with them. `dequantized` makes a
+    `transformers` model with all of them in float32 on the CPU; ModelError, one sentence, where the file is
+    not there any more."""
 
     weights: Mapping[str, PackedMatrix | NDArray[np.float32]]
     dequantized: Callable[[], Any]
+    arithmetic: Arithmetic = "float32"
 
     @property
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.weights.values())
+
+    def products(self, whole: Whole) -> Whole:
+        """What torch reads, with products in the arithmetic."""
+        return whole.in_int8(self.weights) if self.arithmetic == "int8" else whole
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

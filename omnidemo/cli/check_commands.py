@@ -41,11 +41,13 @@ def check_backend(
     """Answer the same prompts with the same seeds on the reference and on a fast backend, and name the first
     token that differs.
 
-    The reference is plain torch, one pass at a time. Exits with 1 if any answer differs.
+    The reference is plain torch, one pass at a time, and both multiply in float32. Exits with 1 if any answer
+    differs.
     """
     settings = read_settings(
-        target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off"
-    )
+        target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off",
+        arithmetic="float32",
+    )  # fmt: skip
     from omnidemo.config import GenerationConfig
     from omnidemo.measuring import mismatch
     from omnidemo.measuring.prompt_files import read_prompts

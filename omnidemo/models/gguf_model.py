@@ -80,7 +80,7 @@ class GgufModel:
             with LOADING:
                 shape = build_shape(self._header, self.config)
             weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
-        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32), arithmetic=arithmetic)
+        runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
         if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free):
             report("compiling", 1.0)
