@@ -9,14 +9,19 @@ import numpy as np
 import pytest
 import torch
 
+from omnidemo import load_pair
 from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.config import Settings
+from omnidemo.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
 from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
+from tests.support.models import save
 
 TWO_BYTES = ("F16", "BF16")
 
 
+QUIET: dict[str, Any] = {"learn": False, "reuse": False, "max_new_tokens": 24}
 ROOT = Path(__file__).parents[2]
 WINDOW = 512  # positions that are read at once
 MOST_KL = 5e-3
@@ -102,6 +107,40 @@ def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:
     runner.extend_rope(8)
     found = runner.passes.forward([5], 1, buffer.numpy(), 1)
     assert found is not None and np.isnan(found[0]).all()
+
+
+@pytest.fixture(scope="module")
+def drafter(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return save(tmp_path_factory.mktemp("drafter") / "drafter", "sentence-piece", seed=1)
+
+
+def test_guessing_writes_what_plain_decoding_writes(tmp_path: Path, drafter: str) -> None:
+    """In int8 as in float32: greedily, and with a seed at any temperature."""
+    path = written(tmp_path, "Q4_K")
+    pair = load_pair(str(path), drafter, arithmetic="int8", device="cpu", settings=Settings(training="off"))
+    assert pair.summary()["target_arithmetic"] == "int8"
+    exact = [name for name in fitting(pair.map) if METHODS[name].lossless]
+    assert len(exact) > 1 and "autoregressive" in exact
+    for prompt in ("the other ducks", "12 + 34 ="):
+        for temperature in (0.0, 1.0, 3.0):
+            answers = {
+                name: pair.generate(prompt, method=name, temperature=temperature, seed=5, **QUIET).token_ids
+                for name in exact
+                if METHODS[name].coupled or not temperature
+            }
+            assert all(ids == answers["autoregressive"] for ids in answers.values()), (temperature, answers)
+
+
+def test_settings_name_the_arithmetic(tmp_path: Path, drafter: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(written(tmp_path, "Q8_0"))
+    asked = {"training": "off", "device": "cpu"}
+    monkeypatch.setenv("OMNIDEMO_ARITHMETIC", "int8")
+    assert load_pair(path, drafter, settings=Settings(**asked)).summary()["target_arithmetic"] == "int8"  # type: ignore[arg-type]
+    plain = Settings(**asked, backend="reference")  # type: ignore[arg-type]
+    assert "target_arithmetic" not in load_pair(path, drafter, settings=plain).summary()
+    monkeypatch.setenv("OMNIDEMO_ARITHMETIC", "int4")
+    with pytest.raises(ValueError, match="arithmetic"):
+        Settings()
 
 
 def log_probs(model: LanguageModel, ids: list[int]) -> np.ndarray[Any, Any]:

@@ -149,6 +149,9 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
             services._pool, "settings", services.settings.model_copy(update={"dtype": "bfloat16"})
         )
         assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
+    with monkeypatch.context() as patched:
+        patched.setattr(pair_pool, "arithmetic_of", lambda runner: "int8")
+        assert services.conditions(*PAIR) == usual.replace("float32", "int8-in-float32")
     kinds = iter(["torch", "compiled"])
     monkeypatch.setattr(pair_pool, "kind_of", lambda runner: next(kinds))
     made = client.chat.completions.create(
