@@ -566,6 +566,8 @@
         known.length > 1
           ? `The numbers are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. The filled gaps are what the memory and the small model's learning brought.`
           : "What the same answers would have taken with less learned is not known here.";
+      if (switches()[0] === false)
+        note.textContent += " Learning is switched off below the chat, so no answer is remembered.";
       plot.setAttribute(
         "aria-label",
         `Tokens a step of ${plural(done.length, "answer")}: ${done.map(one => `${one.number}: ${number(one.tokens_per_round)}`).join(", ")}`,
