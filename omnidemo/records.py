@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from omnidemo.offers import Copies, Offer
+
 T = TypeVar("T")
 # Where an emitted (or discarded) target token came from:
 #   direct     proposed as one drafter token, by the direct vocabulary map, and accepted
@@ -30,28 +32,6 @@ class Match(NamedTuple):
 
     length: int
     origin: Literal["prompt", "answer", "earlier"]
-
-
-class Copies(NamedTuple):
-    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The
-    drafter drew none of them."""
-
-    proposed: int
-    accepted: int
-    judged: int
-
-
-class Offer(NamedTuple):
-    """What a source of drafts offered for a round, at its best length: `length` tokens, all of which are
-    accepted with `chance`, so that the round is expected to write `tokens` for the price of `price` plain
-    rounds. The source "plain" is the round without a draft."""
-
-    source: Literal["drafter", "copy", "plain"]
-    length: int
-    tokens: float
-    price: float
-    chance: float
-    taken: bool
 
 
 @dataclass(slots=True)  # not frozen: see above

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from omnidemo.copying.copier import LONGEST_COPY, CopyChances
-from omnidemo.decoding.best_draft import Best, best_draft
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.price_list import PriceList
 
@@ -35,6 +34,38 @@ RECENT = 0.975  # decay of a draft's counts with each new one
 READING = 0.15  # of a drafter's step: an id that it reads with others
 HORIZON = 64  # rounds over which the reading of a prompt by the drafter has to pay
 USUAL = 256  # positions that are assumed where nothing is known of the text
+
+
+class Best(NamedTuple):
+    """A draft's length, the tokens that its round is expected to write, and its price in plain rounds. Of
+    length 0: the plain round."""
+
+    length: int
+    tokens: float
+    price: float
+
+    @property
+    def rate(self) -> float:
+        """Expected tokens per price; a plain round's is 1."""
+        return self.tokens / self.price
+
+
+PLAIN = Best(0, 1.0, 1.0)
+
+
+def best_draft(chances: Sequence[float], prices: Sequence[float]) -> Best:
+    """The length with the most expected tokens per price; the shortest of equals, and the plain round where
+    none beats it. `chances[n - 1]`: that the first n tokens are all accepted. `prices[n]`: of a round that
+    proposes n, in plain rounds."""
+    best, rate, tokens = PLAIN, 1.0, 1.0
+    for count, chance in enumerate(chances, 1):
+        if count >= len(prices):
+            break
+        tokens += chance
+        if tokens > rate * prices[count]:
+            best = Best(count, tokens, prices[count])
+            rate = best.rate
+    return best
 
 
 class Belief:

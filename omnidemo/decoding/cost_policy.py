@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from omnidemo.copying.copier import CopiedDraft
-from omnidemo.decoding.best_draft import PLAIN, Best, best_draft
 from omnidemo.decoding.calibration import StopRule
-from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
 from omnidemo.decoding.draft_policy import AdaptivePolicy
-from omnidemo.records import Offer
+from omnidemo.offers import Offer
 
 # Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call. It is a
 # number of rounds of the answer, so that every backend drafts alike.

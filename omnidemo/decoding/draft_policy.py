@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.records import Offer
+from omnidemo.offers import Offer
 
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token

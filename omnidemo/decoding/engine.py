@@ -19,7 +19,8 @@ from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.records import STAGES, FinishReason, Offer, Round, Token
+from omnidemo.offers import Offer
+from omnidemo.records import STAGES, FinishReason, Round, Token
 from omnidemo.vocab.ngram_cache import NgramCache
 from omnidemo.vocab.vocabulary_map import VocabularyMap
 

@@ -122,7 +122,8 @@ class Answer:
             for learner in pair.learners:
                 learner(trace)
         pair._memory.save()
-        pair.prices.keep_now_and_then()
+        with pair._lock:
+            pair.prices.keep_now_and_then()
         return mismatch
 
     def _written(self) -> list[int]:

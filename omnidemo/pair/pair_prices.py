@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -150,6 +151,7 @@ def _machine(runner: Runner) -> str:
     return " ".join([platform.node(), platform.machine(), str(os.cpu_count()), *vectors])
 
 
+@cache
 def _has(name: str) -> bool:
     with suppress(ImportError):
         return processor.has(name)

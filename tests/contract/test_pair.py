@@ -18,10 +18,11 @@ from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting
+from omnidemo.offers import Offer
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.replay import Beginning, Replay, Without
-from omnidemo.records import Generation, Offer, Round, Trace
+from omnidemo.records import Generation, Round, Trace
 from omnidemo.vocab.ngram_cache import NgramCache
 from tests.support.models import PROMPT, save
 

@@ -22,6 +22,7 @@ FLOORS: list[set[str]] = [
         "asset_files",
         "config",
         "answer_figures",
+        "offers",
         "records",
         "metrics",
         "processes",

@@ -9,9 +9,8 @@ from itertools import product
 import pytest
 
 from omnidemo.copying.copier import CopiedDraft
-from omnidemo.decoding.best_draft import PLAIN, best_draft
 from omnidemo.decoding.calibration import Calibration
-from omnidemo.decoding.cost_model import FIRST, MARGIN, CostModel
+from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, CostModel, best_draft
 from omnidemo.decoding.cost_policy import HOLD, CostPolicy
 from omnidemo.decoding.draft_policy import (
     ChancePolicy,

@@ -1,0 +1,27 @@
+"""Small records of a round, which travel with it: what it chose from, and what it copied."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+
+class Offer(NamedTuple):
+    """What a source of drafts offered for a round, at its best length: `length` tokens, all of which are
+    accepted with `chance`, so that the round is expected to write `tokens` for the price of `price` plain
+    rounds. The source "plain" is the round without a draft."""
+
+    source: Literal["drafter", "copy", "plain"]
+    length: int
+    tokens: float
+    price: float
+    chance: float
+    taken: bool
+
+
+class Copies(NamedTuple):
+    """How many copied tokens a round proposed, how many of them were accepted, and how many judged. The
+    drafter drew none of them."""
+
+    proposed: int
+    accepted: int
+    judged: int
