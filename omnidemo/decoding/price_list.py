@@ -30,6 +30,8 @@ MOST_CHANGE = 2.0  # the same of one price against the others
 COUNTED = 16  # rounds of a kind that count at most, so that a long answer does not outweigh what was known
 # How many rounds of a kind what is known counts as: a guess, and a list that was measured or corrected.
 GUESS, KNOWN = 0.5, 2.0
+# The part of it by which computing is held: in the rounds of few rows, which are the most, it hardly shows.
+OPEN = 0.125
 ENOUGH = 16  # rounds from which on even a guess has become a measurement
 KEPT = 15  # newest times of each kind that are shown
 
@@ -163,7 +165,7 @@ class PriceList:
         for one in new:
             kinds.setdefault((one.rows, one.drafted > 0), []).append(one)
         first = self.price(1)
-        equations, values = [np.diag([math.sqrt(known)] * 3)], [np.zeros(3)]
+        equations, values = [np.diag(np.sqrt([known, OPEN * known, known]))], [np.zeros(3)]
         for (rows, drafts), times in kinds.items():
             positions = median(one.positions for one in times)
             reading, computing = first + positions * self.attention, self.price(rows) - first

@@ -13,6 +13,8 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from omnidemo.backends import processor
 from omnidemo.backends.choice import kind_of
 from omnidemo.backends.fused_llama import FusedLlama
@@ -29,7 +31,7 @@ LISTS = 64  # that a file keeps, the newest
 KEEP_SECONDS = 60.0  # between two writings of what rounds have corrected
 MOST_SECONDS = 3.0  # of a measurement
 PASSES = 5  # of each number of rows, unless the time is over
-READ = 48  # ids that are read before passes are measured
+READ = 8  # ids that are read before passes are measured
 ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most first
 # What a guess goes by: bytes and multiply-adds of the weights for each second, and the host's share. Two
 # cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
@@ -77,13 +79,14 @@ class PairPrices:
         if any(runner.device.type != "cpu" for runner in (target, drafter)):
             return
         until = clock() + seconds
-        step = _passes(drafter, (1,), clock, clock() + seconds / 4).get(1)
-        passes = _passes(target, ORDER, clock, until)
-        if 1 not in passes or step is None:
+        steps = _passes(drafter, (1,), clock, clock() + seconds / 4)
+        times = _passes(target, ORDER, clock, until)
+        if 1 not in times or 1 not in steps:
             return
-        guess = guessed(target, drafter)
-        host, scale = PROCESSOR["host"], passes[1] / guess.price(1)
-        made = {rows: host + each for rows, each in sorted(_rising(passes).items())}
+        passes, guess = smoothed(times), guessed(target, drafter)
+        scale = passes[1] / guess.price(1)
+        made = {rows: PROCESSOR["host"] + seconds for rows, seconds in passes.items()}
+        step = median(steps[1])
         self.list.become(PriceList(made, step, guess.attention * scale, 0.0, "measured", at))
         self.keep()
 
@@ -160,29 +163,35 @@ def _has(name: str) -> bool:
 
 def _passes(
     runner: Runner, rows: Sequence[int], clock: Callable[[], float], until: float
-) -> dict[int, float]:
-    """Seconds of passes of so many rows, each the median of up to PASSES, in turns so that a slow spell of
-    the machine is everybody's. The first of a kind finds cold caches, and counts only by itself."""
+) -> dict[int, list[float]]:
+    """Seconds of passes of so many rows, up to PASSES of each, in turns so that a slow spell of the machine
+    is everybody's. The first of a kind finds cold caches, and counts only where it is alone."""
     cache, times = runner.new_cache(), dict[int, list[float]]()
     read = max(1, min(READ, cache.max_positions - max(rows) - 1))
     cache.forward([1] * read, 0)
     for _ in range(1 + PASSES):
         for count in rows:
-            if clock() > until or read + count > cache.max_positions:
+            known = times.get(count)
+            if clock() + (known[-1] if known else 0.0) > until or read + count > cache.max_positions:
                 break
             began = clock()
             cache.forward([1] * count, count, 1.0)
             took = clock() - began
             cache.trim(read)
             times.setdefault(count, []).append(took)
-    return {count: median(each[1:] or each) for count, each in times.items()}
+    return {count: each[1:] or each for count, each in sorted(times.items())}
 
 
-def _rising(passes: dict[int, float]) -> dict[int, float]:
-    """The same, where no pass costs less than one of fewer rows."""
-    most, found = 0.0, {}
-    for rows in sorted(passes):
-        most = found[rows] = max(most, passes[rows])
+def smoothed(times: dict[int, list[float]]) -> dict[int, float]:
+    """The price of each number of rows: the median of its times, and once more the line through all of them,
+    because few times of a busy machine may make a step where there is none; and what seems too dear in a step
+    would never be tried, and so not corrected. No pass costs less than one of fewer rows."""
+    medians = {rows: median(each) for rows, each in times.items()}
+    slope, first = np.polyfit([*medians], [*medians.values()], 1) if len(medians) > 2 else (0.0, 0.0)
+    found, most = {}, 0.0
+    for rows, each in times.items():
+        line = medians[rows] if rows == 1 or len(medians) < 3 else float(first + slope * rows)
+        most = found[rows] = max(most, (len(each) * medians[rows] + line) / (len(each) + 1))
     return found
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.price_list import ENOUGH, ROWS, PriceList, Timed
+from omnidemo.pair.pair_prices import smoothed
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
@@ -120,6 +121,23 @@ def test_the_plain_pace_that_is_shown_is_that_of_the_answer() -> None:
     assert PriceList.linear().plain_beside(answer(TRUE, 1)) is None
     assert TRUE.plain_beside(answer(TRUE, 1, pace=2.0)) == pytest.approx(2.0, rel=0.1)
     assert TRUE.plain_beside([]) == 1.0
+
+
+def test_few_times_of_a_busy_machine_make_no_step_that_nobody_would_go_up() -> None:
+    """Passes of one and two rows seem alike, and those of four twice as dear; in truth rows cost alike. So
+    rounds of two rows alone tell that four are cheap."""
+    measured = smoothed({1: [1.0], 2: [1.0], 4: [2.2], 8: [3.2], 16: [5.0]})
+    assert measured[1] == 1.0 < measured[2] < 1.3 and 1.6 < measured[4] < 2.2
+    found = PriceList(measured, 0.01, origin="measured", at=1.0)
+    for _ in range(3):
+        for number in range(24):
+            rows = 1 + number % 2
+            found.note(Timed(rows, 0, 0.0, 1.0 + 0.05 * (rows - 1)))
+        found.settle()
+    assert found.price(4) < 1.6 < measured[4] - 0.2
+    exact = smoothed({rows: [seconds] * 30 for rows, seconds in PASSES.items()})
+    assert exact == pytest.approx(PASSES, rel=0.02)
+    assert smoothed({1: [1.0], 4: [0.5]}) == {1: 1.0, 4: 1.0}
 
 
 def test_a_list_comes_back_from_its_file_and_what_is_none_does_not() -> None:
