@@ -25,7 +25,7 @@ from omnidemo.config.learning_settings import LearningSettings
 from omnidemo.config.refusals import check_text, refusal
 
 Arithmetic = Literal["float32", "int8"]
-ARITHMETIC: Arithmetic = "float32"  # of packed weights on a CPU, where nobody asks for another
+ARITHMETIC: Arithmetic = "int8"  # of packed weights on a CPU, where nobody asks for another
 MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
 
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
