@@ -123,7 +123,7 @@ class Words(Sums):
 
 class Instructions(NamedTuple):
     """A way to compute products: what the processor must have for it, lanes of a vector, rows of x whose sums
-    fit into the registers at once, and how many rows need all vectors of sixteen lanes at once."""
+    fit into the registers at once, and how four columns are added."""
 
     name: str
     needs: tuple[str, ...]
