@@ -32,6 +32,9 @@ COUNTED = 16  # rounds of a kind that count at most, so that a long answer does 
 GUESS, KNOWN = 0.5, 2.0
 # The part of it by which computing is held: in the rounds of few rows, which are the most, it hardly shows.
 OPEN = 0.125
+# The part of the way to the guess that a list goes with an answer that tells nothing of several rows, and the
+# rows by which it is seen how far that is
+DOUBT, FAR = 0.4, 4
 ENOUGH = 16  # rounds from which on even a guess has become a measurement
 KEPT = 15  # newest times of each kind that are shown
 
@@ -57,9 +60,11 @@ class PriceList:
     step: float  # of a drafter token
     attention: float = 0.0  # of each position, in a pass
     beside: float = 0.0  # of a draft, besides its steps and rows: the target's weights have left the cache
+    row: float = 0.15  # a row more, in plain rounds, as bytes and multiply-adds let guess
     origin: Origin = "guessed"
     at: float | None = None  # UNIX time of the newest measurement or round that it knows; None: a guess
     heard: int = 0  # rounds that have corrected it
+    rows_heard: int = 0  # those of them whose passes had several rows
 
     _new: list[Timed] | None = None
     _kept: dict[tuple[int, bool], list[float]] | None = None
@@ -67,7 +72,7 @@ class PriceList:
     @classmethod
     def linear(cls, reading: float = 1.0, row: float = 0.15, step: float = 0.1, **more: Any) -> PriceList:
         """A list by which every row costs the same. `reading`: seconds of a pass of one row."""
-        return cls({rows: reading + (rows - 1) * row for rows in ROWS}, step, **more)
+        return cls({rows: reading + (rows - 1) * row for rows in ROWS}, step, row=row / reading, **more)
 
     def price(self, rows: int, positions: int = 0, drafted: int = 0) -> float:
         """Seconds of a round whose pass has so many rows, and whose draft has so many drafter tokens."""
@@ -94,6 +99,7 @@ class PriceList:
         """Take the prices of another list, for passes that are computed in another way from now on."""
         self.passes, self.step, self.attention = dict(other.passes), other.step, other.attention
         self.beside, self.origin, self.at, self.heard = other.beside, other.origin, other.at, other.heard
+        self.row, self.rows_heard = other.row, other.rows_heard
         self._new, self._kept = None, other._kept
 
     def fixed(self) -> PriceList:
@@ -132,6 +138,10 @@ class PriceList:
         self._correct_steps([one for one in new if one.drafted], known)
         self._correct_passes(new, known)
         self.heard += len(new)
+        several = sum(one.rows > 1 for one in new)
+        self.rows_heard += several
+        if not several:
+            self._doubt_rows()
 
     def _keep_pace(self, pace: float) -> None:
         pace = min(max(pace, 1.0 / MOST_PACE), MOST_PACE)
@@ -157,6 +167,17 @@ class PriceList:
         part = min(max(slope / self.step, 1.0 / MOST_PACE), MOST_PACE)
         weight = min(spread, COUNTED) / (min(spread, COUNTED) + known)
         self.step *= math.exp(weight * math.log(part))
+
+    def _doubt_rows(self) -> None:
+        """All rounds were plain. If rows seem dear and hardly any round has told so, that may be why: a busy
+        machine made the list. What was guessed then counts more with each answer, until rounds tell."""
+        first = self.price(1)
+        dear = (self.price(FAR) / first - 1.0) / ((FAR - 1) * self.row) if self.row > 0.0 else 1.0
+        if dear > 1.0:
+            part = DOUBT * COUNTED / (COUNTED + 8 * self.rows_heard)
+            self.passes = {
+                rows: first + (seconds - first) * dear**-part for rows, seconds in self.passes.items()
+            }
 
     def _correct_passes(self, new: Sequence[Timed], known: float) -> None:
         """Reading, computing and what a draft costs besides, each by a factor of its own: least squares over
@@ -196,7 +217,8 @@ class PriceList:
         """Its prices as JSON has them."""
         return {
             "passes": {str(rows): seconds for rows, seconds in self.passes.items()}, "step": self.step,
-            "attention": self.attention, "beside": self.beside, "at": self.at, "heard": self.heard,
+            "attention": self.attention, "beside": self.beside, "row": self.row, "at": self.at,
+            "heard": self.heard, "rows_heard": self.rows_heard,
             "took": [[*kind, times] for kind, times in sorted((self._kept or {}).items())],
         }  # fmt: skip
 
@@ -206,14 +228,15 @@ class PriceList:
         try:
             passes = {int(rows): float(seconds) for rows, seconds in kept["passes"].items()}
             step, attention, beside = (float(kept[name]) for name in ("step", "attention", "beside"))
-            at, heard = float(kept["at"]), int(kept["heard"])
+            row, at = float(kept["row"]), float(kept["at"])
+            heard, several = int(kept["heard"]), int(kept["rows_heard"])
             took = {(int(rows), bool(drafts)): [*map(float, times)] for rows, drafts, times in kept["took"]}
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             return None
         right = all(0.0 < seconds < math.inf for seconds in (*passes.values(), step)) and 1 in passes
-        rest = all(0.0 <= seconds < math.inf for seconds in (attention, beside, at))
+        rest = all(0.0 <= seconds < math.inf for seconds in (attention, beside, row, at))
         right = right and all(0.0 < each < math.inf for times in took.values() for each in times)
         took = {kind: times for kind, times in took.items() if times}
         if not (right and rest):
             return None
-        return cls(passes, step, attention, beside, "stored", at, heard, None, took)
+        return cls(passes, step, attention, beside, row, "stored", at, heard, several, None, took)

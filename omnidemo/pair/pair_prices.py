@@ -4,6 +4,7 @@ form, then what was measured; rounds correct it (`decoding/price_list.py`)."""
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -12,8 +13,6 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from omnidemo.backends import processor
 from omnidemo.backends.choice import kind_of
@@ -83,11 +82,12 @@ class PairPrices:
         times = _passes(target, ORDER, clock, until)
         if 1 not in times or 1 not in steps:
             return
-        passes, guess = smoothed(times), guessed(target, drafter)
+        guess = guessed(target, drafter)
+        passes = smoothed(times, guess.row)
         scale = passes[1] / guess.price(1)
         made = {rows: PROCESSOR["host"] + seconds for rows, seconds in passes.items()}
         step = median(steps[1])
-        self.list.become(PriceList(made, step, guess.attention * scale, 0.0, "measured", at))
+        self.list.become(PriceList(made, step, guess.attention * scale, 0.0, guess.row, "measured", at))
         self.keep()
 
     def keep(self) -> None:
@@ -182,16 +182,16 @@ def _passes(
     return {count: each[1:] or each for count, each in sorted(times.items())}
 
 
-def smoothed(times: dict[int, list[float]]) -> dict[int, float]:
-    """The price of each number of rows: the median of its times, and once more the line through all of them,
-    because few times of a busy machine may make a step where there is none; and what seems too dear in a step
-    would never be tried, and so not corrected. No pass costs less than one of fewer rows."""
-    medians = {rows: median(each) for rows, each in times.items()}
-    slope, first = np.polyfit([*medians], [*medians.values()], 1) if len(medians) > 2 else (0.0, 0.0)
-    found, most = {}, 0.0
-    for rows, each in times.items():
-        line = medians[rows] if rows == 1 or len(medians) < 3 else float(first + slope * rows)
-        most = found[rows] = max(most, (len(each) * medians[rows] + line) / (len(each) + 1))
+def smoothed(times: dict[int, list[float]], row: float) -> dict[int, float]:
+    """The price of each number of rows: the median of its times, and once more what `row`, the guessed price
+    of a row in passes of one, lets expect; because few times of a busy machine may make rows seem so dear
+    that none is tried, and the price not corrected. No pass costs less than one of fewer rows."""
+    first = most = median(times[1])
+    found = {}
+    for rows, each in sorted(times.items()):
+        guess, count = math.log(1.0 + (rows - 1) * row), len(each)
+        ratio = math.exp((count * math.log(median(each) / first) + guess) / (count + 1))
+        most = found[rows] = max(most, first * ratio)
     return found
 
 
