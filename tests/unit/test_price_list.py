@@ -134,7 +134,7 @@ def test_few_times_of_a_busy_machine_make_no_step_that_nobody_would_go_up() -> N
             rows = 1 + number % 2
             found.note(Timed(rows, 0, 0.0, 1.0 + 0.01 * (rows - 1)))
         found.settle()
-    assert found.price(4) < measured[4] - 0.1
+    assert found.price(4) < measured[4]
     exact = smoothed({rows: [seconds] * 60 for rows, seconds in PASSES.items()}, 0.1)
     assert exact == pytest.approx(PASSES, rel=0.02)
     assert smoothed({1: [1.0], 4: [0.5]}, 0.1) == {1: 1.0, 4: 1.0}
