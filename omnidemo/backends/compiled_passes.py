@@ -202,7 +202,8 @@ def _table(runner: FusedLlama, form: Form) -> tuple[NDArray[np.int64], list[Any]
     if form == "bfloat16":
         read = bf16_weights.bits(read)
     kept = [*read, named[EMBEDDING]]
-    more = INT8 if form == "packed" and runner.arithmetic == "int8" else 0
+    packed = runner.packed if form == "packed" else None
+    more = INT8 if packed is not None and packed.arithmetic == "int8" else 0
     rows = [
         # the embedding, the last, is looked up
         (one.form + more * (number < len(read)), one.records.ctypes.data, one.rows)

@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.backends import bf16_weights
+from omnidemo.backends import bf16_weights, compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses, Form
 from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, KVBufferPool, Outputs
 from omnidemo.backends.fused_cache import FusedCache
@@ -72,13 +72,15 @@ class FusedLlama:
         self.two_bytes, self.rounds_weights = False, False  # see `compact`
         self._form: Form | None = None  # see `use`
         self.passes = self._passes()
-        graphs = fast and self.device.type == "cuda"
-        self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if graphs else None
+        cuda = fast and self.device.type == "cuda"
+        self.fixed = GraphCache(self.device, CudaGraphs(self.device)) if cuda else None
         self.kv_pool = KVBufferPool()
 
     @property
-    def arithmetic(self) -> Arithmetic:  # of products
-        return self.packed.arithmetic if self.packed is not None else "float32"
+    def arithmetic(self) -> Arithmetic:
+        """Of products now: float32 until there is compiled code, for whole numbers take numpy seconds."""
+        waits = self.packed is None or (self.fast and compile_kernels.kernels() is None)
+        return "float32" if waits else self.packed.arithmetic  # type: ignore[union-attr]
 
     def _held(self) -> Whole:
         """The weights as torch reads them, made where they are not there."""
@@ -251,14 +253,10 @@ class FusedLlama:
         ) -> Tensor:
             keys[:, start:].copy_(new_keys)
             values[:, start:].copy_(new_values)
-            return F.scaled_dot_product_attention(
-                queries.transpose(0, 1)[None],
-                keys[None],
-                values[None],
-                attn_mask=mask,
-                is_causal=causal,
-                enable_gqa=grouped,
-            )[0].transpose(0, 1)
+            given = queries.transpose(0, 1)[None], keys[None], values[None], mask
+            return F.scaled_dot_product_attention(*given, is_causal=causal, enable_gqa=grouped)[0].transpose(
+                0, 1
+            )
 
         return self.run(tokens, self.rope[0][start:end], self.rope[1][start:end], buffer, rows, attend)
 
@@ -273,7 +271,7 @@ class FusedLlama:
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
         whole, packed = self._held(), self.packed  # once: they may be given up meanwhile
-        whole = packed.products(whole) if packed is not None else whole
+        whole = packed.in_int8(whole) if packed is not None and self.arithmetic == "int8" else whole
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)

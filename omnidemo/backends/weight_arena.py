@@ -246,9 +246,9 @@ class Packed:
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.weights.values())
 
-    def products(self, whole: Whole) -> Whole:
-        """What torch reads, with products in the arithmetic."""
-        return whole.in_int8(self.weights) if self.arithmetic == "int8" else whole
+    def in_int8(self, whole: Whole) -> Whole:
+        """What torch reads, with products in whole numbers."""
+        return whole.in_int8(self.weights)
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:
