@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import processor
 from omnidemo.backends.arithmetic import int8
-from omnidemo.backends.kernels.integer import sets, tiles
+from omnidemo.backends.kernels.integer import sets
 from omnidemo.backends.kernels.integer.sets import SETS, Instructions
 from omnidemo.backends.packed_forms import BYTES, COLUMNS, LAYOUTS, ROWS, Coded, PackedMatrix
 from tests.kernels.test_packed_gemm import random_matrix
@@ -26,6 +26,9 @@ class Code:
     """Tiles of a set for all forms and some numbers of rows, and what quantizes, as machine code."""
 
     def __init__(self, way: Instructions) -> None:
+        from omnidemo.backends.kernels.integer import tiles  # not before its machine code is there
+
+        self.block = tiles.BLOCK
         self.way, self.counts = way, sorted({1, 3, way.most})
         module = ir.Module("tiles")
         names = []
@@ -57,10 +60,10 @@ class Code:
         self.one = ctypes.CFUNCTYPE(None, word, word)(self.engine.get_function_address("quantize"))
 
     def quantize(self, x: Array) -> NDArray[np.uint8]:
-        blocks = np.zeros((len(x), x.shape[1] // COLUMNS, tiles.BLOCK), np.uint8)
+        blocks = np.zeros((len(x), x.shape[1] // COLUMNS, self.block), np.uint8)
         x = np.ascontiguousarray(x)
         for which in range(blocks.shape[0] * blocks.shape[1]):
-            self.one(x.ctypes.data + 128 * which, blocks.ctypes.data + tiles.BLOCK * which)
+            self.one(x.ctypes.data + 128 * which, blocks.ctypes.data + self.block * which)
         return blocks
 
     def multiply(self, matrix: PackedMatrix, x: Array) -> Array:
@@ -167,6 +170,8 @@ def test_the_machine_code_has_the_instruction_of_the_set(way: Instructions) -> N
     """Also where this processor does not have it."""
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
+    from omnidemo.backends.kernels.integer import tiles
+
     module = ir.Module("tiles")
     tiles.tile(module, "tile", LAYOUTS[BYTES], 2, way).linkage = "external"
     name, instruction = INSTRUCTIONS[way.name]

@@ -33,7 +33,7 @@ TYPES = ("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
 
 
 def runner_of(path: Path, packed: bool = True) -> FusedLlama:
-    runner = load_model(str(path), device="cpu", packed=packed).runner
+    runner = load_model(str(path), device="cpu", packed=packed, arithmetic="float32").runner
     assert isinstance(runner, FusedLlama)
     return runner
 
