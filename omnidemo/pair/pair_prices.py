@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from omnidemo.backends import processor
-from omnidemo.backends.choice import kind_of
+from omnidemo.backends.choice import arithmetic_of, kind_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.decoding.price_list import PriceList
@@ -36,6 +36,7 @@ ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most f
 # cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
 PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
 GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
+INT8 = 2.5  # times as many multiply-adds a second with products in whole numbers
 PASS_OF_GPU = 2e-3  # seconds that no pass there is shorter than, whatever its bytes
 
 
@@ -126,7 +127,8 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     def reading(runner: Runner) -> float:
         return max(least, _read_of(runner)[0] / speed["bytes"])
 
-    row = _read_of(target)[1] / speed["multiply_adds"]
+    times = INT8 if arithmetic_of(target) == "int8" else 1.0
+    row = _read_of(target)[1] / (times * speed["multiply_adds"])
     step = reading(drafter) + _read_of(drafter)[1] / speed["multiply_adds"]
     attention = 0.0
     if isinstance(target, FusedLlama):
@@ -144,7 +146,8 @@ def _read_of(runner: Runner) -> tuple[float, float]:
 def _form_of(runner: Runner) -> str:
     form = runner.passes.form if isinstance(runner, FusedLlama) and runner.passes is not None else "whole"
     threads = getattr(runner, "threads", 0)
-    return f"{runner.parameters} {kind_of(runner)} {form} {runner.dtype!s} {threads}"
+    number = arithmetic_of(runner) or str(runner.dtype)
+    return f"{runner.parameters} {kind_of(runner)} {form} {number} {threads}"
 
 
 def _machine(runner: Runner) -> str:
