@@ -62,6 +62,9 @@
       info.target_form
         ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`
         : null,
+      info.target_arithmetic === "int8"
+        ? "Products with the target's weights are in whole numbers of eight bits (int8). With guessing its text is the same, bit for bit."
+        : null,
     ]
       .filter(Boolean)
       .join(" ");
