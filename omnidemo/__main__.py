@@ -16,7 +16,7 @@ import typer
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
-from omnidemo.cli.options import Drafter, KeptIn, Storage, Target, answer_options, given
+from omnidemo.cli.options import Drafter, KeptIn, Number, Storage, Target, answer_options, given
 from omnidemo.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def generate(
     prompt: Annotated[str, typer.Argument(help="What to answer; - reads it from standard input.")],
     target: Target = None,
     drafter: Drafter = None,
+    arithmetic: Number = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")
     ] = False,
@@ -54,7 +55,7 @@ def generate(
     nothing.
     """
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
-    settings = read_settings(target=target, drafter=drafter, training="off", **ours)
+    settings = read_settings(target=target, drafter=drafter, arithmetic=arithmetic, training="off", **ours)
     from omnidemo.api import load_pair
     from omnidemo.methods import check_method
 
@@ -171,6 +172,7 @@ def serve(
     share: Annotated[bool | None, typer.Option(help="Ask Gradio for a public link.")] = None,
     target: Target = None,
     drafter: Drafter = None,
+    arithmetic: Number = None,
     storage: Storage = None,
     ray: Annotated[
         bool, typer.Option("--ray", help="Let replicas answer, kept by Ray on this machine or in a cluster.")
@@ -182,8 +184,9 @@ def serve(
 ) -> None:
     """Start the app and serve its page; Ctrl-C ends it."""
     settings = read_settings(
-        host=host, port=port, share=share, target=target, drafter=drafter, storage=storage
-    )
+        host=host, port=port, share=share, target=target, drafter=drafter, storage=storage,
+        arithmetic=arithmetic,
+    )  # fmt: skip
     check_folder(settings.storage)
     if not ray:
         return run_app(settings)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
 
-from omnidemo.config import DEFAULT, option_named, otherwise, shown_by
+from omnidemo.config import ARITHMETIC, DEFAULT, option_named, otherwise, shown_by
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -66,6 +66,13 @@ Target = Annotated[
 ]
 Drafter = Annotated[
     str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DEFAULT}.")
+]
+Number = Annotated[
+    str | None,
+    typer.Option(
+        "--arithmetic",
+        help=f"Of packed weights on a CPU: int8 or float32; default OMNIDEMO_ARITHMETIC, else {ARITHMETIC}.",
+    ),
 ]
 Temperature = Annotated[float, typer.Option(help="0 is greedy.")]
 Method = Annotated[str | None, _option("method")]
