@@ -68,7 +68,8 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
         csv_table(world.out / f"{NAME}.csv", COLUMNS) as append,
     ):
         line = lines.get("default")
-        options = {name: getattr(settings, name) for name in ("method", "max_new_tokens")} | settings.drafting
+        options = {name: getattr(settings, name) for name in ("method", "max_new_tokens")}
+        options |= settings.drafting | {"copying": False}
         for block, mode, asked in parts:
             if mode == "idle":
                 line.resume()
@@ -77,7 +78,7 @@ def run(world: World, order: ExperimentRequest, pause: float) -> Iterator[Stage]
                 _settle(line)
             for prompt in asked:
                 began = time.perf_counter()
-                made = pair.generate(prompt, reuse=False, copying=False, **options)
+                made = pair.generate(prompt, reuse=False, **options)
                 seconds = time.perf_counter() - began
                 row = {"experiment": NAME, "seed": seed, "block": block, "training": mode}
                 row |= {"request": len(rows), "seconds": seconds, "tokens": len(made.token_ids)}

@@ -106,8 +106,9 @@ def while_learning(
     pair = build_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, prompts)
     with quietly(), learning(pair, settings, training="inline") as (_, _, lines):
-        names = ("method", "max_new_tokens", "draft_policy", "draft_length", "longest_draft")
+        names = ("method", "max_new_tokens", "draft_length", "longest_draft")
         options: dict[str, Any] = GREEDY.options | {name: getattr(settings, name) for name in names}
+        options["draft_policy"] = settings.policy()
 
         def serve(count: int, prompt: str) -> None:
             pair.generate(prompt, seed=seed + count, **options)

@@ -174,7 +174,7 @@ class Settings(LearningSettings):
     def policy(self, on_page: bool = False, only_faster: bool = False) -> Policy:
         """The draft policy of an answer that names none. With `auto` an answer `on_page` drafts wherever a
         guess is likely to be right, so that guesses are seen on every machine; where its visitor wants `only`
-        guesses that are `faster`, and elsewhere, it drafts only where the clock says so."""
+        guesses that are `faster`, and elsewhere, it drafts only where that is faster by its prices."""
         if self.draft_policy != "auto":
             return self.draft_policy
         return "chance" if on_page and not only_faster else "cost"
