@@ -524,8 +524,8 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     time.sleep(0.05)
     began, owner.in_flight = time.monotonic(), True
     until(lambda: bool(child.moves))
-    # 10 ms between two looks; the rest is for a busy machine
-    assert child.moves[0][1] and child.moves[0][0] - began < 0.1
+    # 10 ms between two looks; the rest, here and below, is for a busy machine
+    assert child.moves[0][1] and child.moves[0][0] - began < 0.5
     until(lambda: distiller.status().state == "waiting")
     time.sleep(0.1)
     owner.in_flight = False
@@ -535,11 +535,11 @@ def test_a_step_stands_still_while_an_answer_is_written_but_not_for_ever(make: M
     until(lambda: distiller.status().version == 1)
     assert [moved for _, moved in child.moves] == [True, False, True, False]
     assert (
-        0.4
+        0.38
         < sum(end[0] - start[0] for start, end in zip(child.moves[::2], child.moves[1::2], strict=True))
-        < 0.7
+        < 1.2
     )
-    assert distiller.status().seconds < 0.9  # the time in which it stood still costs nothing
+    assert distiller.status().seconds < 1.5  # the time in which it stood still costs nothing
 
     beside, its_owner = make(mode="concurrent", worker=(other := FakeWorker(0.1)))
     its_owner.in_flight = True
