@@ -33,6 +33,23 @@
     node.append(...children);
     return node;
   };
+  // An empty drawing for eye and screen reader, and what writes into it.
+  omni.drawing = (width, height, cls, label) => {
+    const node = omni.svg("svg", {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      class: cls,
+      role: "img",
+      "aria-label": label,
+    });
+    const write = (text, x, y, kind, anchor = "start") => {
+      const words = omni.svg("text", { x, y, class: kind, "text-anchor": anchor });
+      words.textContent = text;
+      node.append(words);
+    };
+    return { node, write };
+  };
 
   // A bar that fills: its node, and what sets the share of it, 0 to 1.
   omni.meter = (label, tag = "div") => {

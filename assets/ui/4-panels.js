@@ -58,12 +58,14 @@
         ? `${omni.format(info.mapped, "count")} of the target's ${omni.format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${omni.format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.`
         : null,
       info.context ? `Window ${omni.format(info.context, "count")} tokens.` : null,
-      info.device ? `Runs on ${info.device}${info.dtype ? ` in ${info.dtype}` : ""}.` : null,
+      info.device
+        ? `Runs on ${info.device}${info.dtype ? ` in ${info.target_arithmetic ?? info.dtype}` : ""}.`
+        : null,
       info.target_form
         ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`
         : null,
       info.target_arithmetic === "int8"
-        ? "Products with the target's weights are in whole numbers of eight bits (int8). With guessing its text is the same, bit for bit."
+        ? "Whole numbers of eight bits (int8) multiply the target's weights. With guessing the text is the same, bit for bit."
         : null,
     ]
       .filter(Boolean)

@@ -9,6 +9,10 @@
     ["chat", "copied from the chat", "Copied from the question, the chat or this answer"],
     ["own", "big model itself", "What the big model wrote itself"],
   ];
+  const HALVES = [
+    [0.5, "50 %"],
+    [1, "100 %"],
+  ];
   const LETTER = 7.5, // pixels, at the size of a phone's labels
     LEFT = 44,
     RIGHT = 14;
@@ -37,23 +41,11 @@
       slot = (width - LEFT - RIGHT) / Math.max(answers.length, 10),
       x = place => LEFT + slot * (place + 0.5),
       y = value => height - bottom - (value / most) * (height - top - bottom);
-    const node = svg("svg", {
-      viewBox: `0 0 ${width} ${height}`,
-      width,
-      height,
-      class: "answers",
-      role: "img",
-      "aria-label": label,
-    });
-    const write = (text, px, py, cls, anchor = "end") => {
-      const words = svg("text", { x: px, y: py, class: cls, "text-anchor": anchor });
-      words.textContent = text;
-      node.append(words);
-    };
+    const { node, write } = omni.drawing(width, height, "answers", label);
     const line = (x1, y1, x2, y2, cls) => node.append(svg("line", { x1, y1, x2, y2, class: cls }));
     for (const [value, text] of ticks) {
       line(LEFT, y(value), width - RIGHT, y(value), "grid");
-      write(text, LEFT - 7, y(value) + 4, "tick");
+      write(text, LEFT - 7, y(value) + 4, "tick", "end");
     }
     const path = (values, cls) => {
       const runs = values.reduce(
@@ -135,10 +127,7 @@
       width,
       width > 460 ? 130 : 120,
       1,
-      [
-        [0.5, "50 %"],
-        [1, "100 %"],
-      ],
+      HALVES,
       `Whose tokens they are: of the newest answer ${SHARES.map(([key, name]) => `${s.answers.at(-1)[key] ?? "unknown"} ${name}`).join(", ")}`,
     );
     s.answers.forEach((one, place) => {
@@ -172,10 +161,7 @@
       width,
       width > 460 ? 150 : 140,
       1,
-      [
-        [0.5, "50 %"],
-        [1, "100 %"],
-      ],
+      HALVES,
       `Accepted of the small model's judged guesses: ${known.length ? `first ${format(known[0], "percent")}, newest ${format(known.at(-1), "percent")}` : "none was judged"}`,
       26,
     );

@@ -31,19 +31,7 @@
       y = v => height - bottom - ((v - low) / (high - low)) * (height - top - bottom);
     const last = points.at(-1);
     const label = `Tokens per step on ${s.label}: ${fresh == null ? "the fresh drafter is not measured" : `fresh ${two(fresh)}`}${last ? `, after ${omni.plural(last.examples, "example")} ${two(last.steps)}` : ""}; 1 without guessing`;
-    const made = svg("svg", {
-      viewBox: `0 0 ${width} ${height}`,
-      width,
-      height,
-      class: "curve",
-      role: "img",
-      "aria-label": label,
-    });
-    const write = (text, px, py, cls, anchor = "start") => {
-      const node = svg("text", { x: px, y: py, class: cls, "text-anchor": anchor });
-      node.textContent = text;
-      made.append(node);
-    };
+    const { node: made, write } = omni.drawing(width, height, "curve", label);
     const across = (v, cls) =>
       made.append(svg("line", { x1: left, x2: width - right, y1: y(v), y2: y(v), class: cls }));
     for (let v = 1; v <= high; v += high > 5 ? 2 : high > 2.5 ? 1 : 0.5) {

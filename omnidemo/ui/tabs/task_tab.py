@@ -1,5 +1,5 @@
-"""The tab of one task again and again: ten answers a press, each an event of its own, so that whoever waits
-for the engine waits for one answer at most."""
+"""The tab of one task again and again. A press asks for ten answers. Each answer is an event of its own, so
+nobody waits for the engine longer than one answer takes."""
 
 from __future__ import annotations
 
