@@ -162,10 +162,10 @@ class Simulation:
         count, _ = self._best(chances)
         accepted = _leading(guesses.right[at : at + count])
         for place in range(at, min(at + accepted + 1, at + count)):
-            self.acceptance.learn(float(guesses.sure[place]), float(guesses.right[place]))
+            self.acceptance.learn((float(guesses.sure[place]), float(guesses.right[place])))
         # what was not proposed teaches too: else a class that seems bad once stays so
         if not count and len(chances):
-            self.acceptance.learn(float(guesses.sure[at]), float(guesses.right[at]))
+            self.acceptance.learn((float(guesses.sure[at]), float(guesses.right[at])))
         return count, accepted, spent
 
 

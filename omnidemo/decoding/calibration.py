@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 EDGES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)  # of the classes of a calibration
 FORGET = 0.99  # decay of a class's older observations with each new one
 BELIEF = 5.0  # observations that the drafter's own probability is worth at first
+TRUST = 0.7  # what is accepted of what a drafter expects, before anything was seen
 
 
 class Calibration:
-    """P(accepted) by classes of what was predicted, from what came of it. The prediction itself counts as
-    `BELIEF` observations."""
+    """P(accepted) by classes of what was predicted, from what came of it. A class begins with the prediction
+    times `scale`, which counts as `BELIEF` observations; `scale` is how far predictions of all classes came
+    true. So a drafter that is too sure of a target it has not read is found out within few guesses."""
 
     def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
@@ -25,26 +27,35 @@ class Calibration:
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
-        for at in range(len(EDGES) + 1):
-            self._fit(at)
+        self.fit()
 
     def __call__(self, predicted: float) -> float:
         at = bisect_right(EDGES, predicted)
         believed = predicted if self.prior is None else self.prior
-        return (self.accepted[at] + BELIEF * believed) / (self.weight[at] + BELIEF)
+        return (self.accepted[at] + BELIEF * self.scale * believed) / (self.weight[at] + BELIEF)
 
-    def learn(self, predicted: float, accepted: float) -> None:
-        """Note an acceptance (0 or 1, or its probability)."""
-        at = bisect_right(EDGES, predicted)
-        self.weight[at] = FORGET * self.weight[at] + 1.0
-        self.accepted[at] = FORGET * self.accepted[at] + accepted
-        self.predicted[at] = FORGET * self.predicted[at] + predicted
-        self._fit(at)
+    @property
+    def scale(self) -> float:
+        """Accepted ÷ believed over all classes, at most 1."""
+        believed = sum(self.predicted) if self.prior is None else self.prior * sum(self.weight)
+        trust = TRUST if self.prior is None else 1.0
+        return min(1.0, (sum(self.accepted) + BELIEF * trust) / (believed + BELIEF))
 
-    def _fit(self, at: int) -> None:
-        seen, line = self.weight[at] + BELIEF, self.lines[at]
-        line[0] = (self.accepted[at] + (0.0 if self.prior is None else BELIEF * self.prior)) / seen
-        line[1] = BELIEF / seen if self.prior is None else 0.0
+    def learn(self, *guesses: tuple[float, float]) -> None:
+        """Note (prediction, acceptance) of guesses; an acceptance is 0 or 1, or its probability."""
+        for predicted, accepted in guesses:
+            at = bisect_right(EDGES, predicted)
+            self.weight[at] = FORGET * self.weight[at] + 1.0
+            self.accepted[at] = FORGET * self.accepted[at] + accepted
+            self.predicted[at] = FORGET * self.predicted[at] + predicted
+        self.fit()
+
+    def fit(self) -> None:
+        """Write what is known into `lines`."""
+        seen, held = np.array(self.weight) + BELIEF, BELIEF * self.scale
+        sure, by_prediction = (0.0, held) if self.prior is None else (held * self.prior, 0.0)
+        self.lines[:, 0] = (np.array(self.accepted) + sure) / seen
+        self.lines[:, 1] = by_prediction / seen
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a

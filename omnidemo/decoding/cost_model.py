@@ -26,7 +26,7 @@ from omnidemo.decoding.price_list import PriceList
 # Expected tokens per price that a draft needs, above a plain round's, where prices were measured and where
 # they are guessed
 MARGIN, GUESSED_MARGIN = 0.05, 0.15
-FIRST, LATER = 0.65, 0.65  # P(accepted) of a draft's first slot and of later ones, where nothing is known
+FIRST, LATER = 0.5, 0.5  # P(accepted) of a draft's first slot and of later ones, where nothing is known
 BELIEF = 4.0  # slots that this counts as
 FORGET = 0.98  # decay of older slots with each new one
 FADE = 0.995  # the same with each round that drafts nothing
@@ -170,12 +170,15 @@ class CostModel:
         for accepted in accept_probs[1:]:
             self.later.learn(accepted)
         before = 0.0  # the drafter's probability of the slot before; 0: there is none, or it is not known
+        alone, after = [], []
         for probs, accepted in zip(draft_probs, accept_probs, strict=False):
             if before:
-                self.next_acceptance.learn(before, accepted)
+                after.append((before, accepted))
             before = math.prod(probs) if probs else 0.0
             if before:
-                self.acceptance.learn(before, accepted)
+                alone.append((before, accepted))
+        self.acceptance.learn(*alone)
+        self.next_acceptance.learn(*after)
 
     def count(self, drafted: int, proposed: int) -> None:
         """Take a round's counts: drafter tokens, and tokens that it proposed, copies among them."""

@@ -181,11 +181,12 @@ class HeadPolicy(AdaptivePolicy):
         super().learn(draft_probs, accept_probs)
         if self.head is None:
             return
-        at = 0
+        at, judged = 0, []
         for probs, accepted in zip(draft_probs, accept_probs, strict=False):
             if probs:
-                self.cost_model.head.learn(math.prod(self._predicted[at : at + len(probs)]), accepted)
+                judged.append((math.prod(self._predicted[at : at + len(probs)]), accepted))
             at += len(probs)
+        self.cost_model.head.learn(*judged)
 
 
 class ChancePolicy(AdaptivePolicy):

@@ -234,7 +234,7 @@ def test_lines_of_a_calibration_are_what_it_says(prior: float | None) -> None:
         for edge in (0.0, *EDGES, 0.999):
             a, b = calibration.lines[sum(edge >= one for one in EDGES)]
             assert calibration(edge) == pytest.approx(a + b * edge)
-        calibration.learn(chance.random(), chance.random())
+        calibration.learn((chance.random(), chance.random()))
 
 
 @pytest.fixture(scope="module")

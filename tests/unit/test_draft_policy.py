@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from omnidemo.copying.copier import CopiedDraft
-from omnidemo.decoding.calibration import Calibration
+from omnidemo.decoding.calibration import TRUST, Calibration
 from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, CostModel, best_draft
 from omnidemo.decoding.cost_policy import HOLD, CostPolicy
 from omnidemo.decoding.draft_policy import (
@@ -25,12 +25,12 @@ from omnidemo.records import Match
 from tests.support.cost_models import known
 
 
-def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() -> None:
+def test_a_calibration_begins_with_a_part_of_the_prediction_and_ends_with_what_happened() -> None:
     table = Calibration()
-    assert table(0.85) == pytest.approx(0.85)
+    assert table(0.85) == pytest.approx(0.85 * TRUST)
     for number in range(400):
-        table.learn(0.85, float(number % 4 == 0))
-    assert table(0.85) == pytest.approx(0.25, abs=0.04) and table(0.35) == pytest.approx(0.35)
+        table.learn((0.85, float(number % 4 == 0)))
+    assert table(0.85) == pytest.approx(0.25, abs=0.04)
     (predicted, observed, weight), *rest = table.rows()
     assert (
         predicted == pytest.approx(0.85)
@@ -38,6 +38,17 @@ def test_a_calibration_begins_with_the_prediction_and_ends_with_what_happened() 
         and weight > 90
         and not rest
     )
+
+
+def test_a_drafter_that_is_too_sure_is_believed_less_in_every_class() -> None:
+    sure, right = Calibration(), Calibration()
+    for _ in range(20):
+        sure.learn((0.85, 0.0))
+        right.learn((0.85, 1.0))
+    assert sure(0.35) < 0.2 * 0.35 and right(0.35) == pytest.approx(0.35, abs=0.01)
+    later = Calibration(prior=0.6)
+    later.learn(*[(0.85, 0.0)] * 20)
+    assert later(0.35) < 0.2
 
 
 def drafted(rule: DraftPolicy, sure: float) -> int:
@@ -67,8 +78,8 @@ def test_cost_drafts_further_the_surer_the_drafter_and_the_cheaper_a_token() -> 
     def far(sure: float, **prices: float) -> int:
         cost_model = as_right_as(sure, sure, known(**prices))
         for _ in range(200):  # as sure as it is right
-            cost_model.acceptance.learn(sure, sure)
-            cost_model.next_acceptance.learn(sure, sure)
+            cost_model.acceptance.learn((sure, sure))
+            cost_model.next_acceptance.learn((sure, sure))
         return drafted(CostPolicy(12, cost_model), sure)
 
     assert far(0.2) == 0 < far(0.5) < far(0.75) < far(0.97)
