@@ -29,6 +29,7 @@ app = typer.Typer(
 )
 for command in (
     speed_commands.bench,
+    speed_commands.gains,
     speed_commands.bench_growth,
     speed_commands.bench_shapes,
     overhead_commands.bench_endpoint,

@@ -1,4 +1,4 @@
-"""The commands that time: bench, bench-growth, bench-shapes, bench-endpoint, bench-replicas, bench-memory."""
+"""The commands that time: bench, gains, bench-growth, bench-shapes."""
 
 from __future__ import annotations
 
@@ -153,6 +153,48 @@ def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
             order.target,
         )
         typer.echo("".join(f"{said}.\n" for said in race.left_out), err=True, nl=False)
+
+
+def gains(
+    target: Target = None,
+    drafter: Drafter = None,
+    prompts: Annotated[
+        list[Path] | None, typer.Option(help="Sets of prompts, JSON Lines each.", exists=True)
+    ] = None,
+    tasks: Annotated[str, typer.Option(help="Repeated tasks, with commas between.")] = "",
+    orders: Annotated[str, typer.Option(help="Orders of a task's inputs, with commas between.")] = "1",
+    answers: Annotated[int, typer.Option(min=1, help="Answers of each order.")] = 12,
+    behind: Annotated[int, typer.Option(min=0, help="Answers of an order that the table leaves out.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Prompts of a set, taken evenly.")] = 8,
+    own_manner: Annotated[
+        bool, typer.Option("--own-manner", help="In the target's own manner, not greedy.")
+    ] = False,
+    max_new_tokens: Annotated[int, typer.Option(min=10, help="Longest answer.")] = 64,
+    draft_policy: Annotated[str, typer.Option(help="How far to draft.")] = "cost",
+    out: Folder = None,
+) -> None:
+    """Time drafted answers, each between two plain ones: sets of prompts, and repeated tasks with memory.
+
+    Writes gains.json and gains.md.
+    """
+    settings = read_settings(target=target, drafter=drafter, training="off")
+    from lab.drafters.prompt_sets import read_lines, some
+    from lab.races import gains as race
+    from omnidemo.tasks import task
+
+    sets = {path.stem: [one.text for one in some(read_lines(path), limit)] for path in prompts or ()}
+    named = names_in(tasks)
+    for name in named:
+        task(name)
+    if not sets and not named:
+        raise ValueError("name files with --prompts, or tasks with --tasks")
+    order = race.GainRequest(
+        settings.target, out or settings.storage / "gains", sets, named,
+        [int(one) for one in names_in(orders)], answers, behind, own_manner, max_new_tokens, draft_policy,
+        command_line("lab"),
+    )  # fmt: skip
+    with collected(race.run(order, settings)) as found:
+        show(race.HEADINGS, race.table(found, behind), race.NOTE, order.target)
 
 
 def bench_growth(
