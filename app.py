@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
+    from omnidemo.processes import end_by_signal
+
+    end_by_signal()
     from omnidemo.__main__ import app
 
     app(["serve"], prog_name="app.py")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from omnidemo.processes import end_by_signal
+
+if __name__ == "__main__":
+    end_by_signal()  # also while the rest is imported
+
 import json
 import os
-import signal
 import sys
 import threading
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
     from omnidemo.records import Generation
     from omnidemo.serving.services import Cluster
 
-OWN = "default the target's own"
+END_SECONDS = 4.0  # for answers that are cancelled; a container is killed after ten
 HELP = (
     "Online, cross-vocabulary speculative decoding: one small drafter for every target model."
     " docs/settings.md explains the settings."
@@ -213,9 +218,6 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         from omnidemo.ui import build_app, launch_options, public_services
 
     log_to_stderr()
-    signal.signal(signal.SIGTERM, _stop)
-    # a shell starts background jobs with Ctrl-C ignored
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     everything = Services(settings, cluster)
     services = public_services(everything)
     page = build_app(services)
@@ -230,15 +232,12 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         everything.better.start()  # what it fetches comes beside the page, which answers meanwhile
         threading.Event().wait()
     finally:
+        until = time.monotonic() + END_SECONDS
+        everything.end_answers(END_SECONDS)
+        while any(page._queue.active_jobs) and time.monotonic() < until:
+            time.sleep(0.02)  # the page gets the end of its answer
         page.close(verbose=False)
         services.close()
-
-
-def _stop(*_: object) -> None:
-    """How a container is stopped. `make` passes on what its whole group has been sent, and a second signal
-    would interrupt the stopping."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(143)
 
 
 def figures(generation: Generation) -> str:
@@ -256,5 +255,10 @@ def main() -> None:
     run(app, "omnidemo")
 
 
-if __name__ == "__main__":
+def program() -> None:
+    end_by_signal()
     main()
+
+
+if __name__ == "__main__":
+    program()

@@ -1,11 +1,60 @@
-"""What every process that this one starts has in common."""
+"""How processes end: the one that serves or measures by a signal, and those that it starts with it."""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
+import time
+from typing import Any
+
+# Seconds in which a second signal is the first one's: `make` passes on what its whole group has been sent.
+TOGETHER = 0.5
+_first: tuple[int, float] | None = None  # the signal that asked this process to end, and when
+
+
+def end_by_signal() -> None:
+    """From now on Ctrl-C and SIGTERM end this process in order: KeyboardInterrupt or SystemExit in the main
+    thread, status 130 or 143. A second signal ends it at once. To be called before torch is imported."""
+    if signal.getsignal(signal.SIGTERM) is _asked_to_end:
+        return
+    atexit.register(_leave)
+    # A shell starts background jobs with Ctrl-C ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _asked_to_end)
+    sys.excepthook = _unhandled
+
+
+def _asked_to_end(number: int, _: object) -> None:
+    global _first
+    if _first is not None:
+        if time.monotonic() - _first[1] > TOGETHER:
+            os._exit(128 + number)
+        return
+    _first = number, time.monotonic()
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    sys.exit(128 + number)
+
+
+def _unhandled(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Ctrl-C before any command runs, as while modules are imported."""
+    if issubclass(kind, KeyboardInterrupt):
+        sys.stderr.write("\nStopped.\n")
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+def _leave() -> None:
+    """The last of all exit handlers. Python would end threads within torch's code now, which aborts the
+    process."""
+    if _first is not None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(128 + _first[0])
 
 
 def end_with_parent(parent: int) -> None:

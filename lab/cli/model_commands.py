@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -60,7 +58,6 @@ def answers(
         )
     number, count = map(int, part.split("/"))
     asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what is finished is kept
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
     model = load_model(target, device="cpu", fast=False)
     wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)

@@ -13,7 +13,7 @@ from omnidemo.endpoint.request_body import AnswerRequest, ChatRequest
 from omnidemo.methods import METHODS
 from omnidemo.records import Generation, Round, Token
 
-REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "stop"}
+REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "length"}
 DONE = b"data: [DONE]\n\n"
 
 

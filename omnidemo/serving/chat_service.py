@@ -61,6 +61,7 @@ class _Request:
     domain: str | None
     options: GenerationConfig
     cancel: threading.Event | None
+    ending: threading.Event
     watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
     began: float = field(default_factory=time.perf_counter)
@@ -71,7 +72,7 @@ class _Request:
         return str(self.messages[-1]["content"]) if self.messages else ""
 
     def cancelled(self) -> bool:
-        return self.page_closed.is_set() or (self.cancel is not None and self.cancel.is_set())
+        return any(one is not None and one.is_set() for one in (self.page_closed, self.cancel, self.ending))
 
 
 class ChatService:
@@ -112,7 +113,10 @@ class ChatService:
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
         asked = GenerationConfig.of(**options)  # raises before anything is done
         check_messages(messages, texts=True)
-        request = _Request(session, target, drafter, messages, keep, kind, domain, asked, cancel, watch)
+        ending = self._pool.ending
+        request = _Request(
+            session, target, drafter, messages, keep, kind, domain, asked, cancel, ending, watch
+        )
         self._speeds.hold()
         with self._pool.using(target, drafter) as (pair, lines):
             request.options = asked = asked.in_manner(pair.target.manner).seeded()
@@ -237,11 +241,12 @@ class ChatService:
         drafting = self._pool.settings.drafting | ({"draft_policy": draft_policy} if draft_policy else {})
         if draft_length is not None:
             drafting |= {"draft_policy": "fixed", "draft_length": draft_length}
+        flags = [self._pool.ending, *([] if cancel is None else [cancel])]
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
                 pair, prompts, methods, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
                 domain=domain, warm=True, runs=runs,
-                cancelled=cancel.is_set if cancel is not None else lambda: False,
+                cancelled=lambda: any(one.is_set() for one in flags),
                 **drafting,
                 **sampling,
             )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
@@ -32,6 +32,7 @@ LoadStage = Literal[
 ]  # fmt: skip
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
+ENDING = "The app is being stopped; ask again when it runs again."
 LOG_SECONDS = 10.0  # between two lines about one stage of loading
 PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
 
@@ -77,6 +78,7 @@ class PairPool:
         self._known: dict[str, str] = {}  # other names of models → those that they are known by
         self._lock = threading.Lock()
         self._loading = threading.Lock()  # one model at a time: two at once would only be slower
+        self.ending = threading.Event()  # once the app stops
 
     def load(self, target: str, drafter: str) -> PairState:
         """Load a pair in the background, if it is not there or on its way; a failed one is tried again.
@@ -143,8 +145,10 @@ class PairPool:
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
-        """Like `ready`, and the pair stays in memory within the block."""
+        """Like `ready`, and the pair stays in memory within the block. RuntimeError once the app stops."""
         with self._lock:
+            if self.ending.is_set():
+                raise RuntimeError(ENDING)
             loaded, place = self.ready(target, drafter), self._places[self._key(target, drafter)]
             place.users += 1
         try:
@@ -152,6 +156,13 @@ class PairPool:
         finally:
             with self._lock:
                 place.users -= 1
+
+    def end_answers(self, seconds: float) -> None:
+        """As `Services.end_answers`."""
+        self.ending.set()
+        until = monotonic() + seconds
+        while any(place.users for place in [*self._places.values()]) and monotonic() < until:
+            sleep(0.02)
 
     def all_lines(self) -> list[TrainerPool]:
         with self._lock:

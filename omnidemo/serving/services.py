@@ -133,6 +133,12 @@ class Services:
         """The settings now; `configure` replaces them."""
         return self._pool.settings
 
+    def end_answers(self, seconds: float) -> None:
+        """Begin no other answer, cancel those that are written, and wait until they are noted, for so many
+        seconds at most."""
+        self.speeds.close()
+        self._pool.end_answers(seconds)
+
     def close(self) -> None:
         """Stop the trainers, write what is queued, and back up where the settings name a folder."""
         self.better.stop()
