@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -44,12 +45,13 @@ def load_pair(
         list(given),
     )
     if storage is not None:
-        private_folders.hold(Path(storage))
+        storage = Path(os.path.expanduser(storage))
+        private_folders.hold(storage)
     pair = build_pair(settings.target, settings.drafter, settings, progress)
     if storage is None:
         pair.prices.keep_in(None)
     if storage is not None:
-        settings = settings.model_copy(update={"storage": Path(storage)})
+        settings = settings.model_copy(update={"storage": storage})
         store = open_store(settings)
         lines = attach_storage(pair, settings, store)
         if settings.training == "inline":

@@ -157,6 +157,11 @@ class Settings(LearningSettings):
         # Windows' line ends in a file of settings leave half of one behind each value.
         return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
 
+    @field_validator("storage", "backup")
+    @classmethod
+    def _at_home(cls, value: Any) -> Any:
+        return type(value)(os.path.expanduser(value))
+
     @property
     def folders(self) -> list[str]:
         """Where GGUF files are looked for, beside the places of programs and the user's cache folder. Lines,

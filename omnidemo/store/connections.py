@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -36,7 +36,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def make_engine(address: str) -> Engine:
+def make_engine(address: str | URL) -> Engine:
     url = postgres.with_driver(make_url(address))
     backend = url.get_backend_name()
     sqlite = backend == "sqlite"
