@@ -27,7 +27,7 @@ class GgufFile:
     """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it.
     `embedding`: numbers of an input embedding that is not the output's too. `packed_bytes`: what its weights
     take as they are packed, None where they are not. `reason`: why it cannot be used, one sentence; empty
-    where nothing speaks against it."""
+    where nothing speaks against it. `note`: as in `Place`."""
 
     path: Path
     spec: str
@@ -46,6 +46,7 @@ class GgufFile:
     licence: str | None = None
     author: str | None = None
     reason: str = ""
+    note: str = ""
     # `transformers`' configuration, None for what cannot be used
     config: Any = field(default=None, repr=False, compare=False)
 
@@ -53,12 +54,12 @@ class GgufFile:
 def about(place: Place) -> GgufFile:
     """What a file's header says. A file that cannot be read or used has its `reason`."""
     shown = place.path.name if place.source in ("folder", "fetched") else place.spec
-    unread = GgufFile(place.path, place.spec, place.source, "", shown)
+    unread = GgufFile(place.path, place.spec, place.source, "", shown, note=place.note)
     if place.wrong or not is_file(place.path):
         return replace(
             unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one"
         )
-    key = (place.path, place.spec, *_state(place.path))
+    key = (place.path, place.spec, place.note, *_state(place.path))
     if key not in _headers:
         if len(_headers) >= REMEMBERED:
             _headers.clear()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from huggingface_hub import constants
 
@@ -22,7 +22,10 @@ from omnidemo.gguf import identity
 Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
 DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
 MOST_BYTES = 2**20  # of a manifest or a pointer
-MODEL_LAYER = "application/vnd.ollama.image.model"
+LAYER = "application/vnd.ollama.image."
+MODEL_LAYER = f"{LAYER}model"
+# of Ollama's parameters, those that change what an answer says
+PARAMETERS = ("temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed", "num_predict", "stop")
 DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 OLLAMA_HOST, OLLAMA_NAMESPACE = "registry.ollama.ai", "library"  # which a name leaves out
 PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL | re.IGNORECASE)
@@ -31,12 +34,13 @@ PART = re.compile(r"(.*)-(\d{5})-of-(\d{5})\.gguf", re.DOTALL | re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Place:
     """A file, what to call it so that another process of this project finds it, and which program keeps it.
-    `wrong`: why there is none."""
+    `wrong`: why there is none; `note`: what its program adds to it, and nobody here does."""
 
     path: Path
     spec: str
     source: Source
     wrong: str = ""
+    note: str = ""
 
 
 class Walk:
@@ -212,14 +216,20 @@ def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) ->
     elsewhere."""
     spec = ollama_spec(host, namespace, model, tag)
     manifest = root / "manifests" / host / namespace / model / tag
-    wrong = ""
+    wrong = note = ""
     try:
         layers = json.loads(read_text(manifest) or "{}").get("layers")
         digests = [layer.get("digest") for layer in layers if layer.get("mediaType") == MODEL_LAYER]
         found = DIGEST.fullmatch(digests[0])
         assert found is not None
         path = root / "blobs" / f"sha256-{found[1]}"
-        if len(digests) > 1:
+        note = _additions(spec, root, layers)
+        if any(layer.get("mediaType") == f"{LAYER}adapter" for layer in layers):
+            wrong = (
+                f"{spec} puts an adapter on its weights, and here they would answer without it; choose a"
+                " model whose file has it merged in"
+            )
+        elif len(digests) > 1:
             wrong = (
                 f"{spec} has its weights in {len(digests)} files, which are not joined here; choose another"
                 " model"
@@ -239,7 +249,29 @@ def ollama_place(root: Path, host: str, namespace: str, model: str, tag: str) ->
             f"Ollama's manifest of {spec} names no weights that can be read here; run `ollama pull"
             f" {spec.removeprefix('ollama/')}`"
         )
-    return Place(path, spec, "ollama", wrong)
+    return Place(path, spec, "ollama", wrong, note)
+
+
+def _additions(spec: str, root: Path, layers: list[dict[str, str]]) -> str:
+    """What a Modelfile gives a model beside weights and template, in a sentence; empty where that is
+    nothing."""
+    found = {}
+    for layer in layers:
+        if digest := DIGEST.fullmatch(layer.get("digest", "")):
+            found[layer.get("mediaType", "").removeprefix(LAYER)] = root / "blobs" / f"sha256-{digest[1]}"
+    more = [name for kind, name in (("system", "a system prompt"), ("messages", "messages")) if kind in found]
+    given: Any = {}
+    with suppress(ValueError):
+        given = json.loads(read_text(found["params"])) if "params" in found else {}
+    given = given if isinstance(given, dict) else {}
+    # Names of control tokens, at which an answer ends anyway, are nothing to say.
+    if re.fullmatch(r'\[("(<.*?>|\[.*?\])"(, )?)*\]', json.dumps(given.get("stop", []))):
+        given.pop("stop", None)
+    if named := [f"{name} {json.dumps(given[name])[:40]}" for name in PARAMETERS if name in given]:
+        more.append(f"parameters ({', '.join(named)})")
+    if not more:
+        return ""
+    return f"Ollama gives {spec} {' and '.join(more)} of its own; here a request has to send these itself"
 
 
 def lm_studio_roots() -> list[Path]:

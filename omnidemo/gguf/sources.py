@@ -58,7 +58,7 @@ def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
     found = _by_form(name, folders)
     if found.reason:
         raise ModelError(found.reason)
-    _known[found.name] = Place(found.path, found.spec, found.source)
+    _known[found.name] = Place(found.path, found.spec, found.source, note=found.note)
     return found
 
 

@@ -175,6 +175,7 @@ def _file(one: GgufFile, width: float, place: str, packed: bool) -> ModelCard:
     if not one.reason:
         facts = [f"{_size(one.parameters)} parameters", one.architecture, f"{one.tokens:,} tokens"]
         note = _sentence(", ".join([*facts, *([] if one.chat else ["no chat template"])]))
+        note += f" {_sentence(one.note)}" if one.note else ""
         if place == "cpu" and need > all_of_it:
             availability = "too big"
             note = (

@@ -3,6 +3,7 @@ its files."""
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from omnidemo.models import model_files
 from omnidemo.models.catalogue_file import entry_of
 from omnidemo.models.model_files import ModelError
 
+log = logging.getLogger(__name__)
 # At most so many bits of a weight in a file, by what is in its name: how large its model is at least, before
 # the file is here.
 BITS = {"Q2": 3.4, "Q3": 4.4, "Q4": 5.2, "Q5": 6.2, "Q6": 7.0, "Q8": 9.0, "F16": 16.0, "BF16": 16.0}
@@ -151,7 +153,10 @@ def gguf_file(
     if not sources.is_gguf(name):
         return None
     try:
-        return sources.find(name).path
+        found = sources.find(name)
+        if found.note:
+            log.warning("%s", found.note)
+        return found.path
     except sources.NotHere:
         listed = identity.named(name) is not None  # what is found only by reading whole files counts, too
         if not hub and not listed:

@@ -395,3 +395,32 @@ def test_a_changed_file_is_read_again(file: Path, home: Path, tmp_path: Path) ->
     )
     with pytest.raises(ModelError, match="no file on this machine is known as"):
         sources.find(before)
+
+
+def test_what_a_modelfile_adds_is_refused_or_said(file: Path, home: Path) -> None:
+    root = home / ".ollama" / "models"
+
+    def with_layers(name: str, **layers: str) -> str:
+        named = [{"mediaType": places.MODEL_LAYER, "digest": "sha256:" + "a" * 64}]
+        for number, (kind, text) in enumerate(layers.items()):
+            digest = f"{number}{len(name)}" + "c" * 62
+            put(file, root, "blobs", f"sha256-{digest[:64]}").write_text(text)
+            named.append({"mediaType": f"{places.LAYER}{kind}", "digest": f"sha256:{digest[:64]}"})
+        in_ollama(file, root, places.OLLAMA_HOST, "library", name, "latest", layers=named)
+        return f"ollama/{name}"
+
+    refusal(with_layers("adapted", adapter="GGUF"), "ollama/adapted:latest puts an adapter on its weights")
+    usual = json.dumps({"stop": ["<|im_end|>", "[INST]"], "num_ctx": 4096})
+    assert (
+        sources.find(with_layers("plain", template="{{ .Prompt }}", license="MIT", params=usual)).note == ""
+    )
+    own = json.dumps({"temperature": 0.1, "stop": ["User:"], "num_ctx": 4096})
+    found = sources.find(with_layers("persona", system="You are Mario.", params=own, messages="[]"))
+    assert found.note == (
+        "Ollama gives ollama/persona:latest a system prompt and messages and parameters (temperature 0.1,"
+        ' stop ["User:"]) of its own; here a request has to send these itself'
+    )
+    assert sources.seen(found.name) == found, "it is said by the name that it is known by, too"
+    (listed,) = (one for one in list_models(Settings()) if one.name == found.name)
+    assert any(word in listed.note for word in ("of its own", "parameters")), listed.note
+    assert sources.find(with_layers("odd", params="[1, 2]", system="x")).spec == "ollama/odd:latest"
