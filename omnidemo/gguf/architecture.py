@@ -74,7 +74,7 @@ _READ = {
     "attention.head_count_kv",
     "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base",
     "rope.dimension_count",
-    "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length",
+    "rope.scale_linear", "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length",
     "rope.scaling.finetuned",
     "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
     "vocab_size", "tensor_data_layout", "attention.causal", "expert_count", "expert_used_count",
@@ -268,26 +268,30 @@ def _own_options(
 def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
     """The rotary tables' description. Those that depend on the length that is read are refused: what was
     computed at one length would not hold at another."""
-    kind = header.text(f"{header.architecture}.rope.scaling.type", "none")
+    said, given = f"{header.architecture}.rope.scaling.", header.metadata
+    kind = header.text(f"{said}type", "linear")  # as llama.cpp reads a factor without a type
     plain = {"rope_type": "default", "rope_theta": base}
-    if kind in ("", "none"):
-        return plain
-    if kind not in ("linear", "yarn"):
+    if kind not in ("none", "linear", "yarn"):
         raise ModelError(
             f"{header.parts[0].name} scales its positions by {kind[:20]!r}, which changes with the length of"
             " the text and cannot be rolled back; choose another model"
         )
-    factor = real("rope.scaling.factor")
+    # The second is its name in files that are older than types.
+    key = "rope.scaling.factor" if f"{said}factor" in given else "rope.scale_linear"
+    factor = real(key, 1.0) if given.get(f"{header.architecture}.{key}") != 0 else 1.0
+    attention = real("rope.scaling.attn_factor", 1.0)
+    if kind != "yarn":
+        if attention != 1.0:
+            raise ModelError(
+                f"{header.parts[0].name} asks for {said}attn_factor = {attention:g} without YaRN, which is"
+                " not computed here; choose another file of this model"
+            )
+        return plain if kind == "none" or factor == 1.0 else plain | {"rope_type": kind, "factor": factor}
     scaled: dict[str, Any] = plain | {"rope_type": kind, "factor": factor}
-    if kind == "linear":
-        return scaled
-    scaled["original_max_position_embeddings"] = int(
-        real("rope.scaling.original_context_length", window / factor)
-    )
+    scaled["original_max_position_embeddings"] = int(real("rope.scaling.original_context_length", window))
     for key in ("beta_fast", "beta_slow"):
-        if f"{header.architecture}.rope.scaling.yarn_{key}" in header.metadata:
+        if f"{said}yarn_{key}" in given:
             scaled[key] = real(f"rope.scaling.yarn_{key}")
     # there beside YaRN's own, here in its place
-    if f"{header.architecture}.rope.scaling.attn_factor" in header.metadata:
-        scaled["attention_factor"] = real("rope.scaling.attn_factor") * (1 + 0.1 * math.log(factor))
+    scaled["attention_factor"] = attention * (1 + 0.1 * math.log(factor))
     return scaled

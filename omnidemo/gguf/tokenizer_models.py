@@ -8,13 +8,24 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, normalizers
+from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers
 
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
-from omnidemo.gguf.token_table import MOST_MERGES, Kind, TokenTable, damage, read_flag, read_merges, read_text
+from omnidemo.gguf.token_table import (
+    MOST_MERGES,
+    Kind,
+    TokenTable,
+    damage,
+    read_flag,
+    read_id,
+    read_merges,
+    read_text,
+)
+from omnidemo.vocab.alphabets import byte_alphabet
 
 log = logging.getLogger(__name__)
+NOT_IN_UTF8 = {0xC0, 0xC1, *range(0xF5, 0x100)}
 BESIDE = "put the model's tokenizer.json beside the file, or choose another model"
 
 
@@ -64,21 +75,43 @@ def _byte_level(metadata: Mapping[str, Any], table: TokenTable, pre: PreTokenize
         for left, right in merges:
             unused -= {left, right, left + right}
         known = {text: token_id for text, token_id in known.items() if text not in unused}
-    tokenizer = Tokenizer(models.BPE(vocab=known, merges=merges, ignore_merges=pre.whole_words))
+    unknown = _unknown(metadata, table)
+    if lacking := {sign for sign, byte in byte_alphabet().items() if byte not in NOT_IN_UTF8} - known.keys():
+        if unknown is None:
+            log.warning(
+                "the tokenizer of this GGUF file has no token for %d bytes of texts, and none that stands for"
+                " what is unknown: characters with these bytes are left out",
+                len(lacking),
+            )
+    else:
+        unknown = None
+    model = models.BPE(vocab=known, merges=merges, ignore_merges=pre.whole_words, unk_token=unknown)
+    tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre.build()
     tokenizer.decoder = decoders.ByteLevel()
+    if "Ċ" in lacking and "\n" in known:  # a newline that is written as it is
+        tokenizer.add_tokens([AddedToken("\n", normalized=False)])
     return tokenizer
+
+
+def _unknown(metadata: Mapping[str, Any], table: TokenTable) -> str | None:
+    """The text of the token that stands for what has none."""
+    named = read_id(metadata, "unknown_token_id", table)
+    kinds = [named] if named is not None else table.ids_of(Kind.UNKNOWN)
+    return table.texts[kinds[0]] if kinds else "<unk>" if "<unk>" in table.texts else None
 
 
 def _sentence_piece(metadata: Mapping[str, Any], table: TokenTable) -> Tokenizer:
     prefix = read_flag(metadata, "add_space_prefix", True)
     unused = set(table.ids_of(Kind.UNUSED))
     known = {text: token_id for token_id, text in enumerate(table.texts) if text and token_id not in unused}
-    unknown = next(iter(table.ids_of(Kind.UNKNOWN)), None)
+    unknown = _unknown(metadata, table)
+    if unknown is None and not all(f"<0x{byte:02X}>" in known for byte in range(256)):
+        raise damage("has neither a token for each byte nor one for what is unknown")
     model = models.BPE(
         vocab=known,
         merges=_merges_by_score(table),
-        unk_token=None if unknown is None else table.texts[unknown],
+        unk_token=unknown,
         fuse_unk=True,
         byte_fallback=True,
     )

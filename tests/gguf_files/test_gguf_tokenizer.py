@@ -123,6 +123,40 @@ def test_sentencepiece_joins_by_scores_and_falls_back_to_bytes(
     assert ids(sentence_piece(add_space_prefix=prefix), text) == expected
 
 
+SOME = ["<unk>", "▁", "a", "\n", "[?]"]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"token_type": np.int32([2, 1, 1, 1, 1])}, [1, 2, 0, 3, 2]),
+        ({"token_type": np.int32([1, 1, 1, 1, 1])}, [1, 2, 0, 3, 2]),  # a file without kinds
+        ({"token_type": np.int32([2, 1, 1, 1, 1]), "unknown_token_id": 4}, [1, 2, 4, 3, 2]),
+        ({"token_type": np.int32([1, 1, 1, 1, 3]), "unknown_token_id": 4}, [1, 2, 4, 3, 2]),
+    ],
+)
+def test_without_byte_tokens_what_is_unknown_stays_and_a_newline_is_one(
+    more: dict[str, Any], expected: list[int]
+) -> None:
+    keys: dict[str, Any] = {"tokens": SOME, "scores": np.zeros(5), "bos_token_id": None, "eos_token_id": None}
+    assert ids(sentence_piece(**keys | more), "aé漢\na") == expected
+
+
+def test_bytes_that_a_byte_level_vocabulary_lacks_are_unknown_or_it_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lost = {SIGNS[byte] for byte in "é\n".encode()}
+    tokens = ["\n" if token == "Ċ" else token for token in TOKENS]
+    tokens = [f"[lost {place}]" if token in lost else token for place, token in enumerate(tokens)]
+    unknown = 0xC3
+    assert ids(byte_level(tokens=tokens, unknown_token_id=unknown), "aé\n b") == [
+        97, unknown, unknown, 10, 32, 98,
+    ]  # fmt: skip
+    assert not caplog.records
+    assert ids(byte_level(tokens=tokens), "aé\n b") == [97, 10, 32, 98]
+    assert "characters with these bytes are left out" in caplog.text
+
+
 def test_all_tokens_have_their_bytes() -> None:
     read = read_vocabulary(*read_tokenizer(byte_level()), by_name=False)
     assert [read.writes(one) for one in (32, HE, SPACES, TOOL)] == [b" ", b"he", b"  ", b"<tool>"]
@@ -290,6 +324,10 @@ LIES: dict[str, tuple[dict[str, Any], str]] = {
     "a flag that is a text": (byte_level(add_bos_token="yes"), "neither true nor false"),
     "ends that are a text": (byte_level(eos_token_ids="12"), "no short list of ids"),
     "an end that is a text": (byte_level(eos_token_ids=["a"]), "which is no id"),
+    "characters that would vanish": (
+        sentence_piece(tokens=["▁", "a", "▁a"], scores=np.zeros(3), token_type=None),
+        "neither a token for each byte nor one for what is unknown",
+    ),
     "no scores": (sentence_piece(scores=None), "has no scores"),
     "too many scores": (sentence_piece(scores=np.zeros(400)), "400 numbers as scores"),
     "scores that are none": (sentence_piece(scores=np.full(270, np.nan)), "scores that are no numbers"),

@@ -124,6 +124,33 @@ def test_rotary_factors_and_scalings_are_read(tmp_path: Path) -> None:
         with torch.inference_mode():
             torch.testing.assert_close(again(IDS).logits, scaled(IDS).logits, atol=1e-4, rtol=0)
 
+    # As llama.cpp reads them: a factor without a type is linear, also by its name of before there were types;
+    # YaRN begins at the window that it was trained with.
+    window = tiny_model().config.max_position_embeddings
+    for number, (keys, wanted) in enumerate((
+        ({"scaling.factor": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"scale_linear": 4.0}, {"rope_type": "linear", "factor": 4.0}),
+        ({"scaling.factor": 0.0}, {}),
+        ({"scaling.type": "linear"}, {}),
+        ({"scaling.type": "none", "scaling.factor": 4.0}, {}),
+        ({"scaling.attn_factor": 1.0, "scaling.factor": 2.0}, {"rope_type": "linear", "factor": 2.0}),
+        ({"scaling.type": "yarn", "scaling.factor": 4.0},
+            {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": window}),
+        ({"scaling.type": "yarn", "scaling.attn_factor": 1.5},
+            {"rope_type": "yarn", "factor": 1.0, "original_max_position_embeddings": window,
+            "attention_factor": 1.5}),
+    )):  # fmt: skip
+        scaled = tiny_model(rope_parameters={"rope_type": "default", "rope_theta": 10000.0} | wanted)
+        named = {f"llama.rope.{key}": value for key, value in keys.items()}
+        again = read(write_gguf(tmp_path / f"keys{number}.gguf", scaled, metadata=named))
+        with torch.inference_mode():
+            torch.testing.assert_close(again(IDS).logits, scaled(IDS).logits, atol=1e-4, rtol=0)
+    for number, kind in enumerate((None, "linear", "none", "longrope", "")):
+        named = {"llama.rope.scaling.factor": 4.0, "llama.rope.scaling.attn_factor": 1.2}
+        named |= {} if kind is None else {"llama.rope.scaling.type": kind}
+        with pytest.raises(ModelError, match=r"attn_factor = 1\.2|scales its positions by"):
+            plan_of(read_header(write_gguf(tmp_path / f"no{number}.gguf", tiny_model(), metadata=named)))
+
     short = read_header(
         write_gguf(tmp_path / "b.gguf", model, more={"rope_freqs.weight": np.ones(3, np.float32)})
     )
