@@ -32,6 +32,7 @@ from omnidemo.config import (
 from omnidemo.endpoint import other_fields
 from omnidemo.endpoint.api_errors import ApiError
 from omnidemo.endpoint.model_ids import ALIAS
+from omnidemo.models.chat_template import text_of
 
 COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
 Form = TypeVar("Form", bound=BaseModel)
@@ -68,19 +69,6 @@ def _seed(value: int | None) -> int | None:
     """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of
     ours."""
     return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
-
-
-def _content(value: Any) -> Any:
-    """A message's content: a text, or text parts, which are joined."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(
-        isinstance(part, dict) and isinstance(part.get("text"), str) for part in value
-    ):
-        return "".join(part["text"] for part in value)
-    raise ValueError(
-        "a text or a list of text parts; there is nothing here that reads images, sounds or files"
-    )
 
 
 def _prompt(value: Any) -> Any:
@@ -130,7 +118,7 @@ class ChatMessage(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: Annotated[str, BeforeValidator(_content)] = ""
+    content: Annotated[str, BeforeValidator(text_of)] = ""
 
     def plain(self) -> dict[str, str]:
         return {"role": "system" if self.role == "developer" else self.role, "content": self.content}

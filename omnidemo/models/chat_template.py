@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -21,6 +22,7 @@ DEEPEST = 8  # levels of lists in a message's content
 ROLE = re.compile(r"[\w-]{1,32}")
 
 PROBE = [{"role": "user", "content": "Hello"}]
+MARK = "omnidemo-probe"  # a text that no template writes of itself
 PROBE_SECONDS, PROBE_CHARACTERS = 5.0, 1_000_000  # what a template may take for that, and write
 
 
@@ -69,9 +71,15 @@ class Speller:
         """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever
         the template raises."""
         check_messages(messages)
+        messages = [
+            {**message, "content": text_of(message["content"])}
+            if isinstance(message["content"], list)
+            else message
+            for message in messages
+        ]
         if not any(_any_text(message, self._holds) for message in messages):
             found = self._tokenizer.apply_chat_template(
-                list(messages), add_generation_prompt=True, tokenize=True, return_dict=False,
+                self._shaped(messages), add_generation_prompt=True, tokenize=True, return_dict=False,
                 tokenizer_kwargs={"verbose": False},
             )  # fmt: skip
             return list(found)
@@ -82,11 +90,20 @@ class Speller:
             _each_text(message, lambda text: pattern.sub(lambda found: marks[found[0]], text))
             for message in messages
         ]
-        rendered = self._tokenizer.apply_chat_template(marked, add_generation_prompt=True, tokenize=False)
+        rendered = self._tokenizer.apply_chat_template(
+            self._shaped(marked), add_generation_prompt=True, tokenize=False
+        )
         rendered = pattern.sub(lambda found: names[found[0]], rendered)
         for name, mark in marks.items():
             rendered = rendered.replace(mark, name)
         return list(second.encode(rendered, add_special_tokens=False).ids)
+
+    def _shaped(self, messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        return list(map(in_parts, messages)) if self._reads_parts else list(messages)
+
+    @cached_property
+    def _reads_parts(self) -> bool:
+        return reads_parts(self._tokenizer)
 
     def _holds(self, text: str) -> bool:
         """Whether the tokenizer would find a control token in what was typed."""
@@ -149,6 +166,53 @@ def check_template(tokenizer: Any) -> None:
         raise ValueError(f"its chat template makes {len(written):,} characters of one short message")
 
 
+def text_of(content: Any) -> str:
+    """The text of a content that is one, or a list of text parts. ValueError for every other."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(
+        isinstance(part, Mapping)
+        and part.get("type", "text") in ("text", "input_text")
+        and isinstance(part.get("text"), str)
+        for part in content
+    ):
+        return "".join(part["text"] for part in content)
+    raise ValueError(
+        "a text or a list of text parts; there is nothing here that reads images, sounds or files"
+    )
+
+
+def in_parts(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A message whose content is a list of one text part."""
+    text = message["content"]
+    return {**message, "content": [{"type": "text", "text": text}]} if isinstance(text, str) else message
+
+
+def reads_parts(tokenizer: Any) -> bool:
+    """Whether a chat template writes a message only where its content is a list of parts."""
+    return not _writes(tokenizer, "user", False) and bool(_writes(tokenizer, "user", True))
+
+
+def dropped(tokenizer: Any) -> list[str]:
+    """The roles of which a chat template writes no text; one that it refuses is none of them."""
+    parts = reads_parts(tokenizer)
+    roles = ("system", "user", "assistant")
+    return [role for role in roles if _writes(tokenizer, role, parts) is False]
+
+
+def _writes(tokenizer: Any, role: str, parts: bool) -> bool | None:
+    """Whether the text of a message of this role is in what a template makes of a chat; None where it refuses
+    it."""
+    marked = [{"role": role, "content": MARK}]
+    chat = {"system": [*marked, *PROBE], "user": marked, "assistant": [*PROBE, *marked, *PROBE]}[role]
+    try:
+        return MARK in tokenizer.apply_chat_template(
+            list(map(in_parts, chat)) if parts else chat, add_generation_prompt=True, tokenize=False
+        )
+    except Exception:  # a template raises what it likes
+        return None
+
+
 def _with_names(described: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """A tokenizer's description with other names for some tokens."""
     model = described["model"]
@@ -181,6 +245,11 @@ def check_messages(messages: Any, texts: bool = False) -> None:
             )
         if not isinstance(message["content"], str if texts else (str, list, type(None))):
             raise ValueError(f"the content of a message is a text, not {type(message['content']).__name__}")
+        if isinstance(message["content"], list):
+            try:
+                text_of(message["content"])
+            except ValueError as error:
+                raise ValueError(f"the content of a message is {error}") from None
         _each_text(message, check_text)
 
 

@@ -18,7 +18,7 @@ from omnidemo.backends.runner import ModelError, Runner
 from omnidemo.config import ARITHMETIC, GREEDY, Arithmetic, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
-from omnidemo.models.chat_template import check_template
+from omnidemo.models.chat_template import check_template, dropped
 from omnidemo.models.folder_model import BYTES, FolderModel, Quantization, check_quantization, first_line
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.memory_need import check_room, least_need, whole_need
@@ -146,6 +146,8 @@ def _checked_tokenizer(source: ModelSource) -> tuple[Any, Vocabulary]:
             check_template(tokenizer)
         except ValueError as error:
             raise ModelError(f"{source.name} cannot be used: {error}; choose another model") from None
+        for role in dropped(tokenizer):
+            log.warning("the chat template of %s leaves out what %s messages say", source.name, role)
     return tokenizer, vocabulary
 
 

@@ -222,6 +222,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
         ([{"role": "user"}], "a message is an object"),
         ([None], "a message is an object"),
         ([{"role": "user", "content": 5}], "the content of a message is a text"),
+        ([{"role": "user", "content": [{"type": "image"}]}], "is a text or a list of text parts"),
+        ([{"role": "user", "content": [{"type": "audio", "text": ""}]}], "a list of text parts"),
         ([{"role": "user|>x", "content": "a"}], "no role of a message"),
         ([{"role": 1, "content": "a"}], "a message is an object"),
         (None, "neither a text"),
@@ -274,6 +276,47 @@ def test_a_template_that_refuses_keeps_no_model_from_loading(tmp_path: Path, tem
     (folder / "chat_template.jinja").write_text(template)
     with pytest.raises(ValueError, match=r"the chat template of .* refuses these messages"):
         PromptReader(load_model(str(folder), device="cpu")).ids("Hello")
+
+
+IN_PARTS = (
+    "{% for m in messages %}<{{ m['role'] }}>{% for p in m['content'] %}{% if p['type'] == 'text' %}"
+    "{{ p['text'] }}{% endif %}{% endfor %}{% endfor %}"
+)
+IN_TEXT = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}{% endfor %}"
+BOTH = (
+    "{% for m in messages %}<{{ m['role'] }}>{% if m['content'] is string %}{{ m['content'] }}{% else %}"
+    "{% for p in m['content'] %}{{ p['text'] }}{% endfor %}{% endif %}{% endfor %}"
+)
+STRICT = "{% for m in messages %}<{{ m['role'] }}>{{ m['content'][0]['text'] | trim }}{% endfor %}"
+
+
+@pytest.mark.parametrize("template", [IN_PARTS, IN_TEXT, BOTH, STRICT])
+def test_a_template_gets_contents_in_the_form_that_it_reads(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, template: str
+) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    (folder / "chat_template.jinja").write_text(template)
+    model = load_model(str(folder), device="cpu")
+    assert not [row for row in caplog.records if "leaves out" in row.message]
+    reader = PromptReader(model)
+    for text in ("the small duck", "a <s> typed </s>"):
+        wanted = Speller(model.tokenizer, model.vocabulary).text(f"<system>Hi<user>{text}")
+        parts = [{"type": "text", "text": text[:5]}, {"type": "text", "text": text[5:]}]
+        for content in (text, parts):
+            chat = [{"role": "system", "content": "Hi"}, {"role": "user", "content": content}]
+            assert model.vocabulary.text_bytes(reader.ids(chat)) == model.vocabulary.text_bytes(wanted)
+
+
+def test_roles_that_a_template_leaves_out_are_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = Path(save(tmp_path / "model", "byte-level"))
+    (folder / "chat_template.jinja").write_text(
+        "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}"
+    )
+    load_model(str(folder), device="cpu")
+    said = [row.message for row in caplog.records if "leaves out" in row.message]
+    assert [one.split("leaves out ")[1] for one in said] == [
+        "what system messages say", "what assistant messages say",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("raw", [True, False])

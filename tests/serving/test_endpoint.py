@@ -334,6 +334,14 @@ def test_a_prompt_that_is_too_long_has_the_code_that_agents_look_for(
         ({"messages": "Hello"}, "messages = 'Hello' is not possible"),
         ({"messages": [{"role": "boss", "content": "x"}]}, "messages.0.role = 'boss'"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content"),
+        *(
+            (
+                {"messages": [{"role": "user", "content": [{"type": kind, "text": text}]}]},
+                "messages.0.content",
+            )
+            for kind in ("image_url", "input_image", "input_audio", "file", "video_url", 7)
+            for text in ("", "x")
+        ),
         ({"messages": HELLO, "n": 2}, "n is not offered here"),
         ({"messages": HELLO, "tools": [{"type": "function"}]}, "tools is not offered"),
         ({"messages": HELLO, "temperature": "hot"}, "temperature = 'hot'"),
