@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -116,7 +117,7 @@ def _check_sizes(name: str, folder: Path, config: Any) -> None:
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
-        ends = _end_ids(name, folder, config)
+        ends = _end_ids(name, folder, config, tokenizer.get_vocab())
         size = max(tokenizer.get_vocab().values(), default=-1) + 1
         if left_out := [end for end in ends if end >= size]:  # a configuration's default, for one
             log.warning(
@@ -133,15 +134,19 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
         ) from error
 
 
-def _end_ids(name: str, folder: Path, config: Any) -> list[int]:
-    """Ids that end an answer, from the generation settings first and then the configuration. A warning for
-    what are no ids: they are left out, as no end is worth a model that does not load."""
+def _end_ids(name: str, folder: Path, config: Any, known: Mapping[str, int]) -> list[int]:
+    """Ids that end an answer, from the generation settings first and then the configuration; a text is the
+    id of the `known` token of that name. A warning for what are no ids: they are left out, as no end is worth
+    a model that does not load."""
     said = [("config.json", getattr(config, "eos_token_id", None))]
-    with contextlib.suppress(ValueError):  # `read_manner` says what is wrong with the file
+    try:
         said.insert(0, (SETTINGS_FILE, generation_settings(folder).get("eos_token_id")))
+    except ValueError as error:
+        log.warning("ends that %s of %s may name are left out (%s)", SETTINGS_FILE, name, error)
     found: list[int] = []
     for where, value in said:
-        ids = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        given = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        ids = [known.get(end, end) if isinstance(end, str) else end for end in given]
         if all(isinstance(end, int) and not isinstance(end, bool) and end >= 0 for end in ids):
             found += ids
         else:

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.runner import Runner
-from omnidemo.models.transformers_runner import context_limit, make_runner
+from omnidemo.models.transformers_runner import context_limit, make_runner, token_rows
 
 
 def absent_model(config: Any, dtype: torch.dtype) -> ParkedModel:
@@ -26,7 +26,7 @@ class ParkedModel:
 
     def __init__(self, model: Any, fast: bool = True) -> None:
         self._model, self._fast = model, fast
-        self.rows = int(model.get_input_embeddings().weight.shape[0])
+        self.rows = token_rows(model)
         self.max_positions = context_limit(model.config)
         self.parameters = int(model.num_parameters())
         self.device, self.dtype = model.device, model.dtype

@@ -99,6 +99,12 @@ def check_boundaries(runner: TransformersRunner) -> None:
         runner.check_rollback(ids, length - PROBED)
 
 
+def token_rows(model: Any) -> int:
+    """Ids that a model both reads and writes: some have input rows beside their output's."""
+    read = int(model.get_input_embeddings().weight.shape[0])
+    return min(read, getattr(model.get_output_embeddings(), "out_features", read))
+
+
 class TransformersRunner:
     """Any causal language model of `transformers` whose cache can be rolled back; ValueError for one whose
     cannot."""
@@ -106,7 +112,7 @@ class TransformersRunner:
     def __init__(self, model: Any) -> None:
         self.model = model.eval()
         self.max_positions = context_limit(model.config)
-        self.rows = int(model.get_input_embeddings().weight.shape[0])
+        self.rows = token_rows(model)
         self.parameters = int(model.num_parameters())  # as they were before 4-bit weights were packed
         self.device, self.dtype = model.device, model.dtype
         check_cache(type(model), model.config)
@@ -221,7 +227,7 @@ class TransformersCache:
             self.length, self._past = 0, runner.fresh()  # some layers may have read the tokens and some not
             raise
         self.length += len(ids)
-        logits: Tensor = output.logits[0]
+        logits: Tensor = output.logits[0, :, : runner.rows]
         return Pass(
             logits[len(logits) - last :].float(),
             None,

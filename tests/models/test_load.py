@@ -16,7 +16,7 @@ import transformers
 from huggingface_hub import errors
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, MoshiConfig, MoshiForCausalLM, PreTrainedTokenizerFast
 from transformers.cache_utils import DynamicCache
 
 from omnidemo import load_pair
@@ -174,6 +174,47 @@ def test_a_tokenizer_with_more_ids_than_the_model_has_rows(save: Callable[..., P
     assert pair.fill_cache() == 0 and pair.summary()["ngram_share"] == 0
 
 
+def test_a_model_that_reads_more_ids_than_it_writes(
+    save: Callable[..., Path], tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    size = {"hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+    torch.manual_seed(0)
+    model = MoshiForCausalLM(
+        MoshiConfig(vocab_size=len(tokenizer) - 2, max_position_embeddings=256, sliding_window=200, **size)
+    )
+    assert model.get_input_embeddings().weight.shape[0] == model.lm_head.weight.shape[0] + 1
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    odd = load_model(str(tmp_path), device="cpu")
+    assert odd.runner.rows == len(odd.vocabulary) == len(tokenizer) - 2
+    plain = load_model(str(save(num_key_value_heads=1)), device="cpu")
+    for target, drafter in ((plain, odd), (odd, plain)):
+        pair, asked = Pair(target, drafter), {"max_new_tokens": 12, "temperature": 1.0, "seed": 3}
+        made = pair.generate("the duck", draft_policy="fixed", draft_length=3, **asked)
+        assert made.metrics["drafted"]
+        assert made.token_ids == pair.generate("the duck", method="autoregressive", **asked).token_ids
+
+
+def test_an_end_that_is_named_by_its_text(save: Callable[..., Path]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(save())
+    known = load_model(str(save()), device="cpu").vocabulary.roles["end"]
+    added = tokenizer.convert_tokens_to_ids("<|pad|>")
+    for named in ("<|pad|>", ["<|pad|>"], [tokenizer.eos_token_id, "<|pad|>"]):
+        found = load_model(str(save(generation={"eos_token_id": named})), device="cpu")
+        assert set(found.vocabulary.roles["end"]) == {*known, added}
+
+
+def test_a_broken_file_of_generation_settings_is_said(
+    save: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("{", "", "[1]", "\ufeff{", '{"eos_token_id": 2'):
+        folder = save()
+        (folder / "generation_config.json").write_text(text, encoding="utf-8")
+        caplog.clear()
+        load_model(str(folder), device="cpu")
+        assert "ends that generation_config.json" in caplog.text
+
+
 def test_several_end_ids(save: Callable[..., Path]) -> None:
     assert load_model(
         str(save(eos_token_id=1, generation={"eos_token_id": [1, 2]})), device="cpu"
@@ -253,7 +294,7 @@ def test_a_missing_package_of_quantized_weights_is_no_damage(
     )
 
 
-@pytest.mark.parametrize("ends", ["</s>", [None], True, -1, [[1]], {"id": 1}], ids=repr)
+@pytest.mark.parametrize("ends", ["</end>", ["<s>", None], True, -1, [[1]], {"id": 1}], ids=repr)
 def test_an_end_that_is_no_id_keeps_no_model_from_loading(
     save: Callable[..., Path], caplog: pytest.LogCaptureFixture, ends: object
 ) -> None:
