@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -47,16 +48,20 @@ class Speller:
         self._names = sorted(control, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, self._names))) if control else None
         self._normalises = any(entry.normalized for entry in control.values())
+        # Tokens that the tokenizer puts behind each text: an end that a text which goes on does not have.
+        framed = tokenizer.backend_tokenizer.encode("a").special_tokens_mask
+        self._behind = len(list(takewhile(bool, reversed(framed)))) % max(len(framed), 1)
         self._lock = threading.Lock()
         self._second: tuple[Tokenizer, dict[str, str], dict[str, str]] | None = None
 
     def text(self, text: str, control_tokens: bool = False) -> list[int]:
-        """The ids of a text as the tokenizer reads one; names of control tokens become these with
-        `control_tokens` only. ValueError for one that cannot be written."""
+        """The ids of a text as the tokenizer reads one, without an end behind it; names of control tokens
+        become these with `control_tokens` only. ValueError for one that cannot be written."""
         check_text(text)
         if control_tokens or not self._holds(text):
             # without `transformers`' warning of a long text, which `PromptReader` refuses in a sentence
             ids = list(self._tokenizer(text, verbose=False)["input_ids"])
+            ids = ids[: len(ids) - self._behind]
             begin = self._tokenizer.bos_token
             twice = (
                 control_tokens
@@ -65,7 +70,8 @@ class Speller:
                 and ids[:2] == [self._tokenizer.bos_token_id] * 2
             )
             return ids[1:] if twice else ids  # a template that somebody filled in has its own begin token
-        return list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
+        ids = list(self._renamed()[0].encode(text, add_special_tokens=True).ids)
+        return ids[: len(ids) - self._behind]
 
     def messages(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """The ids of a chat with the beginning of an answer. ValueError for what is no chat; else whatever

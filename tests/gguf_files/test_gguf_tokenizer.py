@@ -210,7 +210,12 @@ def test_a_control_token_that_is_typed_stays_text_and_a_template_makes_it() -> N
     ],
 )
 def test_a_text_is_framed_as_the_file_says(metadata: dict[str, Any], expected: list[int]) -> None:
-    assert read_tokenizer(metadata)[0]("a")["input_ids"] == expected
+    tokenizer, ends = read_tokenizer(metadata)
+    assert tokenizer("a")["input_ids"] == expected
+    speller = Speller(tokenizer, read_vocabulary(tokenizer, ends, by_name=False))
+    going_on = expected[: len(expected) - (expected[-1] in ends)]  # a prompt has no end behind it
+    assert speller.text("a") == speller.text("a", control_tokens=True) == going_on
+    assert not {*speller.text("a<|im_end|></s>")} & {*ends} and not {*speller.text("")} & {*ends}
 
 
 def with_names(*names: str, kind: int = 3, **more: Any) -> dict[str, Any]:
