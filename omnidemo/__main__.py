@@ -12,12 +12,14 @@ import os
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from omnidemo import shell_network
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
@@ -213,9 +215,12 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         settings = start(settings)
     from omnidemo.serving import gc_pauses
 
-    with gc_pauses.off():
+    # Gradio makes clients as it is imported, and asks itself as it starts.
+    local = nullcontext if settings.share else shell_network.hidden
+    with gc_pauses.off(), local():
         from omnidemo.serving.services import Services
         from omnidemo.ui import build_app, launch_options, public_services
+        from omnidemo.ui.app import in_url
 
     log_to_stderr()
     everything = Services(settings, cluster)
@@ -223,9 +228,10 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     page = build_app(services)
     try:
         try:
-            page.launch(**launch_options(services), prevent_thread_lock=True)
+            with local():
+                page.launch(**launch_options(services), prevent_thread_lock=True)
         except OSError as error:
-            where = f"{settings.host}:{settings.port}"
+            where = f"{in_url(settings.host)}:{settings.port}"
             raise ValueError(
                 f"the app cannot listen on {where}; choose another --port, or 0 for a free one"
             ) from error

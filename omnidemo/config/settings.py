@@ -115,7 +115,8 @@ class Settings(LearningSettings):
 
     measure_speed: bool = Field(True, description=
         "While no request is running, measure how much faster guessing made the newest answer.")
-    host: str = Field("127.0.0.1", description="Address the app listens on; 0.0.0.0 for every interface.")
+    host: str = Field("127.0.0.1", description=
+        "Address the app listens on; 0.0.0.0 for every interface, :: for every one by IPv6.")
     port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
     share: bool = Field(False, description="Ask Gradio for a public link.")
     auth: str = Field("", description="user:password that the app asks for; empty: none.")
@@ -156,6 +157,11 @@ class Settings(LearningSettings):
     def _is_text(cls, value: Any) -> Any:
         # Windows' line ends in a file of settings leave half of one behind each value.
         return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
+
+    @field_validator("host")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return value.strip().removeprefix("[").removesuffix("]")
 
     @field_validator("storage", "backup")
     @classmethod

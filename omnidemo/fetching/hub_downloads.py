@@ -26,6 +26,7 @@ from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import WeakFileLock, build_hf_headers, tqdm
 
 from omnidemo.config import ModelError
+from omnidemo.shell_network import wrong_variable
 
 LARGE = 8 * 2**20  # bytes from which a file is worth going on with
 SPARE = 64 * 2**20  # bytes of the disk that a download leaves free
@@ -152,6 +153,7 @@ def download_gguf(
     """Download the files of one model; the path of the first. `fits` is told the bytes of all and raises
     where that is too much. ModelError, one sentence, where it cannot be had."""
     options: dict[str, Any] = {"cache_dir": cache_dir}
+    check_variables(name)
     try:
         there = [hf_hub_download(repository, file, dry_run=True, **options) for file in files]
         sizes = [(one.filename, int(one.file_size or 0)) for one in there if one.will_download]
@@ -181,6 +183,12 @@ def begun(repository: str, cache_dir: Path | None) -> int:
         / "blobs"
     )
     return sum(part.stat().st_size for part in folder.glob("*.incomplete"))
+
+
+def check_variables(name: str) -> None:
+    """ModelError where a variable of the shell lets nothing be downloaded."""
+    if why := wrong_variable():
+        raise ModelError(f"{name} is not on this machine, and {why}")
 
 
 def hub_sentence(name: str, error: BaseException) -> str:

@@ -56,9 +56,10 @@ def _download(job: FetchJob, given_up: threading.Event) -> Path:
     """The file in the Hub's cache. ModelError, one sentence, where it cannot be had there."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
 
-    from omnidemo.fetching.hub_downloads import REFUSED, download_gguf, hub_sentence
+    from omnidemo.fetching.hub_downloads import REFUSED, check_variables, download_gguf, hub_sentence
 
     entry = job.entry
+    check_variables(entry.title)
 
     def progress(stage: str, fraction: float) -> None:
         if given_up.is_set():

@@ -18,7 +18,14 @@ from safetensors import SafetensorError, safe_open
 from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
 from omnidemo.config import DEFAULT, EMBEDDED_TARGET
-from omnidemo.fetching.hub_downloads import REFUSED, Progress, fetch, hub_sentence, reporting
+from omnidemo.fetching.hub_downloads import (
+    REFUSED,
+    Progress,
+    check_variables,
+    fetch,
+    hub_sentence,
+    reporting,
+)
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.gguf.sources import is_gguf
 
@@ -251,6 +258,7 @@ def cached_names() -> list[str]:
 
 def _download(name: str, cache_dir: Path | None, progress: Progress, free: int | None, share: float) -> Path:
     options: dict[str, Any] = {"cache_dir": cache_dir, "allow_patterns": WANTED, "ignore_patterns": UNWANTED}
+    check_variables(name)
     try:
         files = snapshot_download(name, dry_run=True, **options)
         weights = sum(file.file_size for file in files if file.filename.endswith(".safetensors"))

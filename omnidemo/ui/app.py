@@ -184,9 +184,13 @@ def _code() -> str:
 def _address(settings: Any) -> str:
     """The setting; a Space, which says so in SPACE_ID, is reached through every interface unless one was
     asked for."""
-    return (
-        settings.host if "host" in settings.model_fields_set or not os.environ.get("SPACE_ID") else "0.0.0.0"
-    )
+    here = "host" in settings.model_fields_set or not os.environ.get("SPACE_ID")
+    return in_url(settings.host) if here else "0.0.0.0"
+
+
+def in_url(host: str) -> str:
+    """An address as it stands in an URL."""
+    return f"[{host}]" if ":" in host else host
 
 
 def launch_options(services: Services | PublicServices) -> dict[str, Any]:
