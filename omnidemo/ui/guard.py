@@ -36,16 +36,9 @@ GIVE_BACK_SECONDS = 30.0  # between two times that memory is given back
 MOST_WAITING = 6  # requests of one visitor: a page can have one of each kind
 # What Gradio offers and this page does not use: it writes files, fetches addresses, or runs programs.
 CLOSED = (
-    "deep_link",
-    "proxy=",
-    "process_recording",
-    "run-history",
-    "vibe-",
-    "undo-vibe-",
-    "stream/",
-    "component_server",
-    "profiling",
-)
+    "deep_link", "proxy=", "process_recording", "run-history", "vibe-", "undo-vibe-", "stream/",
+    "component_server", "profiling",
+)  # fmt: skip
 PAGES = "https://huggingface.co https://*.hf.space"  # that show a Space in a frame
 # Gradio starts itself with inline scripts, and makes the widgets' own ones with `new Function`.
 POLICY = (
@@ -118,6 +111,9 @@ class Guard:
             # A page of another site may send these headers too, but it is refused.
             if any(name == "forwarded" or name.startswith("x-forwarded-") for name in headers):
                 self.services.seen_through_proxy()
+            if "transfer-encoding" in headers and scope.get("method") not in SAFE:
+                scope, receive = await _whole(scope, receive, self._body_of(scope.get("path", ""))[0])
+                headers = Headers(scope=scope)
             refused = self._refusal(scope, headers)
         if scope["type"] == "websocket":  # the page opens none
             await send({"type": "websocket.close", "code": 1008})
@@ -155,13 +151,8 @@ class Guard:
         """(status, sentence) for a request to another host or from a foreign page."""
         host = _host(headers.get("host", ""))
         if host not in self.hosts:
-            return (
-                403,
-                (
-                    f"This app is not known as {host[:80] or 'nothing'}; name it in OMNIDEMO_ALLOWED_HOSTS if"
-                    " that is right."
-                ),
-            )
+            known = f"This app is not known as {host[:80] or 'nothing'}"
+            return 403, f"{known}; name it in OMNIDEMO_ALLOWED_HOSTS if that is right."
         if not self._from_here(scope, headers):
             return 403, "Requests from other pages are not answered; open the app by its own address."
         return None
@@ -191,25 +182,24 @@ class Guard:
         return site in ("none", "same-origin") or (mode == "navigate" and scope.get("method") in SAFE)
 
     def _body(self, path: str, headers: Headers) -> tuple[int, str] | None:
-        if "transfer-encoding" in headers:
-            return 411, "Say how long the request is; this app takes none in chunks."
         length = headers.get("content-length", "0")
         size = int(length) if length.isascii() and length.isdigit() else 0
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if path.endswith("/upload"):
-            most, wanted = self.upload_bytes + UPLOAD_EXTRA, "multipart/form-data"
-        elif path.rstrip("/") == "/login":
-            most, wanted = UPLOAD_EXTRA, kind
-        else:
-            most, wanted = JSON_BYTES, "application/json"
+        most, wanted = self._body_of(path)
         if size > most:
             return (
                 413,
                 f"That is {size / 1e6:,.0f} MB, and this takes at most {most / 1e6:,.0f} MB; send less.",
             )
-        if size and kind != wanted:
+        if size and kind != (wanted or kind):
             return 415, f"This takes {wanted} and not {kind[:60] or 'what names no type'}."
         return None
+
+    def _body_of(self, path: str) -> tuple[int, str]:
+        """Most bytes of a request to an address, and its type; empty for any."""
+        if path.endswith("/upload"):
+            return self.upload_bytes + UPLOAD_EXTRA, "multipart/form-data"
+        return (UPLOAD_EXTRA, "") if path.rstrip("/") == "/login" else (JSON_BYTES, "application/json")
 
     def _identified(self, path: str, headers: Headers, app: Any) -> tuple[int, str] | None:
         """In a public app every changing request needs a visitor's id, which anybody can get."""
@@ -230,10 +220,8 @@ class Guard:
                 return 429, str(refused)
             self.services.uploads.spend(name, int(headers.get("content-length", "0")) // 1000 + 1)
         if ("/queue/join" in path or "/call/" in path) and self._waiting(app, name) >= MOST_WAITING:
-            return (
-                429,
-                f"{MOST_WAITING} of your requests wait or run already; ask again when one of them is done.",
-            )
+            said = f"{MOST_WAITING} of your requests wait or run already"
+            return 429, f"{said}; ask again when one of them is done."
         return None
 
     def _waiting(self, app: Any, name: str) -> int:
@@ -245,6 +233,22 @@ class Guard:
         return sum(
             self.services.visitors.name(event.request.headers.get(VISITOR)) == name for event in events
         )
+
+
+async def _whole(scope: Scope, receive: Receive, most: int) -> tuple[Scope, Receive]:
+    """A request in chunks as one that says its length. It is read as far as it may be, and a chunk more."""
+    body, more = bytearray(), True
+    while more and len(body) <= most:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+    kept = [pair for pair in scope["headers"] if pair[0] not in (b"transfer-encoding", b"content-length")]
+    read = iter([{"type": "http.request", "body": bytes(body), "more_body": False}])
+
+    async def again() -> Message:
+        return next(read, None) or await receive()
+
+    return {**scope, "headers": [*kept, (b"content-length", b"%d" % len(body))]}, again
 
 
 def _host(value: str) -> str:

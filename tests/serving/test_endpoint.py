@@ -4,6 +4,7 @@ models."""
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -186,6 +187,15 @@ def test_a_stop_filter_shows_what_comes_before_the_first_stop_string(size: int) 
         kept = StopFilter(stops)
         shown = "".join(kept.add(text[at : at + size]) for at in range(0, len(text), size)) + kept.end()
         assert shown == text[:whole]
+
+
+def test_a_request_in_chunks_is_answered(local: tuple[FakeServices, str]) -> None:
+    body = json.dumps({"messages": [{"role": "user", "content": "ü" * 9000}]}).encode()
+    parts = (body[at : at + 4001] for at in range(0, len(body), 4001))
+    asked = {"headers": {"Content-Type": "application/json"}, "timeout": 30}
+    made = httpx.post(f"{local[1]}/v1/chat/completions", content=parts, **asked)
+    assert made.status_code == 200 and made.json()["choices"][0]["message"]["content"]
+    assert local[0].calls[-1]["messages"][0]["content"] == "ü" * 9000
 
 
 def test_contents_of_parts_and_fields_that_ask_for_nothing(local: tuple[FakeServices, str]) -> None:

@@ -116,8 +116,21 @@ def test_forms_and_floods_are_refused(local: httpx.Client) -> None:
     assert big.status_code == 413 and sentence(big)
     just = local.post("/gradio_api/upload", files={"files": b"x" * 1_500_000})
     assert just.status_code == 413  # Gradio's own limit
-    assert local.post("/gradio_api/queue/join", content=iter([b"{}"]), headers=JSON).status_code == 411
     assert local.post("/gradio_api/queue/join", content=b" " * 8_000_001, headers=JSON).status_code == 413
+
+
+def test_a_request_in_chunks_is_one_of_their_length(local: httpx.Client) -> None:
+    def sent(path: str, *parts: bytes, kind: str = "application/json") -> httpx.Response:
+        return local.post(path, content=iter(parts), headers={"Content-Type": kind})
+
+    assert sent("/visitor", b"{", b"", b"}").json().keys() == local.post("/visitor", json={}).json().keys()
+    assert sent("/visitor", b"{}", kind="text/plain").status_code == 415
+    assert sent("/v1/chat/completions", b" " * 4_000_000, b" " * 4_000_001).status_code == 413
+    many = sent("/v1/chat/completions", *[b" " * 100_000] * 200)  # an end that never comes is not waited for
+    assert many.status_code == 413 and "at most 8 MB" in many.text
+    form = httpx.Request("POST", "http://x", files={"files": ("a.txt", b"abc")})
+    kept = sent("/gradio_api/upload", form.read()[:20], form.read()[20:], kind=form.headers["Content-Type"])
+    assert kept.status_code == 200 and len(kept.json()) == 1
 
 
 @pytest.mark.parametrize(
