@@ -144,6 +144,7 @@ GROUPS = (
                 "off": "not trained", "joint": "trained with the adapter",
                 "interleaved": "trained before each update",
             },
+            only_when=("draft_policy", ("head",)),
         ),
     }),
     Group("ahead", "How far to guess ahead", "The numbers of the draft policy, and copying.", {

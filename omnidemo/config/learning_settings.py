@@ -39,7 +39,7 @@ class LearningSettings(BaseSettings):
         " (equation 2).")
     ngram_weight: float = Field(0.2, ge=0, le=1000, description="λ: weight of the n-gram loss.")
     head: Literal["off", "joint", "interleaved"] = Field("interleaved", description=
-        "How the acceptance head is trained.")
+        "How the acceptance head is trained, where the draft policy is `head`.")
     top_k_traces: int = Field(128, ge=1, le=65_536, description=
         "Target probabilities kept per answer position for training.")
     buffer_positions: Literal["all", "errors"] = Field("all", description=

@@ -37,9 +37,9 @@ class Update:
         self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
         self._earlier = line.buffer.earlier(EARLIER)
         self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
-        interleaved = self._settings.head == "interleaved"
+        plan = self._plan()
         self._head_batches = (
-            line.buffer.draw(self._plan().head_steps, self._settings.batch_size) if interleaved else []
+            line.buffer.draw(plan.head_steps, self._settings.batch_size) if plan.head == "interleaved" else []
         )
 
     def run(self, pauses: PauseController) -> None:

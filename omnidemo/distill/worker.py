@@ -75,7 +75,8 @@ class TrainingPlan:
 
 
 def plan_of(settings: Settings, slower: float = 1.0) -> TrainingPlan:
-    """The settings as a training plan; `slower` is a factor of the learning rate."""
+    """The settings as a training plan; `slower` is a factor of the learning rate. The acceptance head learns
+    where it decides how far to draft."""
     return TrainingPlan(
         rank=settings.lora_rank,
         learning_rate=settings.learning_rate * slower,
@@ -87,7 +88,7 @@ def plan_of(settings: Settings, slower: float = 1.0) -> TrainingPlan:
         ngram_loss=settings.ngram_loss,
         ngram_weight=settings.ngram_weight,
         errors_only=settings.buffer_positions == "errors",
-        head=settings.head,
+        head=settings.head if settings.draft_policy == "head" else "off",
         seed=settings.training_seed,
     )
 

@@ -146,7 +146,7 @@ def _end_ids(name: str, folder: Path, config: Any, known: Mapping[str, int]) -> 
     found: list[int] = []
     for where, value in said:
         given = value if isinstance(value, list | tuple) else [] if value is None else [value]
-        ids = [known.get(end, end) if isinstance(end, str) else end for end in given]
+        ids: list[Any] = [known.get(end, end) if isinstance(end, str) else end for end in given]
         if all(isinstance(end, int) and not isinstance(end, bool) and end >= 0 for end in ids):
             found += ids
         else:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sqlalchemy import URL
 
 from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
@@ -108,6 +107,4 @@ def attach_storage(
 
 def open_store(settings: Settings) -> Store:
     """The store that the settings name: their URL, else SQLite inside the storage folder."""
-    file = str(Path(settings.storage).absolute() / "omnidemo.db")
-    # From its parts: in the text of an URL some characters of a folder's name mean something else.
-    return Store(settings.database_url or URL.create("sqlite", database=file))
+    return Store(settings.database_url or Path(settings.storage).absolute() / "omnidemo.db")

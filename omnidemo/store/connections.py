@@ -36,8 +36,11 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-def make_engine(address: str | URL) -> Engine:
-    url = postgres.with_driver(make_url(address))
+def make_engine(address: str | Path) -> Engine:
+    """For a database's URL, or the file of an SQLite database."""
+    # A file's URL is made from parts: in its text some characters of a name mean something else.
+    made = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else make_url(address)
+    url = postgres.with_driver(made)
     backend = url.get_backend_name()
     sqlite = backend == "sqlite"
     if sqlite and url.database in (None, "", ":memory:"):

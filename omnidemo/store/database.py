@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from sqlalchemy import URL, Connection, Engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from omnidemo.store import postgres
@@ -62,7 +62,7 @@ class Database:
     """`submit` queues a write and returns at once; `read` answers from committed data or gives the default.
     Neither raises because of the database."""
 
-    def __init__(self, url: str | URL, retry_seconds: float, queue_size: int) -> None:
+    def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
         self.url = url
         self._retry, self._most = retry_seconds, queue_size
         self._engine: Engine | None = None

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import Future, wait
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import URL, ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from omnidemo.store.database import Rows
 from omnidemo.store.line_store import LineStore
@@ -21,7 +22,7 @@ ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
 class SessionStore(LineStore):
     """The part of `Store` that knows who asked."""
 
-    def __init__(self, url: str | URL, retry_seconds: float, queue_size: int) -> None:
+    def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
         self._private: set[str] = set()  # opted out in this process: holds even where the database is down
         super().__init__(url, retry_seconds, queue_size)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import URL, Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from omnidemo.store import csv_export, recordings
 from omnidemo.store.database import Rows
@@ -41,7 +41,7 @@ class Store(SessionStore):
     """Writes return at once and are done by one thread; reads see committed data. Neither raises because of
     the database: `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
 
-    def __init__(self, url: str | URL, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
+    def __init__(self, url: str | Path, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
         super().__init__(url, retry_seconds, queue_size)
 

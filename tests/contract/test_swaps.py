@@ -175,7 +175,9 @@ def test_learning_off_or_paused(models: Any, expected: Any, tmp_path: Path) -> N
 
 
 def test_learning_after_each_answer(models: Any, expected: Any, tmp_path: Path) -> None:
-    with world(models, expected, tmp_path, training="inline", head="interleaved") as learning:
+    with world(
+        models, expected, tmp_path, training="inline", head="interleaved", draft_policy="head"
+    ) as learning:
         learning.everything(lambda: learning.published() >= 9)
         learning.learnt()
 
@@ -186,7 +188,9 @@ def test_learning_beside_the_answers_between_them_and_where_its_process_is_kille
     """Beside the answers, then (`idle`) with a process that stands still for a while whenever one is written.
     Then the process is killed in the middle of updates and while it starts; afterwards the lines learn on.
     One after the other, for each start takes seconds."""
-    with world(models, expected, tmp_path, training="concurrent", head="joint") as learning:
+    with world(
+        models, expected, tmp_path, training="concurrent", head="joint", draft_policy="head"
+    ) as learning:
         learning.everything(lambda: learning.published() >= 5)
         learning.configure(training="idle")
         before = learning.published()

@@ -201,7 +201,7 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
 
 
 def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folder: Path) -> None:
-    distiller, owner = make(lora_rank=0, head="joint")
+    distiller, owner = make(lora_rank=0, head="joint", draft_policy="head")
     feed(distiller)
     distiller.run_pending()
     assert distiller.status().error is None and distiller.status().version == 1
@@ -686,7 +686,7 @@ def test_without_a_training_seed_a_line_learns_as_buffer_and_learner_do_by_thems
     folder: Path, tmp_path: Path
 ) -> None:
     buffer, state = TraceBuffer(1 << 24), None
-    adapter, chosen = None, TrainingPlan(rank=4, warmup=12, divergence="acceptance")
+    adapter, chosen = None, TrainingPlan(rank=4, warmup=12, divergence="acceptance", head="off")
     for seed in (0, 2):
         for number in range(2):
             buffer.add(make_trace(seed + number))

@@ -32,7 +32,9 @@ def settings(storage: Path) -> Settings:
         "lora_rank": 4,
         "adapters_kept": 4,
     }
-    return Settings(training="inline", storage=storage, head="joint", cost_aware=False, **values)
+    return Settings(
+        training="inline", storage=storage, head="joint", draft_policy="head", cost_aware=False, **values
+    )
 
 
 def distil(pair: Pair, storage: Path, store: Store, publish: Any) -> Distiller:

