@@ -29,6 +29,7 @@ Numbers = NDArray[np.float64]
 Limits = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
+SPAN = 64  # positions of a cache whose keys lie turned, see `Cache`
 DRAWN, READ, PASSES, SLOTS, PROPOSED, ACCEPTED, WRITTEN, USED, SPENT = range(9)
 # Draws; tokens read that are left, and all that were; slots; proposals, those accepted, the token written;
 # and uniform numbers used before and in the round.
@@ -46,10 +47,22 @@ class Workers(NamedTuple):
     chunk: int
 
 
+class Cache(NamedTuple):
+    """Keys and values [2, heads, capacity, head dim], of a layer or of all layers one after the other: where
+    they begin, and how many bytes a number has, 4 or 2. The keys of SPAN positions are turned, [head dim,
+    SPAN], and the capacity is a multiple of SPAN."""
+
+    address: int
+    number: int
+    heads: int
+    capacity: int
+    dim: int
+
+
 class Model(NamedTuple):
     """A model and one of its caches."""
 
-    cache: Array  # [layers, 2, Hkv, capacity, head dim]
+    cache: Cache  # of all layers
     # [7 · layers + 2, 3]: the table of each layer's matrices, of the output layer and of the embedding
     matrices: Whole
     norms: Array  # [layers, 2, H], before attention and before the rest

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from omnidemo.backends import bf16_weights, compile_kernels, thread_pool
 from omnidemo.backends.call_layout import (
+    SPAN,
     Array,
+    Cache,
     Choice,
     Draft,
     Marks,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
 
 Form = Literal["packed", "bfloat16", "float32"]
+Kept = NDArray[np.float32] | NDArray[np.float16]  # keys and values
 # parameters × tokens of a pass, below which it is done before a helper thread has started
 WORTH_SHARING = 400_000
 # the same, from which on a product has several tasks per thread; below, claiming them costs more than it
@@ -85,9 +88,9 @@ class CompiledPasses:
         return max(1, min(STRIDES, STRIDE // self.runner.parameters))
 
     def forward(
-        self, ids: Sequence[int], start: int, buffer: Array, rows: int, temperature: float | None = None
+        self, ids: Sequence[int], start: int, buffer: Kept, rows: int, temperature: float | None = None
     ) -> tuple[Array, Array, RowStats | None] | None:
-        """Read `ids` at positions start… into the cache's buffer [layers, 2, Hkv, capacity, D]: the last
+        """Read `ids` at positions start… into the cache's buffer, see `FusedCache`: the last
         rows' logits [rows, V], what the output layer read for them [rows, H], and their statistics where
         `temperature` is given. None as long as there is no compiled code."""
         kernels, runner = compile_kernels.kernels(), self.runner
@@ -110,7 +113,7 @@ class CompiledPasses:
     def roll_out(
         self,
         start: int,
-        buffer: Array,
+        buffer: Kept,
         order: RolloutRequest,
         ids: Sequence[int],
         row: Logits | None,
@@ -172,15 +175,17 @@ class CompiledPasses:
             return 1
         return (thread_pool.TASKS if work >= LARGE else 1) * (helpers + 1)
 
-    def model(self, buffer: Array) -> Model:
-        """The model as a kernel's argument, with a cache's `buffer`."""
+    def model(self, buffer: Kept) -> Model:
+        """The model as a kernel's argument, with a cache's `buffer`, which has to stay as long."""
         rope = self._rope
         if rope[0] is not self.runner.rope:  # another thread may do this too
             rope = self._rope = (
                 self.runner.rope,
                 *(table.numpy().reshape(len(table), -1) for table in self.runner.rope),
             )
-        return Model(buffer, *self._given, rope[1], rope[2], self.runner.eps)
+        assert buffer.shape[3] % SPAN == 0
+        cache = Cache(buffer.ctypes.data, buffer.itemsize, *buffer.shape[2:])
+        return Model(cache, *self._given, rope[1], rope[2], self.runner.eps)
 
     def rule(self, rule: ProposalRule) -> Rule:
         """A proposal rule as a kernel's argument."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.weight_arena import ROWS
 from omnidemo.decoding.sampling import SamplingParams
 
@@ -39,9 +40,10 @@ lock = Lock()
 @dataclass(slots=True, eq=False)
 class KVBuffer:
     """A cache's buffer [layers, 2, Hkv, capacity, D] with the passes over it, by (count of tokens, rows of
-    logits), and the rollouts, by sampling parameters and trie."""
+    logits), and the rollouts, by sampling parameters and trie. `turned`: see `FusedCache`."""
 
     buffer: Tensor
+    turned: bool = False
     seen: set[tuple[Any, int]] = field(default_factory=set)
     passes: dict[tuple[int, int], Callable[[], Outputs]] = field(default_factory=dict)
     rollouts: dict[tuple[SamplingParams, int], RecordedStep] = field(default_factory=dict)
@@ -49,6 +51,25 @@ class KVBuffer:
     @property
     def capacity(self) -> int:
         return self.buffer.shape[3]
+
+    def copy_to(self, other: KVBuffer, length: int) -> None:
+        """Write the first positions into another buffer, as that one has them."""
+        if self.turned == other.turned:
+            length = -(-length // SPAN) * SPAN if self.turned else length
+            other.buffer[:, :, :, :length].copy_(self.buffer[:, :, :, :length])
+            return
+        other.buffer[:, 1, :, :length].copy_(self.buffer[:, 1, :, :length])
+        for first in range(0, length, SPAN):
+            size = min(SPAN, length - first)
+            other._keys(first, size).copy_(self._keys(first, size))
+
+    def _keys(self, first: int, size: int) -> Tensor:
+        """The keys of up to SPAN positions, from a multiple of SPAN on: a view [layers, Hkv, size, D]."""
+        if not self.turned:
+            return self.buffer[:, 0, :, first : first + size]
+        layers, _, heads, _, dim = self.buffer.shape
+        span = self.buffer[:, 0, :, first : first + SPAN].view(layers, heads, dim, SPAN)
+        return span[:, :, :, :size].transpose(2, 3)
 
     @property
     def recorded(self) -> bool:
@@ -63,16 +84,16 @@ class KVBufferPool:
         # one of each capacity with recorded passes, and the smallest without
         self.idle: dict[int, KVBuffer] = {}
 
-    def take(self, runner: FusedLlama, capacity: int) -> KVBuffer:
-        """A buffer for `capacity` positions. For recorded passes it is zeroed: attention covers all of it,
-        and 0 · NaN is NaN."""
-        kv = self.idle.pop(capacity, None)
-        if kv is None:
+    def take(self, runner: FusedLlama, capacity: int, dtype: torch.dtype | None = None) -> KVBuffer:
+        """A buffer for `capacity` positions, of numbers of the runner's type where no other is given. For
+        recorded passes it is zeroed: attention covers all of it, and 0 · NaN is NaN."""
+        kv, dtype = self.idle.pop(capacity, None), dtype or runner.dtype
+        if kv is None or kv.buffer.dtype != dtype:
             size = runner.buffer_size(capacity)
             return KVBuffer(
-                pages(size, runner.dtype)
+                pages(size, dtype)
                 if runner.device.type == "cpu"
-                else torch.zeros(size, dtype=runner.dtype, device=runner.device)
+                else torch.zeros(size, dtype=dtype, device=runner.device)
             )
         if runner.fixed is not None:
             with torch.inference_mode():  # the buffer may have been made in this mode

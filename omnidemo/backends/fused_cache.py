@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from omnidemo.backends import graph_rollout
+from omnidemo.backends import compile_kernels, graph_rollout
+from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rounds
 from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
@@ -48,12 +49,20 @@ def _threads(runner: FusedLlama, few: bool) -> Iterator[None]:
 
 class FusedCache:
     """One context of a `FusedLlama`: a KV buffer [layers, 2, Hkv, capacity, D], doubled when it is full, and
-    a length."""
+    a length. Its numbers are float16 where the arithmetic is `int8`, else of the runner's type. Compiled
+    passes have the keys of SPAN positions turned ([D, SPAN], see `call_layout.Cache`), others don't, so a
+    buffer is written anew when compiled code is ready."""
 
     def __init__(self, runner: FusedLlama) -> None:
         self.runner, self.max_positions = runner, runner.max_positions
         self.length = 0
         self._enter(min(START * (CPU_START if runner.fixed is None else 1), self.max_positions))
+
+    def _kind(self) -> tuple[torch.dtype, bool]:
+        """The numbers of a buffer as passes read it now, and whether its keys are turned."""
+        runner = self.runner
+        dtype = torch.float16 if runner.arithmetic == "int8" else runner.dtype
+        return dtype, runner.passes is not None and compile_kernels.kernels() is not None
 
     @property
     def nbytes(self) -> int:
@@ -63,23 +72,27 @@ class FusedCache:
     def _enter(self, capacity: int) -> None:
         """Take a KV buffer for `capacity` positions. It goes to the pool when the next one is taken, or the
         cache is collected."""
-        runner = self.runner
+        runner, (dtype, turned) = self.runner, self._kind()
+        capacity = -(-capacity // SPAN) * SPAN if turned else capacity
         runner.extend_rope(capacity)
-        self._kv = runner.kv_pool.take(runner, capacity)
+        self._kv = runner.kv_pool.take(runner, capacity, dtype)
+        self._kv.turned = turned
         self._leave = weakref.finalize(self, runner.kv_pool.give, self._kv)
         self._leave.atexit = False
         self.array = as_array(self._kv.buffer)
 
     @torch.inference_mode()
-    def _grow(self, end: int) -> None:
-        """Move to a KV buffer for `end` positions, with all keys and values so far. Until the old one is left
-        there are both: on a CPU, where untouched positions cost nothing, twice what has been read; on CUDA
-        one and a half times the new one."""
+    def _hold(self, end: int) -> None:
+        """Have a KV buffer for `end` positions as passes read it, with all keys and values so far. Until the
+        one before is left there are both: on a CPU, where untouched positions cost nothing, twice what has
+        been read; on CUDA one and a half times the new one."""
         before, leave, capacity = self._kv, self._leave, self._kv.capacity
+        if end <= capacity and (before.buffer.dtype, before.turned) == self._kind():
+            return
         while capacity < end:
             capacity *= 2
         self._enter(min(capacity, self.max_positions))
-        self._kv.buffer[:, :, :, : self.length].copy_(before.buffer[:, :, :, : self.length])
+        before.copy_to(self._kv, self.length)
         leave()
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
@@ -97,11 +110,10 @@ class FusedCache:
         runner = self.runner
         check_ids(ids, self.length, self.max_positions, runner.rows)
         end = self.length + len(ids)
-        if end > self._kv.capacity:
-            self._grow(end)
+        self._hold(end)
         found = (
             runner.passes.forward(ids, self.length, self.array, rows, temperature)
-            if runner.passes is not None
+            if runner.passes is not None and self._kv.turned
             else None
         )
         if found is None:
@@ -153,9 +165,10 @@ class FusedCache:
             return None
         if ids:
             check_ids(ids, self.length, self.max_positions, runner.rows)
-        if end > self._kv.capacity:
-            self._grow(end)
+        self._hold(end)
         if runner.passes is not None:
+            if not self._kv.turned:
+                return None
             rollout = runner.passes.roll_out(self.length, self.array, order, ids, row, state)
             self.length += len(ids) if rollout is not None else 0
             return rollout
@@ -192,8 +205,8 @@ class FusedCache:
         """How many times `each` positions fit after `least` positions, at most `most`; the buffer grows to
         hold them."""
         count = min(most, (self.max_positions - self.length - least) // each)
-        if count > 0 and (end := self.length + least + count * each) > self._kv.capacity:
-            self._grow(end)
+        if count > 0:
+            self._hold(self.length + least + count * each)
         return count
 
     def trim(self, length: int) -> int:

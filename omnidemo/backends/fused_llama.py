@@ -253,7 +253,8 @@ class FusedLlama:
         ) -> Tensor:
             keys[:, start:].copy_(new_keys)
             values[:, start:].copy_(new_values)
-            given = queries.transpose(0, 1)[None], keys[None], values[None], mask
+            held = keys.to(queries.dtype)[None], values.to(queries.dtype)[None]
+            given = queries.transpose(0, 1)[None], *held, mask
             return F.scaled_dot_product_attention(*given, is_causal=causal, enable_gqa=grouped)[0].transpose(
                 0, 1
             )

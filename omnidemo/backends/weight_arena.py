@@ -107,12 +107,12 @@ class HeadNorms:
             part.copy_(weight * factor)  # in place, as above
 
 
-def as_array(tensor: Tensor) -> NDArray[np.float32]:
-    """The tensor's memory as a numpy array, for float32 on a CPU; elsewhere an empty array, which nothing
-    reads."""
+def as_array(tensor: Tensor) -> NDArray[np.float32] | NDArray[np.float16]:
+    """The tensor's memory as a numpy array, for float32 or float16 on a CPU; elsewhere an empty array, which
+    nothing reads."""
     return (
         tensor.numpy()
-        if tensor.device.type == "cpu" and tensor.dtype == torch.float32
+        if tensor.device.type == "cpu" and tensor.dtype in (torch.float32, torch.float16)
         else np.empty(0, np.float32)
     )
 

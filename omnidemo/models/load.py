@@ -116,7 +116,8 @@ def load_model(
     width = BYTES[quantization] if quantization else 4 if wide else number.itemsize
     able = packed and fast and not park and (place, number) == ("cpu", torch.float32)
     own = source.packed_bytes if able else None
-    needs = own or source.parameters * width, source.config, 4 if wide else number.itemsize
+    kept = 2 if own and arithmetic == "int8" else 4 if wide else number.itemsize  # of keys and values
+    needs = own or source.parameters * width, source.config, kept
     need = least_need(*needs, learning)
     if not absent:
         check_room(name, need, whole_need(*needs), free, place, bool(own))

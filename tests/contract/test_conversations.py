@@ -70,30 +70,30 @@ def test_spare_buffers_are_freed_before_a_conversation_is() -> None:
 
 
 def test_caches_tell_what_they_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fused_cache, "START", 8)  # times 4 on a CPU
-    model, ids = make("qwen3"), some_ids(40)
+    monkeypatch.setattr(fused_cache, "START", 16)  # times 4 on a CPU
+    model, ids = make("qwen3"), some_ids(70)
     each = 2 * 2 * 2 * 12 * 4  # bytes of a position: layers × 2 × heads × dimension × 4
     fused, general = FusedLlama(model).new_cache(), TransformersRunner(make("qwen3")).new_cache()
-    assert fused.nbytes == 32 * each and general.nbytes == 0
+    assert fused.nbytes == 64 * each and general.nbytes == 0
     fused.forward(ids, 1)
     general.forward(ids, 1)
-    assert fused.nbytes == 64 * each and general.nbytes == 40 * each
+    assert fused.nbytes == 128 * each and general.nbytes == 70 * each
     fused.trim(4)
-    assert fused.nbytes == 64 * each  # a buffer stays as large as it was
+    assert fused.nbytes == 128 * each  # a buffer stays as large as it was
 
 
 def test_the_buffers_of_a_grown_conversation_go_back_to_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the smallest, which the next one begins with."""
-    monkeypatch.setattr(fused_cache, "START", 8)
+    monkeypatch.setattr(fused_cache, "START", 16)
     runner = FusedLlama(make("llama"))
     cache = runner.new_cache()
     first = cache._kv
     for _ in range(5):
-        cache.forward(some_ids(40), 0)  # 32, 64, 128, 256
-    assert cache._kv.capacity == 256 and list(runner.kv_pool.idle) == [32]
+        cache.forward(some_ids(40), 0)  # 64, 128, 256
+    assert cache._kv.capacity == 256 and list(runner.kv_pool.idle) == [64]
     del cache
     gc.collect()
-    assert runner.kv_pool.idle == {32: first} and runner.spare(10**9) == first.buffer.nbytes
+    assert runner.kv_pool.idle == {64: first} and runner.spare(10**9) == first.buffer.nbytes
     assert runner.spare(first.buffer.nbytes - 1) == 0 and not runner.kv_pool.idle
 
 

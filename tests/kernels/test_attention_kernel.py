@@ -1,4 +1,5 @@
-"""Attention to a cache is that of numpy, in one part or several, and the same bits in a pass of any rows."""
+"""Attention to a cache, in float32 and in float16, is that of numpy, in one part or several,
+and has the same bits in a pass of any rows."""
 
 from __future__ import annotations
 
@@ -11,14 +12,30 @@ from tests.support.narrow import WIDTHS, run
 CHECK = """
 import sys
 import numpy as np
-from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, join, write
+from omnidemo.backends.call_layout import SPAN, Cache
+from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, halved, join, put, write
 from omnidemo.backends.kernels.gemm import LANES
 
 assert LANES == int(sys.argv[1])
 rng, groups, each, rows = np.random.default_rng(0), 2, 3, 5
 
+def cache_of(kept):
+    # as compiled passes have it, written position by position
+    _, heads, capacity, dim = kept.shape
+    whole = -(-capacity // SPAN) * SPAN
+    memory = np.full((2, heads, whole, dim), np.nan, kept.dtype)  # what is not there yet is never used
+    cache = Cache(memory.ctypes.data, memory.itemsize, heads, whole, dim)
+    for which in (0, 1):
+        for head in range(heads):
+            for position in range(capacity):
+                put(kept[which, head, position].astype(np.float32), cache, which, head, position)
+    spans = memory[0].reshape(heads, -1, dim, SPAN).swapaxes(2, 3).reshape(heads, whole, dim)
+    assert np.array_equal(spans[:, :capacity], kept[0], equal_nan=True)
+    assert np.array_equal(memory[1, :, :capacity], kept[1], equal_nan=True)
+    return cache, memory
+
 def attended(wide, who, cache, cos, sin):
-    dim, end = cache.shape[3], who.start + who.first + who.rows
+    dim, end = cache.dim, who.start + who.first + who.rows
     sums = np.empty((who.rows * who.each, dim + 2), np.float32)
     attend(wide, who, cache, cos, sin, 0, end, sums)
     out = np.zeros((len(wide), wide.shape[1] - 2 * groups * dim), np.float32)
@@ -26,7 +43,7 @@ def attended(wide, who, cache, cos, sin):
     return out
 
 def in_parts(wide, who, cache, cos, sin):
-    dim, end = cache.shape[3], who.start + who.first + who.rows
+    dim, end = cache.dim, who.start + who.first + who.rows
     parts = np.empty((-(-end // PART), who.rows * who.each, dim + 2), np.float32)
     for part in reversed(range(len(parts))):
         attend(wide, who, cache, cos, sin, part * PART, min(end, (part + 1) * PART), parts[part])
@@ -36,34 +53,49 @@ def in_parts(wide, who, cache, cos, sin):
     write(parts[0], who, out)
     return out
 
-for dim in (4, 24, 64, 80):
-    for start in (0, 5, PART - 2, 2 * PART + 3):
-        where = dim, start
-        capacity, half = start + rows + 3, dim // 2
-        cache = rng.normal(size=(2, groups, capacity, dim)).astype(np.float32)
-        cache[:, :, start + rows :] = np.nan  # what is not there yet is never used
-        angles = rng.normal(size=(capacity, half))
-        cos = np.concatenate([np.cos(angles)] * 2, 1).astype(np.float32)
-        sin = np.concatenate([-np.sin(angles), np.sin(angles)], 1).astype(np.float32)
-        wide = rng.normal(size=(rows, (groups * each + 2 * groups) * dim)).astype(np.float32)
-        for group in range(groups):
-            who = Queries(0, rows, group * each, each, group, start)
-            out = attended(wide, who, cache, cos, sin)
-            own = slice(group * each * dim, (group + 1) * each * dim)
-            assert (in_parts(wide, who, cache, cos, sin) == out).all(), where
-            for row in range(rows):
-                end = start + row + 1
-                for head in range(group * each, (group + 1) * each):
-                    part = slice(head * dim, (head + 1) * dim)
-                    query = wide[row, part]
-                    query = query * cos[end - 1] + np.concatenate([query[half:], query[:half]]) * sin[end - 1]
-                    scores = cache[0, group, :end].astype(np.float64) @ query / np.sqrt(dim)
-                    weights = np.exp(scores - scores.max())
-                    wanted = weights @ cache[1, group, :end] / weights.sum()
-                    assert np.allclose(out[row, part], wanted, atol=2e-5), where
-                who = Queries(0, 1, group * each, each, group, start + row)
-                alone = attended(wide[row : row + 1], who, cache, cos, sin)
-                assert (alone[0, own] == out[row, own]).all(), where
+every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+between = np.nextafter(every.astype(np.float32), np.float32(np.inf)) * np.float32(1.0003)
+with np.errstate(all="ignore"):
+    for numbers in (every.astype(np.float32), between, np.float32([1e30, -1e30, 65519.9, 65520, 1e-9, -0.0])):
+        wanted = numbers.astype(np.float16)
+        found = np.array([halved(number) for number in numbers]).astype(np.uint16).view(np.float16)
+        there = ~np.isnan(wanted)
+        assert np.isnan(found[~there]).all()
+        assert (found[there].view(np.int16) == wanted[there].view(np.int16)).all()
+
+for dtype, dim, start in (
+    (dtype, dim, start)
+    for dtype in (np.float32, np.float16)
+    for dim in (4, 24, 64, 80)
+    for start in (0, 5, PART - 2, 2 * PART + 3)
+):
+    where = dtype, dim, start
+    capacity, half = start + rows + 3, dim // 2
+    kept = rng.normal(size=(2, groups, capacity, dim)).astype(dtype)
+    kept[:, :, start + rows :] = np.nan
+    cache, memory = cache_of(kept)
+    angles = rng.normal(size=(capacity, half))
+    cos = np.concatenate([np.cos(angles)] * 2, 1).astype(np.float32)
+    sin = np.concatenate([-np.sin(angles), np.sin(angles)], 1).astype(np.float32)
+    wide = rng.normal(size=(rows, (groups * each + 2 * groups) * dim)).astype(np.float32)
+    for group in range(groups):
+        who = Queries(0, rows, group * each, each, group, start)
+        out = attended(wide, who, cache, cos, sin)
+        own = slice(group * each * dim, (group + 1) * each * dim)
+        assert (in_parts(wide, who, cache, cos, sin) == out).all(), where
+        for row in range(rows):
+            end = start + row + 1
+            for head in range(group * each, (group + 1) * each):
+                part = slice(head * dim, (head + 1) * dim)
+                query = wide[row, part]
+                query = query * cos[end - 1] + np.concatenate([query[half:], query[:half]]) * sin[end - 1]
+                scores = kept[0, group, :end].astype(np.float64) @ query / np.sqrt(dim)
+                weights = np.exp(scores - scores.max())
+                wanted = weights @ kept[1, group, :end].astype(np.float64) / weights.sum()
+                assert np.allclose(out[row, part], wanted, atol=2e-5), where
+            who = Queries(0, 1, group * each, each, group, start + row)
+            alone = attended(wide[row : row + 1], who, cache, cos, sin)
+            assert (alone[0, own] == out[row, own]).all(), where
 """
 
 

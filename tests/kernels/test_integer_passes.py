@@ -11,6 +11,7 @@ import torch
 
 from omnidemo import load_pair
 from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
+from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
 from omnidemo.methods import METHODS, fitting
@@ -68,9 +69,9 @@ def test_it_is_near_float32_and_what_torch_computes_is_nearer(
     by_torch = np.concatenate(logits(runner, [ids[:30], ids[30:]]))
     moved, torn = (np.median(np.abs(one - found).max(-1)) for one in (wanted, by_torch))
     assert 1e-4 < moved / np.abs(wanted).max() < 0.05, "another arithmetic"
-    # Sums of norms and attention are in another order. Where that makes an activation round otherwise, the
-    # difference is one step of it.
-    assert torn < 0.01 * moved
+    # Sums of norms and attention are in another order. Where that makes an activation, a key or a value round
+    # otherwise, the difference is one step of it.
+    assert torn < 0.5 * moved
 
 
 def test_new_weights_are_multiplied_in_float32(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_activations_that_are_no_numbers_make_no_logits(tmp_path: Path) -> None:
     """What the probe at load refuses, as in float32."""
     runner = int8_of(written(tmp_path, "Q4_1"))
     assert runner.passes is not None
-    buffer = torch.zeros(runner.buffer_size(8))
+    buffer = torch.zeros(runner.buffer_size(SPAN))
     buffer[0, 1, :, 0] = float("nan")
     runner.extend_rope(8)
     found = runner.passes.forward([5], 1, buffer.numpy(), 1)

@@ -4,6 +4,10 @@ The queries that share a head of the keys are taken together, so that each key a
 of them, and the positions part by part: a part stays in the first cache between its scores and its sum, and
 threads can share a long text where heads do not come out even. A part's sum is weighted by its own maximum,
 and parts are joined in their order. So no number depends on who computed it, or on how many rows a pass has.
+
+The cache has the keys turned, `SPAN` positions side by side for each dimension. So scores are the same
+product as sums of values: lines of the cache are added up one after the other, each times a number of a row,
+and no sum is taken across the lanes of a vector.
 """
 
 from __future__ import annotations
@@ -13,31 +17,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, njit, types
 from numba.core import cgutils
+from numpy.typing import NDArray
 
-from omnidemo.backends.call_layout import Array
-from omnidemo.backends.kernels import gemm
-from omnidemo.backends.kernels.gemm import (
-    FIVE,
-    FOUR,
-    INDEX,
-    LANES,
-    MOST,
-    ONE,
-    REALS,
-    SIX,
-    THREE,
-    TWO,
-    multiply_float32,
-    spread,
-)
-from omnidemo.backends.kernels.outlined import intrinsic
+from omnidemo.backends.call_layout import SPAN, Array, Cache
+from omnidemo.backends.kernels import examples, gemm
+from omnidemo.backends.kernels.gemm import FIVE, FOUR, INDEX, LANES, MOST, ONE, REALS, SIX, THREE, TWO, spread
+from omnidemo.backends.kernels.outlined import intrinsic, outlined
+from omnidemo.backends.kernels.packed_tiles import HALF, float16
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential, int64, top
+from omnidemo.backends.kernels.work_queue import pointer
 
-PART = 128  # positions that are attended to at once
+PART = 2 * SPAN  # positions that are attended to at once
 AHEAD = 8192  # bytes between what is added and what is fetched
 VECTORS = 4  # of an output row, whose sums are in registers together
+Lines = NDArray[np.float32] | NDArray[np.int16]  # the latter are float16's bits
 
 
 class Queries(NamedTuple):
@@ -63,16 +58,58 @@ def rotate(row: Array, at: int, cos: Array, sin: Array, out: Array) -> None:
 
 
 @compiled
+def layer_of(cache: Cache, layer: int) -> Cache:
+    """Its keys and values, of those of all layers."""
+    address = cache.address + layer * 2 * cache.heads * cache.capacity * cache.dim * cache.number
+    return Cache(address, cache.number, cache.heads, cache.capacity, cache.dim)
+
+
+@compiled
+def place_of(cache: Cache, values: int, head: int, position: int) -> int:
+    """Where the key of a position begins (`values` 0), or its value (1)."""
+    place = (values * cache.heads + head) * cache.capacity * cache.dim
+    inside = position * cache.dim if values else position // SPAN * SPAN * cache.dim + position % SPAN
+    return cache.address + (place + inside) * cache.number
+
+
+@compiled
+def put(numbers: Array, cache: Cache, values: int, head: int, position: int) -> None:
+    """Write the key or the value of a position [D]; see `place_of`."""
+    address, apart = place_of(cache, values, head, position), 1 if values else SPAN
+    if cache.number == 4:
+        reals = carray(pointer(address), cache.dim * apart, np.float32)
+        for i in range(cache.dim):
+            reals[i * apart] = numbers[i]
+    else:
+        halves = carray(pointer(address), cache.dim * apart, np.int16)
+        for i in range(cache.dim):
+            halves[i * apart] = halved(numbers[i])
+
+
+@compiled
+def halved(x: Any) -> Any:
+    """The bits of the float16 that is nearest to a float32, ties to even; infinite beyond its range."""
+    bits = int64(np.float32(x).view(np.int32))
+    rest, sign = bits & 0x7FFFFFFF, bits >> 16 & 0x8000
+    if rest >= 0x47800000:
+        half = 0x7E00 if rest > 0x7F800000 else 0x7C00
+    elif rest >= 0x38800000:
+        half = rest - (112 << 23) + 0xFFF + (rest >> 13 & 1) >> 13
+    else:  # a multiple of the least one
+        half = int64(np.rint(abs(np.float32(x)) * np.float32(2.0**24)))
+    return sign | half
+
+
+@compiled
 def attend(
-    wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, begin: int, end: int, out: Array
+    wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, begin: int, end: int, out: Array
 ) -> None:
     """Attend to the positions `begin` … `end` − 1, `begin` a multiple of PART: `out` [rows · each, D + 2], a
     row's heads behind one another, are sums of values, weighted by e^(score − maximum), the maximum, and the
     sum of the weights. A row sees the positions up to its own.
 
-    `wide` [T, (H + 2 Hkv) · D] are queries that are not rotated yet, `cache` is [2, Hkv, C, D], cos and sin
-    are [positions, D]."""
-    dim, size = cache.shape[3], who.rows * who.each
+    `wide` [T, (H + 2 Hkv) · D] are queries that are not rotated yet, cos and sin are [positions, D]."""
+    dim, size = cache.dim, who.rows * who.each
     queries, scores = np.empty((size, dim), np.float32), np.empty((size, PART), np.float32)
     sums = np.empty((size, dim + 2), np.float32)
     for row in range(who.rows):
@@ -82,15 +119,16 @@ def attend(
             rotate(wide[who.first + row], at, cos[position], sin[position], queries[row * who.each + head])
     for low in range(begin, end, PART):
         high = min(end, low + PART)
-        made = scores[:, : high - low]
-        # four keys at a time, of which the last ones may be none yet: products are the same in any pass
-        keys = cache[0, who.shared, low : min(cache.shape[2], low + (high - low + 3 & -4))]
-        multiply_float32(keys, queries, scores[:, : len(keys)])
-        part = out if low == begin else sums
+        for first in range(low, high, SPAN):
+            # whole vectors of keys, of which the last ones may be none yet
+            width = min(SPAN, (high - first + LANES - 1) // LANES * LANES)
+            mix(queries[:, :dim], cache, place_of(cache, int64(0), who.shared, first), dim, width, SPAN,
+                scores[:, first - low : first - low + width])  # fmt: skip
+        made, part = scores[:, : high - low], out if low == begin else sums
         for query in range(size):
             seen = who.start + who.first + query // who.each + 1 - low
             weigh(scores[query, : high - low], max(int64(0), min(seen, high - low)), part[query], dim)
-        mix(made, cache[1, who.shared, low:high], part[:, :dim])
+        mix(made, cache, place_of(cache, int64(1), who.shared, low), high - low, dim, dim, part[:, :dim])
         if low > begin:
             join(out, sums, dim)
 
@@ -136,8 +174,18 @@ def write(sums: Array, who: Queries, out: Array) -> None:
 
 
 @compiled
-def mix(weights: Array, values: Array, out: Array) -> None:
-    """out [R, D] = weights [R, P] · values [P, D]; the rows of `weights` and `out` may lie apart."""
+def mix(weights: Array, cache: Cache, address: int, lines: int, width: int, apart: int, out: Array) -> None:
+    """out [R, width] = weights [R, lines] · what a cache has at an address: so many lines, each `apart`
+    numbers from the one before. The rows of `weights` and `out` may lie apart."""
+    if cache.number == 4:
+        mix_reals(weights, carray(pointer(address), (lines, apart), np.float32)[:, :width], out)
+    else:
+        mix_halves(weights, carray(pointer(address), (lines, apart), np.int16)[:, :width], out)
+
+
+@compiled
+def mix_lines(weights: Array, values: Lines, out: Array) -> None:
+    """out [R, D] = weights [R, P] · values [P, D]; the rows of each may lie apart."""
     rows, dim = len(weights), values.shape[1]
     wide, whole = dim - dim % (VECTORS * LANES), dim - dim % LANES
     strips = (rows + MOST - 1) // MOST
@@ -150,16 +198,39 @@ def mix(weights: Array, values: Array, out: Array) -> None:
         for column in range(wide, whole, LANES):
             mix_strip(some, values, column, ONE, made)
         row += size
-    for row in range(rows if whole < dim else 0):
-        for i in range(whole, dim):
+    if whole < dim:
+        mix_rest(weights, values, whole, out)
+
+
+# Not in any order, as other loops: the number of lines must not decide in which one they are added up.
+@njit(cache=True, error_model="numpy")
+def mix_rest(weights: Array, values: Lines, begin: int, out: Array) -> None:
+    """`mix_lines` from the column `begin` on."""
+    for row in range(len(weights)):
+        for i in range(begin, values.shape[1]):
             total = np.float32(0.0)
             for position in range(len(values)):
-                total += weights[row, position] * values[position, i]
+                total += weights[row, position] * real(values[position, i])
             out[row, i] = total
 
 
+@intrinsic
+def real(typing: Any, value: Any) -> Any:
+    """A number of a cache in float32."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if signature.args[0] == types.float32:
+            return arguments[0]
+        one = ir.VectorType(ir.IntType(16), 1)
+        first = ir.IntType(32)(0)
+        bits = builder.insert_element(ir.Constant(one, ir.Undefined), arguments[0], first)
+        return builder.extract_element(float16(builder, bits, HALF), first)
+
+    return types.float32(value), code
+
+
 @compiled
-def mix_strip(weights: Array, values: Array, column: int, vectors: Any, out: Array) -> None:
+def mix_strip(weights: Array, values: Lines, column: int, vectors: Any, out: Array) -> None:
     size = len(weights)
     if size == 1:
         mix_tile(weights, ONE, values, column, vectors, out)
@@ -187,20 +258,24 @@ def mix_tile(typing: Any, weights: Any, rows: Any, values: Any, column: Any, vec
         strides = [cgutils.unpack_tuple(builder, array.strides)[0] for array in arrays]
         positions = cgutils.unpack_tuple(builder, arrays[1].shape)[0]
         across = builder.mul(arguments[3], INDEX(4))
+        number = kinds[2].dtype.bitwidth // 8
+        kind = ir.FloatType() if number == 4 else ir.IntType(16)
         rows_of = [builder.gep(begins[0], [builder.mul(INDEX(row), strides[0])]) for row in range(count)]
         zero = ir.Constant(REALS, None)
         sums = [[cgutils.alloca_once_value(builder, zero) for _ in range(parts)] for _ in range(count)]
         with cgutils.for_range_slice(builder, INDEX(0), positions, INDEX(1), intp=INDEX, inc=True) as (p, _):
-            value = builder.gep(begins[1], [builder.add(builder.mul(p, strides[1]), across)])
-            gemm._fetch(builder, builder.gep(value, [INDEX(AHEAD)]), 4 * LANES * parts)
+            offset = builder.add(builder.mul(p, strides[1]), builder.mul(arguments[3], INDEX(number)))
+            value = builder.gep(begins[1], [offset])
+            gemm._fetch(builder, builder.gep(value, [INDEX(AHEAD)]), number * LANES * parts)
             loaded = [
-                gemm._load(builder, builder.gep(value, [INDEX(4 * LANES * part)]), ir.FloatType(), 4)
+                gemm._load(builder, builder.gep(value, [INDEX(number * LANES * part)]), kind, number)
                 for part in range(parts)
             ]
+            loaded = loaded if number == 4 else [float16(builder, bits, HALF) for bits in loaded]
             for place, totals in zip(rows_of, sums, strict=True):
                 weight = spread(builder, builder.gep(place, [builder.mul(p, INDEX(4))]))
-                for number, total in zip(loaded, totals, strict=True):
-                    builder.store(gemm._multiply_add(builder, number, weight, builder.load(total)), total)
+                for some, total in zip(loaded, totals, strict=True):
+                    builder.store(gemm._multiply_add(builder, some, weight, builder.load(total)), total)
         for row, totals in enumerate(sums):
             made = builder.gep(begins[2], [builder.add(builder.mul(INDEX(row), strides[2]), across)])
             for part, total in enumerate(totals):
@@ -209,3 +284,7 @@ def mix_tile(typing: Any, weights: Any, rows: Any, values: Any, column: Any, vec
         return context.get_dummy_value()
 
     return types.void(weights, rows, values, types.intp, vectors, out), code
+
+
+mix_reals = outlined(mix_lines, examples.ROWS, examples.ROWS, examples.ROWS)
+mix_halves = outlined(mix_lines, examples.ROWS, examples.ROWS.astype(np.int16)[:, :1], examples.ROWS)

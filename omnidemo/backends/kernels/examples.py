@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from omnidemo.backends.call_layout import (
+    SPAN,
     Array,
+    Cache,
     Choice,
     Draft,
     Marks,
@@ -37,8 +39,9 @@ def whole(*shape: int) -> Whole:
 ROWS = zeros(2, 3)[:, :2]  # that lie apart
 WEIGHT = zeros(4, 4)  # as many as the largest matrix needs
 MATRICES = np.array([(FLOAT32, WEIGHT.ctypes.data, 4 if i < 8 else 1) for i in range(9)])
+KEPT = zeros(2, SPAN, 4)  # keys and values
 MODEL = Model(
-    zeros(1, 2, 1, 1, 4),
+    Cache(KEPT.ctypes.data, 4, 1, SPAN, 4),
     MATRICES,
     zeros(1, 2, 4),
     zeros(4),

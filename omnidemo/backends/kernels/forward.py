@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numba import carray, njit
 
-from omnidemo.backends.call_layout import Array, Model, Scores, Whole, Workers
+from omnidemo.backends.call_layout import Array, Cache, Model, Scores, Whole, Workers
 from omnidemo.backends.kernels import examples
-from omnidemo.backends.kernels.attention_kernel import PART, join, write
+from omnidemo.backends.kernels.attention_kernel import PART, join, layer_of, write
 from omnidemo.backends.kernels.integer.products import WIDTH as BLOCK_WIDTH
 from omnidemo.backends.kernels.integer.products import quantize_rows
 from omnidemo.backends.kernels.layers import (
@@ -30,6 +30,7 @@ from omnidemo.backends.kernels.layers import (
     KIND,
     MATRICES,
     NORMS,
+    NUMBER,
     OUT,
     PARTS,
     PRODUCT,
@@ -94,27 +95,23 @@ def forward(
 def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, states: Array) -> None:
     """`forward` for one chunk."""
     queue, tasks, _ = workers
-    buffer, matrices, norms, last, bias, of_heads, cos, sin, eps = model
-    count, rows, layers, width, inner = len(ids), len(logits), len(buffer), len(last), matrices[GATE, COUNT]
+    kept, matrices, norms, last, bias, of_heads, cos, sin, eps = model
+    count, rows, layers, width, inner = len(ids), len(logits), len(norms), len(last), matrices[GATE, COUNT]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
-    mixed = np.empty((count, bias.shape[1] - 2 * buffer.shape[2] * buffer.shape[4]), np.float32)
+    mixed = np.empty((count, bias.shape[1] - 2 * kept.heads * kept.dim), np.float32)
     gated = np.empty((count, inner), np.float32)
     quantized = np.empty((count, max(width, mixed.shape[1], inner) // COLUMNS * BLOCK_WIDTH), np.float32)
     # As many of the keys' heads for each thread, in a small pass for half of the threads: two threads have
     # three done no sooner than four.
-    by_heads = (
-        count <= BLOCK
-        and 1 < tasks <= TASKS * buffer.shape[2]
-        and buffer.shape[2] % max(1, tasks // TASKS) == 0
-    )
+    by_heads = count <= BLOCK and 1 < tasks <= TASKS * kept.heads and kept.heads % max(1, tasks // TASKS) == 0
     for row in range(count):
         look_up(matrices[EACH_LAYER * layers + 1], ids[row], x[row])
     for layer in range(layers):
-        own = matrices[EACH_LAYER * layer : EACH_LAYER * (layer + 1)]
+        own, cache = matrices[EACH_LAYER * layer : EACH_LAYER * (layer + 1)], layer_of(kept, layer)
         add_normed(x, y, norms[layer, 0], eps, y)
         if by_heads:
-            norms_of_heads, cache = of_heads[layer], buffer[layer]
+            norms_of_heads = of_heads[layer]
             run_heads(
                 queue,
                 own[QUERY:MIX],
@@ -133,11 +130,11 @@ def read(workers: Workers, model: Model, ids: Whole, start: int, logits: Array, 
             run_rows(workers, PRODUCT, own[QUERY:MIX], y, quantized, wide)
             wide += bias[layer]
             if of_heads.shape[1]:
-                heads = mixed.shape[1] // buffer.shape[4]
+                heads = mixed.shape[1] // kept.dim
                 norm_heads(wide, int64(0), heads, of_heads[layer], int64(0))
-                norm_heads(wide, heads, heads + buffer.shape[2], of_heads[layer], int64(1))
-            store(wide, start, buffer[layer], cos, sin, int64(0), buffer.shape[2])
-            run_attention(queue, wide, start, buffer[layer], cos, sin, mixed)
+                norm_heads(wide, heads, heads + kept.heads, of_heads[layer], int64(1))
+            store(wide, start, cache, cos, sin, int64(0), kept.heads)
+            run_attention(queue, wide, start, cache, cos, sin, mixed)
         run_rows(workers, PRODUCT, own[MIX:GATE], mixed, quantized, y)
         add_normed(x, y, norms[layer, 1], eps, y)
         run_rows(workers, GATED, own[GATE:DOWN], y, quantized, gated)
@@ -177,12 +174,12 @@ def quantize(queue: Queue, matrices: Whole, x: Array, out: Array) -> None:
 
 @compiled
 def run_attention(
-    queue: Queue, wide: Array, start: int, cache: Array, cos: Array, sin: Array, out: Array
+    queue: Queue, wide: Array, start: int, cache: Cache, cos: Array, sin: Array, out: Array
 ) -> None:
     """Attention of the queries in `wide`, not rotated yet, to the keys and values in the cache, from [T, (H +
     2 Hkv) · D] to `out` [T, H · D]; see `store`. A task is what shares a head of the keys: of `BLOCK` rows,
     or of fewer and one part of the positions."""
-    rows, groups, dim = len(wide), cache.shape[1], cache.shape[3]
+    rows, groups, dim = len(wide), cache.heads, cache.dim
     heads, blocks = out.shape[1] // dim, (rows + BLOCK - 1) // BLOCK
     parts = (start + rows + PART - 1) // PART if blocks == 1 else 1
     sums = np.empty((groups, parts, rows * heads // groups if parts > 1 else 0, dim + 2), np.float32)
@@ -202,7 +199,7 @@ def run_attention(
 @compiled
 def run_heads(
     queue: Queue, matrices: Whole, x: Array, quantized: Array, bias: Array, norms: Array, wide: Array,
-    start: int, cache: Array, cos: Array, sin: Array, out: Array,
+    start: int, cache: Cache, cos: Array, sin: Array, out: Array,
 ) -> None:  # fmt: skip
     """Queries, keys and values of a few rows x [T, H], and attention: a task is what belongs to one head of
     the keys, from the product to what is attended. Nothing of it crosses from core to core in between. `wide`
@@ -210,16 +207,16 @@ def run_heads(
     queue[KIND], queue[ROWS], queue[X], queue[OUT] = HEADS, len(x), x.ctypes.data, out.ctypes.data
     queue[WIDE], queue[PROJECTIONS], queue[WIDTH] = wide.ctypes.data, matrices.ctypes.data, x.shape[1]
     queue[BIAS], queue[NORMS] = bias.ctypes.data, norms.ctypes.data if len(norms) else 0
-    describe(queue, out.shape[1] // cache.shape[3], cache, start, cos, sin)
+    describe(queue, out.shape[1] // cache.dim, cache, start, cos, sin)
     quantize(queue, matrices, x, quantized)
-    run_all(queue, cache.shape[1])
+    run_all(queue, cache.heads)
 
 
 @compiled
-def describe(queue: Queue, heads: int, cache: Array, start: int, cos: Array, sin: Array) -> None:
-    queue[CACHE], queue[QUERIES] = cache.ctypes.data, heads
-    queue[GROUPS], queue[CAPACITY] = cache.shape[1], cache.shape[2]
-    queue[DIM], queue[START], queue[COS], queue[SIN] = cache.shape[3], start, cos.ctypes.data, sin.ctypes.data
+def describe(queue: Queue, heads: int, cache: Cache, start: int, cos: Array, sin: Array) -> None:
+    queue[CACHE], queue[NUMBER], queue[QUERIES] = cache.address, cache.number, heads
+    queue[GROUPS], queue[CAPACITY] = cache.heads, cache.capacity
+    queue[DIM], queue[START], queue[COS], queue[SIN] = cache.dim, start, cos.ctypes.data, sin.ctypes.data
 
 
 @compiled

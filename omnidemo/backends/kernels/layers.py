@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import carray
 
-from omnidemo.backends.call_layout import Array, Whole
-from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, rotate, write
+from omnidemo.backends.call_layout import Array, Cache, Whole
+from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, put, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
 from omnidemo.backends.kernels.integer.products import multiply_integers
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
@@ -31,6 +31,7 @@ MATRICES = WORK + 12
 WIDE, PROJECTIONS, WIDTH, BIAS, NORMS = range(WORK + 13, WORK + 18)  # of heads, after all others
 SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
 QUANTIZED = WORK + 19  # what a product reads in whole numbers
+NUMBER = WORK + 20  # bytes of a number of the cache
 BLOCK = 8  # rows whose attention is computed together
 # A matrix, in a row of a table: its form, where it begins, and how many rows it has.
 FORM, ADDRESS, COUNT = range(3)
@@ -125,19 +126,22 @@ def norm_heads(wide: Array, begin: int, end: int, norms: Array, which: int) -> N
 
 
 @compiled
-def store(wide: Array, start: int, cache: Array, cos: Array, sin: Array, begin: int, end: int) -> None:
-    """Write keys, rotated by their positions, and values into the cache: those of the heads `begin` to `end`.
+def store(wide: Array, start: int, cache: Cache, cos: Array, sin: Array, begin: int, end: int) -> None:
+    """Write keys, rotated by their positions, and values into the cache of a layer, from the position `start`
+    on: those of the heads `begin` to `end`.
 
-    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values, `cache` is [2, Hkv, C, D], written to at start…;
-    cos and sin [positions, D]: the sines' first half is negative.
+    `wide` [T, (H + 2 Hkv) · D] are queries, keys and values; cos and sin [positions, D]: the sines' first
+    half is negative.
     """
-    kv_heads, dim = cache.shape[1], cache.shape[3]
-    heads = wide.shape[1] // dim - 2 * kv_heads
+    dim = cache.dim
+    heads, key = wide.shape[1] // dim - 2 * cache.heads, np.empty(dim, np.float32)
     for row in range(len(wide)):
         for head in range(begin, end):
             at, position = (heads + head) * dim, start + row
-            rotate(wide[row], at, cos[position], sin[position], cache[0, head, position])
-            cache[1, head, position] = wide[row, at + kv_heads * dim : at + (kv_heads + 1) * dim]
+            rotate(wide[row], at, cos[position], sin[position], key)
+            put(key, cache, int64(0), head, position)
+            at += cache.heads * dim
+            put(wide[row, at : at + dim], cache, int64(1), head, position)
 
 
 @compiled
@@ -199,7 +203,7 @@ def do_heads(queue: Queue, task: int) -> None:
         norms = carray(pointer(queue[NORMS]), 2 * dim + 1, np.float32)
         norm_heads(wide, task * each, (task + 1) * each, norms, int64(0))
         norm_heads(wide, heads + task, heads + task + 1, norms, int64(1))
-    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
+    cache = Cache(queue[CACHE], queue[NUMBER], groups, queue[CAPACITY], dim)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
     cos = carray(pointer(queue[COS]), (end, dim), np.float32)
     sin = carray(pointer(queue[SIN]), (end, dim), np.float32)
@@ -215,9 +219,9 @@ def queries_of(queue: Queue, first: int, count: int, group: int) -> Queries:
 
 
 @compiled
-def attend_all(wide: Array, who: Queries, cache: Array, cos: Array, sin: Array, out: Array) -> None:
+def attend_all(wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, out: Array) -> None:
     """Attend to all positions that the last of the rows sees."""
-    sums = np.empty((who.rows * who.each, cache.shape[3] + 2), np.float32)
+    sums = np.empty((who.rows * who.each, cache.dim + 2), np.float32)
     attend(wide, who, cache, cos, sin, int64(0), who.start + who.first + who.rows, sums)
     write(sums, who, out)
 
@@ -243,7 +247,7 @@ def project(queue: Queue, wide: Array, task: int) -> None:
 @compiled
 def do_attention(queue: Queue, task: int) -> None:
     rows, heads, groups, dim, start = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], queue[START]
-    cache = carray(pointer(queue[CACHE]), (2, groups, queue[CAPACITY], dim), np.float32)
+    cache = Cache(queue[CACHE], queue[NUMBER], groups, queue[CAPACITY], dim)
     wide = carray(pointer(queue[X]), (rows, (heads + 2 * groups) * dim), np.float32)
     end, out = start + rows, carray(pointer(queue[OUT]), (rows, heads * dim), np.float32)
     cos = carray(pointer(queue[COS]), (end, dim), np.float32)

@@ -19,12 +19,10 @@ from omnidemo.backends.kernels.gemm import INDEX
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.packed_tiles import MOST, tile, unpacked
 from omnidemo.backends.kernels.rows_kernel import append, compiled, int64
-from omnidemo.backends.packed_forms import CENTRED, COLUMNS, LAYOUTS, PACKED, ROWS
+from omnidemo.backends.packed_forms import CENTRED, LAYOUTS, PACKED, ROWS
 
-# Rows for which codes are unpacked in each strip anew; for more, once, into memory that stays in the second
-# cache. Their strips have more than half of MOST rows.
-FEW = 2 * MOST
-PANEL = 2**19  # bytes of that memory, unless sixteen rows of W take more
+TOGETHER = 2  # strips of x that are multiplied with the same records before these leave the first cache
+PANEL = 2**18  # bytes of records that stay in the second cache while all of x is multiplied with them
 # by form: bytes of 32 columns of sixteen rows, and the sums that their minima are multiplied with
 SIZES = tuple(
     LAYOUTS[form].size // LAYOUTS[form].blocks if form in LAYOUTS else 0 for form in range(PACKED[-1] + 1)
@@ -50,29 +48,21 @@ class Records(NamedTuple):
 @exactly
 def multiply_packed(given: Records, x: Array, out: Array) -> None:
     """out [m, n] = x [m, k] · Wᵀ. The rows of `out` may lie apart."""
-    count, k, few, form = len(x), given.blocks * COLUMNS, len(x) <= FEW, given.form
-    if count == 0:  # of a prompt whose rows nobody needs
-        return
+    count, form = len(x), given.form
     groups, step = (given.rows + ROWS - 1) // ROWS, given.blocks * SIZES[form]
-    at_once = groups if few else max(1, min(groups, PANEL // (4 * k * ROWS)))
-    panel = np.empty((0 if few else at_once * k, ROWS), np.float32)
-    sums = sums_of(x, SUMS[form] * given.blocks)
     strips = (count + MOST - 1) // MOST
-    together = strips if few else 1  # what has been fetched is multiplied with all of so few
+    together, at_once = (strips, groups) if strips <= TOGETHER else (1, max(1, PANEL // step))
+    sums = sums_of(x, SUMS[form] * given.blocks)
     last = np.empty((count if given.rows % ROWS else 0, ROWS + 1), np.float32)[:, :ROWS]  # lies as `out` does
     for first in range(0, groups, at_once):
-        end, address = min(groups, first + at_once), given.address + first * step
-        for group in range(0 if few else end - first):
-            unpack(form, address + group * step, given.blocks, panel[group * k : (group + 1) * k])
-        for begin in range(0, strips, together):
-            for group in range(first, end):
+        for begin in range(0, strips, max(1, together)):
+            for group in range(first, min(groups, first + at_once)):
                 whole = (group + 1) * ROWS <= given.rows
                 to, column = out if whole else last, group * ROWS if whole else 0
-                record, codes = address + (group - first) * step, panel[(group - first) * k * (not few) :]
                 for which in range(begin, begin + together):
                     low, high = which * count // strips, (which + 1) * count // strips
-                    rows = x[low:high]
-                    strip(form, record, given.blocks, codes, rows, sums[low:high], to[low:high], column)
+                    record = given.address + group * step
+                    strip(form, record, given.blocks, x[low:high], sums[low:high], to[low:high], column)
     for row in range(len(last)):
         append(out[row], given.rows - given.rows % ROWS, last[row, : given.rows % ROWS])
 
@@ -96,84 +86,64 @@ def unpack_row(given: Records, row: int, out: Array) -> None:
     """One row of a matrix, in float32 [k]."""
     address = given.address + row // ROWS * given.blocks * SIZES[given.form]
     group = np.empty((len(out), ROWS), np.float32)
-    unpack_weights(given.form, address, given.blocks, group)
+    unpack(given.form, address, given.blocks, group)
     append(out, int64(0), group[:, row % ROWS])
 
 
 @intrinsic
-def strip(
-    typing: Any,
-    form: Any,
-    address: Any,
-    blocks: Any,
-    panel: Any,
-    x: Any,
-    sums: Any,
-    out: Any,
-    column: Any,
-) -> Any:
+def strip(typing: Any, form: Any, address: Any, blocks: Any, x: Any, sums: Any, out: Any, column: Any) -> Any:
     """out [r, column … column + 15] = x [r, k] · Wᵀ for up to MOST rows of x, and the sixteen rows of W at an
-    address, whose codes are read from `panel` [k, 16] unless that is empty. `sums` are those of the columns
-    of x that have a minimum."""
+    address. `sums` are those of the columns of x that have a minimum."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         arrays = [
             context.make_array(signature.args[which])(context, builder, arguments[which])
-            for which in range(3, 7)
+            for which in range(3, 6)
         ]
-        panel, *begins = (builder.bitcast(array.data, cgutils.voidptr_t) for array in arrays)
-        _, *strides = (cgutils.unpack_tuple(builder, array.strides)[0] for array in arrays)
-        length, rows = (cgutils.unpack_tuple(builder, array.shape)[0] for array in arrays[:2])
-        begins[2] = builder.gep(begins[2], [builder.mul(arguments[7], INDEX(4))])
+        begins = [builder.bitcast(array.data, cgutils.voidptr_t) for array in arrays]
+        strides = [cgutils.unpack_tuple(builder, array.strides)[0] for array in arrays]
+        rows = cgutils.unpack_tuple(builder, arrays[0].shape)[0]
+        begins[2] = builder.gep(begins[2], [builder.mul(arguments[6], INDEX(4))])
         records = builder.inttoptr(arguments[1], cgutils.voidptr_t)
-        given = [records, arguments[2], panel, *begins, *strides]
-        there = builder.zext(builder.icmp_unsigned("!=", length, INDEX(0)), INDEX)
-        case = builder.add(builder.mul(arguments[0], INDEX(2)), there)
+        given = [records, arguments[2], *begins, *strides]
         after = builder.append_basic_block()
-        choice = builder.switch(builder.add(builder.mul(case, INDEX(MOST + 1)), rows), after)
+        choice = builder.switch(builder.add(builder.mul(arguments[0], INDEX(MOST + 1)), rows), after)
         for number, layout in LAYOUTS.items():
-            for from_panel in (False, True):
-                for count in range(MOST // 2 + 1 if from_panel else 1, MOST + 1):
-                    with builder.goto_block(builder.append_basic_block()):
-                        place = (2 * number + from_panel) * (MOST + 1) + count
-                        choice.add_case(INDEX(place), builder.block)
-                        name = f"omnidemo_tile_{number}_{from_panel}_{count}"
-                        builder.call(tile(builder.module, name, layout, count, from_panel), given)
-                        builder.branch(after)
+            for count in range(1, MOST + 1):
+                with builder.goto_block(builder.append_basic_block()):
+                    choice.add_case(INDEX(number * (MOST + 1) + count), builder.block)
+                    name = f"omnidemo_tile_{number}_{count}"
+                    builder.call(tile(builder.module, name, layout, count), given)
+                    builder.branch(after)
         builder.position_at_end(after)
         return context.get_dummy_value()
 
-    return types.void(form, address, blocks, panel, x, sums, out, column), code
+    return types.void(form, address, blocks, x, sums, out, column), code
 
 
-def _unpacking(weights: bool) -> Any:
-    """An intrinsic that calls `unpacked`: sixteen rows of W at an address, to the columns of out [k, 16]."""
+@intrinsic
+def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
+    """The weights of the sixteen rows of W at an address, to the columns of out [k, 16]."""
 
-    @intrinsic
-    def unpack(typing: Any, form: Any, address: Any, blocks: Any, out: Any) -> Any:
-        def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[3])(context, builder, arguments[3])
-            given = [
-                builder.inttoptr(arguments[1], cgutils.voidptr_t),
-                arguments[2],
-                builder.bitcast(array.data, cgutils.voidptr_t),
-            ]
-            after = builder.append_basic_block()
-            choice = builder.switch(arguments[0], after)
-            for number, layout in LAYOUTS.items():
-                with builder.goto_block(builder.append_basic_block()):
-                    choice.add_case(INDEX(number), builder.block)
-                    name = f"omnidemo_unpacked_{number}_{weights}"
-                    builder.call(unpacked(builder.module, name, layout, weights), given)
-                    builder.branch(after)
-            builder.position_at_end(after)
-            return context.get_dummy_value()
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[3])(context, builder, arguments[3])
+        given = [
+            builder.inttoptr(arguments[1], cgutils.voidptr_t),
+            arguments[2],
+            builder.bitcast(array.data, cgutils.voidptr_t),
+        ]
+        after = builder.append_basic_block()
+        choice = builder.switch(arguments[0], after)
+        for number, layout in LAYOUTS.items():
+            with builder.goto_block(builder.append_basic_block()):
+                choice.add_case(INDEX(number), builder.block)
+                builder.call(unpacked(builder.module, f"omnidemo_unpacked_{number}", layout), given)
+                builder.branch(after)
+        builder.position_at_end(after)
+        return context.get_dummy_value()
 
-        return types.void(form, address, blocks, out), code
-
-    return unpack
+    return types.void(form, address, blocks, out), code
 
 
-unpack, unpack_weights = _unpacking(weights=False), _unpacking(weights=True)
 multiply_records = outlined(multiply_packed, Records(CENTRED, 0, 0, 0), examples.WEIGHT, examples.ROWS)
 unpack_one = outlined(unpack_row, Records(CENTRED, 0, 0, 0), 0, examples.WEIGHT[0])

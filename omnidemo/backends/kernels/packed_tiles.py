@@ -20,13 +20,12 @@ HALF = processor.has("f16c")  # whether the processor reads float16
 PARTS = range(0, ROWS, LANES)  # where the vectors begin that sixteen rows are
 
 
-def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x. The codes are read from records,
-    or from a panel (see `unpacked`); the sums are in one order, so their bits are the same."""
-    function, builder = gemm._function(module, name, BYTE, INDEX, BYTE, *[BYTE] * 3, *[INDEX] * 3)
+def tile(module: Any, name: str, layout: Layout, count: int) -> Any:
+    """A function that makes sixteen columns of `out` for so many rows of x."""
+    function, builder = gemm._function(module, name, BYTE, INDEX, *[BYTE] * 3, *[INDEX] * 3)
     if builder is None:
         return function
-    records, blocks, panel, *arrays = function.args
+    records, blocks, *arrays = function.args
     rows = [
         [builder.gep(arrays[which], [builder.mul(INDEX(row), arrays[which + 3])]) for row in range(count)]
         for which in range(3)
@@ -63,13 +62,8 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
                 words = [builder.add(builder.mul(block, INDEX(layout.words)), word) for block in blocks]
                 places = [builder.mul(word, INDEX(4 * layout.each)) for word in words]
                 decoded = [
-                    [
-                        _panel_codes(builder, layout, panel, place, part)
-                        if from_panel
-                        else _codes(builder, layout, record.begin, word, part, layout.centre)
-                        for part in PARTS
-                    ]
-                    for record, place in zip(each, places, strict=True)
+                    [_codes(builder, layout, record.begin, word, part, layout.centre) for part in PARTS]
+                    for record in each
                 ]
                 for column in range(layout.each):
                     for into, codes, place in zip(sums, decoded, places, strict=False):
@@ -114,9 +108,8 @@ def tile(module: Any, name: str, layout: Layout, count: int, from_panel: bool) -
     return function
 
 
-def unpacked(module: Any, name: str, layout: Layout, weights: bool) -> Any:
-    """A function that writes sixteen rows in float32: their weights, or a panel of their codes as `tile`
-    multiplies them."""
+def unpacked(module: Any, name: str, layout: Layout) -> Any:
+    """A function that writes the weights of sixteen rows in float32."""
     function, builder = gemm._function(module, name, BYTE, INDEX, BYTE)
     if builder is None:
         return function
@@ -134,25 +127,16 @@ def unpacked(module: Any, name: str, layout: Layout, weights: bool) -> Any:
             for part in PARTS:
                 scale, low = (
                     number(builder, layout, record, half, part, minimum=minimum) if there else None
-                    for minimum, there in ((False, weights), (True, weights and layout.minima))
+                    for minimum, there in ((False, True), (True, layout.minima))
                 )
-                taken = layout.zero if weights else layout.centre
-                for column, values in enumerate(_codes(builder, layout, record.begin, word, part, taken)):
-                    values = values if scale is None else builder.fmul(values, scale)
+                codes = _codes(builder, layout, record.begin, word, part, layout.zero)
+                for column, values in enumerate(codes):
+                    values = builder.fmul(values, scale)
                     values = values if low is None else builder.fadd(values, low)
                     place = builder.gep(out, [builder.add(at, INDEX(4 * (ROWS * column + part)))])
                     builder.store(values, builder.bitcast(place, REALS.as_pointer()), align=4)
     builder.ret_void()
     return function
-
-
-def _panel_codes(builder: Any, layout: Layout, panel: Any, place: Any, part: int) -> list[Any]:
-    """The codes of a word's columns from a panel, of which `place` is the first, times four."""
-    first = builder.add(builder.mul(place, INDEX(ROWS)), INDEX(4 * part))
-    return [
-        gemm._load(builder, builder.gep(panel, [builder.add(first, INDEX(4 * ROWS * column))]), REAL, 4)
-        for column in range(layout.each)
-    ]
 
 
 def _codes(builder: Any, layout: Layout, record: Any, word: Any, part: int, zero: int) -> list[Any]:
