@@ -12,7 +12,7 @@ import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
 from transformers import AutoConfig
 
-from omnidemo.config import Settings
+from omnidemo.config import Arithmetic, Settings
 from omnidemo.gguf import sources
 from omnidemo.gguf.gguf_facts import GgufFile
 from omnidemo.models import model_files, names
@@ -101,7 +101,7 @@ def list_models(settings: Settings, scan: bool = True) -> list[ModelCard]:
             cards.append(_bundled(entry, width))
         elif "known" not in entry or entry["known"] not in {file.name for file in files}:
             cards.append(_listed(entry, width, free, settings))
-    packed = settings.packed and place == "cpu"
+    packed = settings.arithmetic if settings.packed and place == "cpu" else None
     cards += [_file(one, widths[0], place, packed) for one in files]
     known = {card.name for card in cards}
     others = dict(zip(pair, widths, strict=True))
@@ -163,13 +163,15 @@ def _memory(weights: float, config: Any, width: float) -> tuple[int, int]:
     return int(need.total), int(need.conversation)
 
 
-def _file(one: GgufFile, width: float, place: str, packed: bool) -> ModelCard:
-    """A GGUF file on this machine. `packed`: whether a target's weights stay as they are packed there."""
+def _file(one: GgufFile, width: float, place: str, packed: Arithmetic | None) -> ModelCard:
+    """A GGUF file on this machine. `packed`: where a target's weights stay as they are packed there, their
+    arithmetic."""
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
     weights = (one.packed_bytes if packed else None) or one.parameters * width
+    kept = 2 if packed == "int8" and one.packed_bytes else int(width)  # bytes of a number of keys and values
     all_of_it = psutil.virtual_memory().total
-    memory, talk = _memory(weights, one.config, width)
-    need = memory if one.config is None else least_need(weights, one.config, int(width)).total
+    memory, talk = _memory(weights, one.config, kept)
+    need = memory if one.config is None else least_need(weights, one.config, kept).total
     availability: Availability = "unusable" if one.reason else "cached"
     note = _sentence(one.reason)
     if not one.reason:
