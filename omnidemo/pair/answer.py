@@ -43,6 +43,7 @@ class Answer:
         self._limits = Limits(
             asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun
         )
+        pair.copies.await_stored(asked.domain)
         with pair._lock:
             self._line = pair._ready_line(asked.domain)
             self._line.begin()

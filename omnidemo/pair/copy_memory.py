@@ -12,6 +12,7 @@ from hashlib import blake2b
 from omnidemo.copying.text_index import BREAK, TextIndex
 
 TAIL = 32  # ids of the prompt that are kept before an answer, so that its beginning is found too
+PATIENCE = 2.0  # seconds that an answer waits for those that are stored
 
 
 class CopyMemory:
@@ -23,18 +24,28 @@ class CopyMemory:
         self._texts: dict[str, TextIndex] = {}
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
         self._digests: dict[str, bytes] = {}
-        self._asked: dict[str, object] = {}  # for the stored answers of each domain
-        # has `put_before` called; returns at once
-        self.restore: Callable[[str, object], object] = lambda domain, asked: None
+        # for the stored answers of each domain; set when they are here, or nobody waits for them any longer
+        self._asked: dict[str, threading.Event] = {}
+        # has `put_before` called, and the event set behind it; returns at once
+        self.restore: Callable[[str, threading.Event], object] = lambda domain, asked: asked.set()
 
     def of(self, domain: str) -> TextIndex | None:
         """The answers of a domain; None where there are none. It grows with every answer, between two rounds
         of others. The caller holds the lock. The first time, and the first time after some were forgotten, it
         asks for those that are stored."""
         if domain not in self._asked and self._most:
-            self._asked[domain] = asked = object()
+            self._asked[domain] = asked = threading.Event()
             self.restore(domain, asked)
         return self._texts.get(domain)
+
+    def await_stored(self, domain: str) -> None:
+        """Ask for the stored answers of a domain as `of` does, and wait until they are here: once, and for at
+        most PATIENCE. The caller does not hold the lock."""
+        with self._lock:
+            self.of(domain)
+            asked = self._asked.get(domain)
+        if asked is not None and not asked.wait(PATIENCE):
+            asked.set()
 
     def digest(self, domain: str) -> str:
         """Eight hexadecimal digits by which what a domain has is told apart, by the way in which it came
@@ -46,7 +57,7 @@ class CopyMemory:
         """Ids that a domain may have."""
         return self._most // TextIndex.BYTES
 
-    def put_before(self, domain: str, asked: object, texts: Sequence[Sequence[int]]) -> None:
+    def put_before(self, domain: str, asked: threading.Event, texts: Sequence[Sequence[int]]) -> None:
         """Put texts, the oldest first, before what a domain has, as far as there is room. Nothing happens
         where the domain was forgotten after they were `asked` for. The caller does not hold the lock, which
         is not held while the texts are entered."""

@@ -44,7 +44,9 @@ class Before:
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Before:
-        """To be called just before the answer begins; it takes less than a millisecond."""
+        """To be called just before the answer begins; it takes less than a millisecond, and the first time as
+        long as the answer would wait for what is stored."""
+        pair.copies.await_stored(domain)
         with pair._lock:
             line, earlier = pair._line(domain), pair.copies.of(domain)
             end = earlier.begin + len(earlier) if earlier is not None else 0

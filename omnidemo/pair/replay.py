@@ -69,7 +69,9 @@ class Beginning:
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Beginning:
-        """To be called just before the answer begins; it takes about a millisecond."""
+        """To be called just before the answer begins; it takes about a millisecond, and the first time as
+        long as the answer would wait for what is stored."""
+        pair.copies.await_stored(domain)
         with pair._lock:
             line = pair._line(domain)
             version = line.published[0] if line.published else line.version

@@ -32,12 +32,13 @@ class StoredAnswers:
     ) -> None:  # fmt: skip
         self._memory, self._store, self._names = memory, store, names
         self._prompt_ids, self._vocabulary, self._busy = prompt_ids, vocabulary, busy
-        self._asked: deque[tuple[str, object]] = deque()
+        self._asked: deque[tuple[str, threading.Event]] = deque()
         self._lock = threading.Lock()
         self._runs = False
 
-    def ask(self, domain: str, asked: object) -> None:
-        """Have the answers of a domain put into the memory; `asked` is what `CopyMemory.put_before` wants."""
+    def ask(self, domain: str, asked: threading.Event) -> None:
+        """Have the answers of a domain put into the memory, and then `asked` set, which is what
+        `CopyMemory.put_before` wants. Until it is set, they do not give way to answers under way."""
         with self._lock:
             self._asked.append((domain, asked))
             if not self._runs:
@@ -52,16 +53,18 @@ class StoredAnswers:
                     return
                 domain, asked = self._asked.popleft()
             try:
-                self._memory.put_before(domain, asked, [*self._spelled(domain)][::-1])
+                self._memory.put_before(domain, asked, [*self._spelled(domain, asked)][::-1])
             except Exception:  # answers are written all the same, with fewer copies
                 log.exception("the stored answers of %s could not be read for copying", self._names[0])
+            finally:
+                asked.set()
 
-    def _spelled(self, domain: str) -> Iterator[list[int]]:
+    def _spelled(self, domain: str, asked: threading.Event) -> Iterator[list[int]]:
         """The ids of the texts, the newest first, as many as there is room for."""
         room = self._memory.room
         for prompt, answer in self._store.copied_from(*self._names, domain, room):
             waited = time.monotonic() + IDLE_SECONDS
-            while self._busy() and time.monotonic() < waited:
+            while asked.is_set() and self._busy() and time.monotonic() < waited:
                 time.sleep(IDLE_SECONDS / 10)
             spelled = self._vocabulary.encode(answer.encode(errors="replace"))
             if not spelled:  # with half a character, or a control token's name

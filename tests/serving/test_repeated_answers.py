@@ -58,6 +58,22 @@ def test_answers_of_a_task_are_answers_of_the_session(services: Services, models
     assert [one.number for one in went_on] == [3, 4], "as many as there are"
 
 
+def test_the_first_answer_after_a_restart_has_the_memory_of_those_before(
+    services: Services, models: tuple[str, str]
+) -> None:
+    run(services, models, count=2)
+    (third,) = repeated(run(services, models, first=2, count=1, learn=False, keep=False))
+    services.close()
+    again = Services(services.settings)
+    try:
+        ready(again, models)
+        (there,) = repeated(run(again, models, first=2, count=1, learn=False, keep=False))
+        # where no template made the prompt, more of its end is spelled again
+        assert there.memory_tokens and third.memory_tokens and there.memory_tokens >= third.memory_tokens
+    finally:
+        again.close()
+
+
 def test_the_rows_are_those_of_the_library(services: Services, models: tuple[str, str]) -> None:
     pair = services.pair(*models)
     alone = list(pair.repeat(LINES, 2, learn=False, max_new_tokens=12))

@@ -12,6 +12,7 @@ from omnidemo.copying.copier import CopiedDraft, Copier, CopyChances
 from omnidemo.copying.text_index import AT_ONCE, BREAK, CANDIDATES, TextIndex
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.pair import copy_memory
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.records import Match
 from tests.support.cost_models import known
@@ -163,7 +164,7 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
 
 
 def test_stored_answers_come_before_those_of_today() -> None:
-    memory, asked = CopyMemory(TextIndex.BYTES * 12, threading.Lock()), list[tuple[str, object]]()
+    memory, asked = CopyMemory(TextIndex.BYTES * 12, threading.Lock()), list[tuple[str, threading.Event]]()
     memory.restore = lambda domain, mark: asked.append((domain, mark))
     assert memory.of("a") is None and memory.of("a") is None and [domain for domain, _ in asked] == ["a"], (
         "they are asked for once"
@@ -183,8 +184,35 @@ def test_stored_answers_come_before_those_of_today() -> None:
     assert list(text.ids)[:4] == [1, 2, 9, BREAK]
 
 
+def test_an_answer_waits_for_those_that_are_stored_once_and_not_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory, asked = CopyMemory(1 << 16, threading.Lock()), list[tuple[str, threading.Event]]()
+    memory.await_stored("none")  # nothing is stored
+    memory.restore = lambda domain, mark: asked.append((domain, mark))
+    waits = threading.Thread(target=memory.await_stored, args=("a",))
+    waits.start()
+    while not asked:
+        time.sleep(0.001)
+    memory.put_before(*asked[0], [[1, 2, 3]])
+    assert waits.is_alive(), "it waits until it is told"
+    asked[0][1].set()
+    waits.join(30)
+    assert not waits.is_alive() and memory.of("a") is not None
+    monkeypatch.setattr(copy_memory, "PATIENCE", 0.01)
+    memory.await_stored("b")
+    assert asked[1][1].is_set(), "nobody waits any longer"
+    monkeypatch.setattr(copy_memory, "PATIENCE", 3600.0)
+    memory.await_stored("b")
+    memory.put_before(*asked[1], [[4, 5, 6]])
+    assert memory.of("b") is not None, "and what comes late still comes"
+    nothing = CopyMemory(0, threading.Lock())
+    nothing.restore = lambda domain, mark: pytest.fail("there is no room to read anything for")
+    nothing.await_stored("a")
+
+
 def test_what_was_forgotten_meanwhile_does_not_come_back() -> None:
-    memory, asked = CopyMemory(1 << 16, threading.Lock()), list[tuple[str, object]]()
+    memory, asked = CopyMemory(1 << 16, threading.Lock()), list[tuple[str, threading.Event]]()
     memory.restore = lambda domain, mark: asked.append((domain, mark))
     memory.of("a")
     memory.forget("a")
