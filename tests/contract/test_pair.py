@@ -4,6 +4,7 @@ the generation."""
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,12 @@ from omnidemo import load_pair
 from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
 from omnidemo.config import Settings
+from omnidemo.decoding import engine
+from omnidemo.decoding.backend import Clock, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.draft_policy import Policy
+from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.methods import fitting
 from omnidemo.offers import Offer
@@ -421,6 +426,40 @@ def test_a_list_is_kept_for_machine_and_form(tmp_path: Path) -> None:
     assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "guessed"
     first.measure_prices()
     assert load_pair(*names, storage=tmp_path / "storage").prices.list.origin == "stored"
+
+
+def test_a_machine_that_gets_slower_by_half_drafts_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A made-up machine, whose rounds take what they propose and draft, and from the third answer on half as
+    much again."""
+    machine = PriceList({1: 1.0, 2: 1.05, 8: 1.3, 16: 1.8}, 0.02, attention=1e-4, origin="measured", at=1.0)
+    folders = save(tmp_path / "target", "byte-level", ends=False), save(tmp_path / "drafter", "byte-level")
+    pace = 1.0
+
+    def timed(context: RoundContext, method: Method, plan: RoundPlan, clock: Clock) -> RoundResult:
+        at, made = len(context.target.ids), reference_round(context, method, plan, clock)
+        rows = 1 + sum(slot.target_id >= 0 for slot in made.slots)
+        took = StageSeconds(pace * machine.step * made.drafted, pace * machine.price(rows, at))
+        return replace(made, seconds=took)
+
+    monkeypatch.setattr(engine, "reference_round", timed)
+    played = list[list[tuple[str, int, int]]]()
+    for slower in (1.0, 1.5):
+        pair = load_pair(*folders)
+        pair.make_backend, pair.clock = lambda *_: None, lambda: 0.0
+        pair.prices.list.become(machine)
+        rounds = list[Round]()
+        for number in range(6):
+            pace = slower if number >= 2 else 1.0
+            text = f"{PROMPT} {number % 2}"
+            answer = pair.generate(text, draft_policy="cost", temperature=0.0, max_new_tokens=40)
+            rounds += answer.rounds
+        assert pair.prices.list.price(1) == pytest.approx(slower, rel=0.02)
+        taken = [next(offer.source for offer in one.offers if offer.taken) for one in rounds]
+        played.append([(took, one.drafted, one.proposed) for took, one in zip(taken, rounds, strict=True)])
+    assert played[0] == played[1]
+    assert len({took for took, *_ in played[0]}) > 1
 
 
 def test_an_answer_played_again_from_the_same_state_has_the_same_drafts(tmp_path: Path) -> None:

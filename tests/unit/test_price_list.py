@@ -8,9 +8,12 @@ import random
 
 import pytest
 
-from omnidemo.decoding.cost_model import CostModel
+from omnidemo.copying.copier import CopiedDraft
+from omnidemo.decoding.cost_model import MARGIN, CostModel
+from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.price_list import ENOUGH, ROWS, PriceList, Timed
 from omnidemo.pair.pair_prices import smoothed
+from omnidemo.records import Match
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)
@@ -43,6 +46,32 @@ def ratios(known: PriceList) -> list[float]:
     return [known.price(rows) / plain for rows in (2, 4, 8, 12, 16)] + [known.step / plain]
 
 
+def choices(prices: PriceList, clear: float) -> list[str | None]:
+    """What the policy "cost" takes by a list in 300 situations of any kind; None where, by the true prices,
+    the best is not better than the next by a factor `clear`."""
+    chance, made = random.Random(9), list[str | None]()
+    for _ in range(300):
+        model = CostModel(prices)
+        model.first.prior, model.later.prior = chance.random() ** 3, chance.random()
+        chances = [chance.random() ** 4]
+        while len(chances) < 6:
+            chances.append(chances[-1] * chance.random() ** 0.3)
+        copied = CopiedDraft([*range(6)], [Match(2, "prompt")] * 6, [0] * 6, chances)
+        policy = CostPolicy(5, model)
+        policy.begin_round(0, 0, 0)
+        took = "copy" if policy.copies(0, copied, True) else "drafter" if policy.budget(0) else "plain"
+        every = [
+            max((1.0 + sum(right[:n])) / prices[n] for n in range(1, len(right) + 1))
+            for right, prices in (
+                (chances, model.copy_prices(TRUE, 0)),
+                (model.draft_chances(5), model.draft_prices(TRUE, 5, 0)),
+            )
+        ]  # fmt: skip
+        *_, second, first = sorted([*every, 1.0 + MARGIN])
+        made.append(took if first > clear * second else None)
+    return made
+
+
 def test_prices_lie_on_lines_between_those_that_are_known() -> None:
     assert [TRUE.price(rows) for rows in ROWS] == [1.0, 1.05, 1.2, 1.6, 2.0, 3.6]
     assert TRUE.price(3) == pytest.approx(1.125) and TRUE.price(12) == pytest.approx(2.8)
@@ -58,6 +87,9 @@ def test_a_machine_that_changes_its_pace_changes_no_comparison(pace: float) -> N
     told(known, answer(TRUE, 1, pace), answer(TRUE, 2, pace))
     assert known.price(1) == pytest.approx(pace, rel=0.1)
     assert ratios(known) == pytest.approx(before, rel=0.08)
+    taken = choices(TRUE, 1.08)
+    assert choices(known, 1.08) == taken
+    assert min(taken.count(name) for name in ("copy", "drafter", "plain")) > 20, "of each there are many"
 
 
 @pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])
@@ -73,6 +105,7 @@ def test_a_list_that_was_measured_on_a_busy_machine_is_corrected_within_three_an
     )  # fmt: skip
     found = told(wrong, *(answer(TRUE, seed, pace) for seed in range(3)))
     assert ratios(found) == pytest.approx(ratios(TRUE), rel=0.15)
+    assert choices(found, 1.15) == choices(TRUE, 1.15)
 
 
 def test_a_guess_is_corrected_sooner_than_what_is_known() -> None:
