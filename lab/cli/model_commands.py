@@ -14,6 +14,9 @@ Targets = Annotated[
     list[str],
     typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is"),
 ]
+Pause = Annotated[
+    Path | None, typer.Option(help="compute nothing while there is this file: somebody measures")
+]
 Tokenizer = Annotated[Path, typer.Option(help="the folder of the drafter's tokenizer")]
 
 
@@ -44,10 +47,11 @@ def answers(
         typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8"),
     ] = False,
     free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
+    pause: Pause = None,
 ) -> None:
     """Write a target's answers to the training prompts, from where the last run stopped."""
     from lab.drafters import prompt_sets
-    from lab.drafters.answers import Wanted, write_answers
+    from lab.drafters.answers import Wanted, by_set, done, write_answers
     from omnidemo.models.load import load_model
 
     found = prompt_sets.kept(prompts) if kept else prompt_sets.training(prompts)
@@ -59,21 +63,29 @@ def answers(
     number, count = map(int, part.split("/"))
     asked = {one: prompt_sets.some(found[one], most)[number::count] for one in chosen}
     typer.echo(", ".join(f"{one}: {len(texts)} prompts" for one, texts in asked.items()))
-    model = load_model(target, device="cpu", fast=False)
+    model = load_model(target, device="cpu", packed=True)
     wanted = Wanted(length, rounds, model.manner if own_manner else None, free, (number, count), cut=not kept)
-    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo)
+    write_answers(model, name, asked, out, rows, tokens, wanted, typer.echo, pause)
+    typer.echo(by_set(done(out, name)))
 
 
 def tokenizer(
     prompts: Prompts,
     out: Annotated[Path, typer.Option(help="the folder of the tokenizer")],
     size: Annotated[int, typer.Option(help="pieces, the special ones among them")] = 5000,
+    shards: Annotated[Path | None, typer.Option(help="with answers: their folder")] = None,
+    target: Targets = [],  # noqa: B006
 ) -> None:
-    """Learn a drafter's vocabulary from the training prompts and the answers of their data sets."""
+    """Learn a drafter's vocabulary from the training prompts and the answers of their data sets, and from
+    those of targets."""
+    from lab.drafters.corpus import answer_texts
     from lab.drafters.drafter_tokenizer import learn
     from lab.drafters.texts import human_texts
 
-    learned = learn((text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)), size)
+    texts = [text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)]
+    if shards is not None:
+        texts += answer_texts(dict(one.split("=", 1) for one in target), shards)
+    learned = learn(texts, size)
     learned.save_pretrained(out)
     typer.echo(f"{len(learned):,} pieces")
 
@@ -102,7 +114,7 @@ def train(
     rows: Annotated[Path, typer.Option(help="the folder of the rows", exists=True, file_okay=False)],
     drafter_tokenizer: Tokenizer,
     out: Annotated[Path, typer.Option(help="the folder of checkpoint and model")],
-    shape: Annotated[str, typer.Option(help="tiny, small, medium or deep")] = "small",
+    shape: Annotated[str, typer.Option(help="one of those that `steps` times")] = "small",
     start: Annotated[Path | None, typer.Option(help="a model to begin with")] = None,
     tokens: Annotated[int, typer.Option(help="at most; the rows may be fewer")] = 1_000_000_000,
     minutes: Annotated[float | None, typer.Option(help="at most")] = None,
@@ -111,13 +123,16 @@ def train(
     muon: Annotated[float, typer.Option(help="peak rate of matrices")] = 0.02,
     adam: Annotated[float, typer.Option(help="peak rate of the embedding and norms")] = 5e-3,
     decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
+    pause: Pause = None,
 ) -> None:
     """Train a drafter, from where the last run stopped."""
     from lab.drafters.drafter_training import train_drafter
     from lab.drafters.training.optimiser import Rates
 
     rates = Rates(muon=muon, adam=adam, warmup=40, decay=decay)
-    facts = train_drafter(rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates)
+    facts = train_drafter(
+        rows, drafter_tokenizer, shape, out, start, tokens, minutes, batch, workers, rates, pause=pause
+    )
     typer.echo(f"loss {facts['loss']} after {facts['tokens']:,} tokens in {facts['minutes']} min")
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from lab.drafters.batched import LOOPS, Answer, BatchedWriter, Order
 from lab.drafters.prompt_sets import Prompt, in_turns
@@ -48,6 +50,18 @@ def done(folder: Path, target: str) -> dict[str, int]:
     return {record["order"]: len(record["answer"]) for record in records}
 
 
+def by_set(finished: Mapping[str, int]) -> str:
+    """How much there is of each set, a line each."""
+    answers, tokens = Counter[str](), Counter[str]()
+    for order, count in finished.items():
+        name = order.split("/")[1]
+        answers[name] += 1
+        tokens[name] += count
+    return "\n".join(
+        f"{name}: {answers[name]:,} answers, {tokens[name]:,} tokens" for name in sorted(answers)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """What is written to each prompt: a greedy answer, and `rounds` drawn ones, in `manner` or at temperature
@@ -74,7 +88,8 @@ def work(
         manner = wanted.manner if temperature > 0 else None
         if manner is None:
             return Order(name, temperature, seed_of(name), length)
-        return Order(name, manner.temperature, seed_of(name), length, manner.top_p, manner.repetition_penalty)
+        filters = manner.top_p, manner.repetition_penalty, manner.top_k
+        return Order(name, manner.temperature, seed_of(name), length, *filters)
 
     def orders(name: str, temperatures: Sequence[float], length: int) -> list[Order]:
         every = (order(f"{target}/{name}/{turn}", heat, length) for turn, heat in enumerate(temperatures))
@@ -100,20 +115,23 @@ def start_of(model: LanguageModel) -> list[int]:
 def write_answers(
     model: LanguageModel, name: str, sets: Mapping[str, Sequence[Prompt]], folder: Path, rows: int,
     tokens: int, wanted: Wanted,
-    report: Callable[[str], None], clock: Callable[[], float] = time.monotonic,
+    report: Callable[[str], None], pause: Path | None = None, clock: Callable[[], float] = time.monotonic,
 ) -> int:  # fmt: skip
     """Write shards of a target's answers until there are so many tokens of them in the folder, and return how
-    many there are."""
+    many there are. `pause`: see `BatchedWriter`."""
     folder.mkdir(parents=True, exist_ok=True)
     runner = model.runner
     if not isinstance(runner, FusedLlama):
         raise ValueError(f"{model.name} has no Llama or Qwen shape; answers are written by models that have")
+    runner.threads = torch.get_num_threads()  # so many as OMP_NUM_THREADS says
     speller = Speller(model.tokenizer, model.vocabulary)
 
     def spell(text: str) -> list[int]:
         return speller.messages([{"role": "user", "content": text}])
 
-    writer = BatchedWriter(runner, model.vocabulary.roles["end"], rows, loops=LOOPS if wanted.cut else 0)
+    writer = BatchedWriter(
+        runner, model.vocabulary.roles["end"], rows, loops=LOOPS if wanted.cut else 0, pause=pause
+    )
     pending: list[Answer] = []
     finished = done(folder, name)
     before = total = sum(finished.values())
@@ -155,7 +173,6 @@ def line_of(target: str, answer: Answer) -> dict[str, Any]:
     source = order.id.split("/")[1]
     return {
         "order": order.id, "set": source, "target": target, "temperature": order.temperature,
-        "seed": order.seed,
-        "top_p": order.top_p, "penalty": order.penalty, "reason": answer.reason, "prompt": answer.prompt,
-        "answer": answer.ids,
+        "seed": order.seed, "top_p": order.top_p, "top_k": order.top_k, "penalty": order.penalty,
+        "reason": answer.reason, "prompt": answer.prompt, "answer": answer.ids,
     }  # fmt: skip

@@ -1,8 +1,8 @@
 """Many answers at once: one pass of some dozen rows, each of another answer, per step.
 
-A product of 48 rows in bfloat16 takes three times as long as one of a single row. Two processes of one thread
-each write half as much again as one of two threads. What is written is not quite what the model in float32
-writes: its products are rounded. For a drafter to learn from that does not matter.
+The products are those of the app, in its arithmetic, so what is written is what the app would write. A row of
+many costs as much as a token of a prompt. So a large target's own answers cost no more than labels for those
+of another model, which it would have to read.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lab.drafters import batched_attention
+from lab.drafters.training.pause import hold
+from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.backends.weight_arena import Matrix
 
 TOP = 16  # most probable tokens of each row that are kept
-NUCLEUS = 64  # most probable tokens of which one is drawn under top-p
+NUCLEUS = 64  # most probable tokens of which one is drawn under top-k and top-p
 GROUP, LOOPS = 8, 4  # an answer ends when it writes a group of so many tokens for the so-manieth time
 
 
@@ -37,6 +37,7 @@ class Order:
     length: int
     top_p: float = 1.0
     penalty: float = 1.0
+    top_k: int = 0
 
 
 @dataclass(slots=True)
@@ -67,63 +68,32 @@ class _Row:
 @dataclass(slots=True)
 class _Waiting:
     row: _Row
-    keys_values: Tensor  # [layers, 2, Hkv, T, D]
-
-
-class _Product:
-    """A matrix in bfloat16; where oneDNN computes such products, laid out as it reads `rows` rows fastest."""
-
-    def __init__(self, matrix: Matrix, rows: int) -> None:
-        self.weight = matrix.weight.detach().to(torch.bfloat16)
-        self.bias = None if matrix.bias is None else matrix.bias.detach().to(torch.bfloat16)
-        self.laid_out = torch.backends.mkldnn.is_available() and bool(
-            torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        )
-        if self.laid_out:
-            self.weight = torch.ops.mkldnn._reorder_linear_weight(self.weight, rows)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        if not self.laid_out:
-            return F.linear(x, self.weight, self.bias)
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, "none", [], "")
+    keys_values: NDArray[np.float32]  # [layers, 2, Hkv, T, D]
 
 
 class BatchedWriter:
-    """Writes answers of a `FusedLlama` on a CPU in rows of `rows`, with prompts and answers of at most
-    `positions` tokens. `loops`: how often a group of tokens may come before the answer ends; 0: for ever."""
+    """Writes answers of a model with compiled passes in rows of `rows`, with prompts and answers of at most
+    `positions` tokens. `loops`: how often a group of tokens may come before the answer ends; 0: for ever.
+    `pause`: nothing is computed while this file exists. ValueError for a model without compiled passes."""
 
     def __init__(
-        self,
-        runner: FusedLlama,
-        ends: Iterable[int],
-        rows: int = 48,
-        positions: int = 1024,
-        loops: int = LOOPS,
-    ) -> None:
-        def product(matrix: Matrix) -> _Product:
-            return _Product(matrix, rows)
+        self, runner: FusedLlama, ends: Iterable[int], rows: int = 48, positions: int = 1024,
+        loops: int = LOOPS, pause: Path | None = None,
+    ) -> None:  # fmt: skip
+        passes = runner.passes
+        if passes is None or not compile_kernels.wait():
+            why = compile_kernels.failure() or "it is not on a CPU"
+            raise ValueError(f"its passes cannot be compiled ({why}); many answers are written by such alone")
+        # here, where there is machine code: see there
+        from lab.drafters.batched_pass import step
 
-        self.runner, self.ends, self.positions, self.loops = runner, frozenset(ends), positions, loops
-        self.layers = [
-            (
-                layer.before.weight,
-                product(layer.qkv),
-                layer.heads,
-                product(layer.out),
-                layer.after.weight,
-                product(layer.gate_up),
-                product(layer.down),
-            )
-            for layer in runner.layers
-        ]
-        self.embed, self.head = runner.embed, product(runner.head)
-        self.caches = torch.zeros(
-            len(self.layers), 2, rows, runner.kv_heads, positions, runner.head_dim, dtype=torch.bfloat16
-        )
-        self.bits = self.caches.view(torch.int16).numpy().view(np.uint16)
+        self.runner, self.passes, self.compiled, self.pause = runner, passes, step, pause
+        self.ends, self.positions, self.loops = frozenset(ends), positions, loops
+        # one of each row, and one for a prompt that is read
+        self.caches = np.zeros((rows + 1, *runner.buffer_size(positions)), np.float32)
+        self.logits = np.empty((rows, runner.rows), np.float32)
         self.slots: list[_Row | None] = [None] * rows
         runner.extend_rope(positions)
-        self.cos, self.sin = runner.rope  # [positions, 1, D]
 
     @torch.inference_mode()
     def write(self, orders: Iterable[tuple[list[int], list[Order]]]) -> Iterator[Answer]:
@@ -143,12 +113,12 @@ class BatchedWriter:
                     new = waiting.popleft()
                     if new.row.next_id in self.ends:  # says nothing
                         continue
-                    length = new.keys_values.shape[3]
-                    self.caches[:, :, slot, :, :length] = new.keys_values
+                    self.caches[slot, :, :, :, : len(new.row.prompt)] = new.keys_values
                     self.slots[slot] = new.row
             active = [(slot, row) for slot, row in enumerate(self.slots) if row is not None]
             if not active:
                 return
+            hold(self.pause)
             self._choose([row for _, row in active], self._step(active))
             for slot, row in active:
                 reason = self._ended(row)
@@ -176,23 +146,15 @@ class BatchedWriter:
 
     def _read(self, prompt: list[int], orders: list[Order]) -> Iterator[_Waiting]:
         """Read a prompt once, for all that is to be written to it."""
-        count, runner = len(prompt), self.runner
-        if count + 2 > self.positions or not orders:
+        if len(prompt) + 2 > self.positions or not orders:
             return
-        cos, sin = self.cos[:count], self.sin[:count]
-        kept: list[Tensor] = []
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            q, k, v = (part.transpose(0, 1).to(torch.bfloat16) for part in (queries, keys, values))
-            kept.append(torch.stack([k, v]))
-            return F.scaled_dot_product_attention(
-                q[None], k[None], v[None], is_causal=True, enable_gqa=runner.heads > runner.kv_heads
-            )[0].transpose(0, 1)
-
-        states = self._pass(torch.tensor(prompt), cos, sin, attend)[-1:]
-        logits, keys_values = self.head(states.to(torch.bfloat16)).float(), torch.stack(kept)
+        hold(self.pause)
+        buffer = self.caches[-1]
+        found = self.passes.forward(prompt, 0, buffer, 1)
+        assert found is not None
+        keys_values = buffer[:, :, :, : len(prompt)].copy()
         rows = [_Row(order, prompt, np.random.default_rng(order.seed)) for order in orders]
-        self._choose(rows, logits.expand(len(rows), -1))
+        self._choose(rows, torch.from_numpy(found[0]).expand(len(rows), -1))
         for row in rows:
             yield _Waiting(row, keys_values)
 
@@ -200,41 +162,12 @@ class BatchedWriter:
         """Logits [rows, V] behind each row's next token, which is written with it."""
         for _, row in active:
             row.ids.append(row.next_id)
-        places = torch.tensor([len(row.prompt) + len(row.ids) - 1 for _, row in active])
-        slots = torch.tensor([slot for slot, _ in active])
-        runner = self.runner
-        scale, lengths, rows_of = runner.head_dim**-0.5, (places + 1).numpy(), slots.numpy()
-
-        def attend(layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-            cache = self.caches[layer]
-            cache[0, slots, :, places] = keys.to(torch.bfloat16)
-            cache[1, slots, :, places] = values.to(torch.bfloat16)
-            mixed = np.empty(queries.shape, np.float32)
-            batched_attention.attend((queries * scale).numpy(), *self.bits[layer], rows_of, lengths, mixed)
-            return torch.from_numpy(mixed).to(torch.bfloat16)
-
-        tokens = torch.tensor([row.next_id for _, row in active])
-        states = self._pass(tokens, self.cos[places], self.sin[places], attend)
-        return self.head(states.to(torch.bfloat16)).float()
-
-    def _pass(self, tokens: Tensor, cos: Tensor, sin: Tensor, attend) -> Tensor:  # type: ignore[no-untyped-def]
-        """The normalised last states [T, H]; see `FusedLlama.run`. The residual stream is float32."""
-        runner, eps = self.runner, self.runner.eps
-        heads, dim, both = runner.heads, runner.head_dim, runner.heads + runner.kv_heads
-        x, half = F.embedding(tokens, self.embed), torch.bfloat16
-        for number, (before, qkv, head_norms, out, after, gate_up, down) in enumerate(self.layers):
-            mixed = (
-                qkv(F.rms_norm(x, before.shape, before, eps).to(half))
-                .float()
-                .view(len(x), both + runner.kv_heads, dim)
-            )
-            turned = mixed[:, :both] if head_norms is None else head_norms(mixed[:, :both])
-            turned = torch.addcmul(turned * cos, turned.roll(dim // 2, -1), sin)
-            seen = attend(number, turned[:, :heads], turned[:, heads:], mixed[:, both:])
-            x = x + out(seen.reshape(len(x), heads * dim))
-            gate, up = gate_up(F.rms_norm(x, after.shape, after, eps).to(half)).chunk(2, -1)
-            x = x + down(F.silu(gate) * up)
-        return F.rms_norm(x, runner.norm.weight.shape, runner.norm.weight, eps)
+        slots = np.array([slot for slot, _ in active])
+        places = np.array([len(row.prompt) + len(row.ids) - 1 for _, row in active])
+        ids, logits = np.array([row.next_id for _, row in active]), self.logits[: len(active)]
+        model = self.passes.model(self.caches[-1])
+        self.passes.call(self.compiled, len(active), model, self.caches, slots, places, ids, logits)
+        return torch.from_numpy(logits)
 
     def _choose(self, rows: list[_Row], logits: Tensor) -> None:
         """Each row's next token, and what was most probable there."""
@@ -248,7 +181,7 @@ class BatchedWriter:
         best = ids.to(torch.int32).numpy()
         picked: dict[int, int] = {}
         for number, row in enumerate(rows):
-            if row.order.top_p < 1.0 or row.order.penalty != 1.0:
+            if row.order.top_p < 1.0 or row.order.top_k or row.order.penalty != 1.0:
                 picked[number] = _filtered(row, logits[number])
         drawn = [
             number for number, row in enumerate(rows) if row.order.temperature > 0 and number not in picked
@@ -270,7 +203,8 @@ class BatchedWriter:
 
 
 def _filtered(row: _Row, logits: Tensor) -> int:
-    """A row's next token under a repetition penalty and top-p, from its `NUCLEUS` most probable ones."""
+    """A row's next token under a repetition penalty, top-k and top-p, from its `NUCLEUS` most probable
+    ones."""
     order = row.order
     if order.penalty != 1.0:
         seen = torch.tensor(sorted(set(row.ids)), dtype=torch.int64)
@@ -278,11 +212,11 @@ def _filtered(row: _Row, logits: Tensor) -> int:
         logits[seen] = torch.where(
             logits[seen] > 0, logits[seen] / order.penalty, logits[seen] * order.penalty
         )
-    values, ids = logits.topk(NUCLEUS)
+    values, ids = logits.topk(min(NUCLEUS, order.top_k or NUCLEUS))
     if order.temperature <= 0:
         return int(ids[0])
     probs = (values / order.temperature).softmax(-1).double()
     before = probs.cumsum(-1) - probs
     probs = torch.where(before < order.top_p, probs, 0.0)
     place = torch.searchsorted(probs.cumsum(-1), row.generator.random() * probs.sum(), right=True)
-    return int(ids[min(int(place), NUCLEUS - 1)])
+    return int(ids[min(int(place), len(ids) - 1)])

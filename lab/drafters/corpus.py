@@ -34,6 +34,14 @@ def vocabulary_of(model: str) -> Vocabulary:
     return tokenizer_of(model)[1]
 
 
+def answer_texts(targets: Mapping[str, str], shards: Path) -> Iterator[str]:
+    """What targets have written."""
+    for name, place in targets.items():
+        vocabulary = vocabulary_of(place)
+        for answer in read_shards(shards, name):
+            yield vocabulary.text_bytes(answer.ids).decode(errors="ignore")
+
+
 def chats(
     drafter_tokenizer: Path, targets: Mapping[str, str], shards: Path | None, prompts: Path | None
 ) -> tuple[list[Chat], int]:

@@ -21,17 +21,17 @@ RATES = Rates(muon=0.02, adam=5e-3, warmup=40)
 def train_drafter(
     rows: Path, tokenizer_folder: Path, shape_name: str, out: Path, start: Path | None, tokens: int,
     minutes: float | None, batch: int,
-    workers: int, rates: Rates = RATES, compiled: bool = True,
+    workers: int, rates: Rates = RATES, compiled: bool = True, pause: Path | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Train, and write the model to `out`/model; returns what is said of the run. `start`: a model to begin
-    with."""
+    with. `pause`: nothing is computed while this file exists."""
     tokenizer = cast(PreTrainedTokenizerFast, AutoTokenizer.from_pretrained(tokenizer_folder))
     shape = shape_named(shape_name, len(tokenizer))
     stats = json.loads((rows / "stats.json").read_text())
     length = int(stats["length"])
     plan = Plan(min(tokens, stats["rows"] * length), length, minutes, batch)
     out.mkdir(parents=True, exist_ok=True)
-    job = Job(shape, plan, rates, rows, out / "checkpoint.pt", out.name, compiled)
+    job = Job(shape, plan, rates, rows, out / "checkpoint.pt", out.name, compiled, pause)
     if start is None:
         flat = flat_llama.initial(shape, 7)
     else:

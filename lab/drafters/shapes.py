@@ -18,6 +18,9 @@ SHAPES: Mapping[str, Mapping[str, int]] = {
     "small": {"layers": 2, "hidden": 256, "heads": 4, "head_dim": 64, "inter": 704},  # of `bundled/drafter-2`
     "medium": {"layers": 3, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
     "deep": {"layers": 4, "hidden": 320, "heads": 5, "head_dim": 64, "inter": 880},
+    "wide": {"layers": 2, "hidden": 384, "heads": 6, "head_dim": 64, "inter": 1056},
+    "wide-deep": {"layers": 3, "hidden": 448, "heads": 7, "head_dim": 64, "inter": 1232},
+    "large": {"layers": 3, "hidden": 512, "heads": 8, "head_dim": 64, "inter": 1408},
 }
 
 

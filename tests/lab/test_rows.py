@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from lab.drafters.answers import save
+from lab.drafters.answers import by_set, done, save
 from lab.drafters.batched import Answer, Order
+from lab.drafters.corpus import answer_texts
 from lab.drafters.guesses import guess
 from lab.drafters.rows import CHANNELS, Chat, pack, write_rows
 from lab.drafters.shards import Recorded, read_shards
@@ -80,6 +81,21 @@ def test_shards_come_back(tmp_path: Path) -> None:
     first, second = read_shards(tmp_path, "t")
     assert (first.ids, second.ids) == ([2, 3], [4]) and second.temperature == 0.8
     assert second.top is not None and second.top.tolist() == top[2:].tolist()
+
+
+def test_what_was_written_is_counted_by_set_and_read_as_text(
+    tmp_path: Path, vocabularies: tuple[Vocabulary, Vocabulary]
+) -> None:
+    target, none = vocabularies[0], np.zeros((0, 4))
+    for number, text in enumerate(("A duck waits.", "Two ducks.")):
+        ids = list(target.encode(text.encode()) or ())
+        order = Order(f"t/{'xy'[number]}/{number}/0", 0.0, 1, 9)
+        save(tmp_path, "t", [Answer(order, [1], ids, none, none, "end")])
+    assert list(answer_texts({"t": "bundled/large"}, tmp_path)) == ["A duck waits.", "Two ducks."]
+    counts = [len(target.encode(text) or ()) for text in (b"A duck waits.", b"Two ducks.")]
+    assert by_set(done(tmp_path, "t")).splitlines() == [
+        f"{name}: 1 answers, {count} tokens" for name, count in zip("xy", counts, strict=True)
+    ]
 
 
 def test_labels_of_rows() -> None:

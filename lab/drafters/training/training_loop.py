@@ -21,6 +21,7 @@ from omnidemo.private_folders import replacing
 
 from .flat_llama import Shape
 from .optimiser import Rates, Share
+from .pause import hold
 from .plan import Clock, Plan, Reporter
 from .row_files import row_at
 from .training_llama import TrainingLlama
@@ -36,7 +37,6 @@ ENVIRONMENT = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
-STALL_S = 900.0  # after so long at a barrier a worker must have died
 EVERY_S = 180.0  # between two checkpoints
 KEPT = ("master", "first", "second")  # of the buffers, in a checkpoint
 
@@ -52,6 +52,7 @@ class Job:
     checkpoint: Path
     title: str = "model"
     compiled: bool = True
+    pause: Path | None = None  # nothing is computed while this file exists
     stop_at: int | None = None  # leave with a checkpoint before this step (for tests)
 
 
@@ -63,8 +64,8 @@ def make_buffers(flat: Tensor, workers: int) -> dict[str, Tensor]:
         "weights": flat.to(torch.bfloat16),
         "gradients": torch.zeros(workers, len(flat)),
     }
-    # summed loss, squared norm, and in the first row the progress
-    buffers["scratch"] = torch.zeros(workers, 3, dtype=torch.float64)
+    # summed loss, squared norm, seconds held, and in the first row the progress
+    buffers["scratch"] = torch.zeros(workers, 4, dtype=torch.float64)
     return {name: buffer.share_memory_() for name, buffer in buffers.items()}
 
 
@@ -87,16 +88,20 @@ def _rows(job: Job, step: int) -> Tensor:
     return torch.stack(rows)
 
 
-def _own_share(lean: TrainingLlama, rows: Tensor, counted: int, tickets: Any) -> float:
-    """Train on the rows of a step that no other worker takes, one by one; the sum of their losses. A worker
-    on a busy core does fewer, so sums depend on timing in the last bit."""
-    total = 0.0
+def _own_share(
+    lean: TrainingLlama, rows: Tensor, counted: int, tickets: Any, pause: Path | None
+) -> tuple[float, float]:
+    """Train on the rows of a step that no other worker takes, one by one; the sum of their losses, and for
+    how many seconds that was held. A worker on a busy core does fewer, so sums depend on timing in the last
+    bit."""
+    total = held = 0.0
     while True:
         with tickets.get_lock():
             turn = tickets.value
             tickets.value += 1
         if turn >= len(rows):
-            return total
+            return total, held
+        held += hold(pause)
         total += lean.step(rows[turn : turn + 1], 1.0 / counted)
 
 
@@ -119,19 +124,20 @@ def worker(
     while progress < 1.0 and clock.step != job.stop_at:
         rows = _rows(job, clock.step)
         counted = max(1, int(rows[:, 1, 1:].sum()))
-        scratch[rank, 0] = _own_share(lean, rows, counted, tickets)
-        barrier.wait(STALL_S)
+        scratch[rank, 0], scratch[rank, 2] = _own_share(lean, rows, counted, tickets, job.pause)
+        barrier.wait()
         scratch[rank, 1] = share.gather()
         if rank == 0:
             tickets.value = 0
+            began += float(scratch[:, 2].max())
             clock.seconds = before + time.monotonic() - began
-            scratch[0, 2] = plan.progress(clock.step + 1, clock.seconds)
-        barrier.wait(STALL_S)
+            scratch[0, 3] = plan.progress(clock.step + 1, clock.seconds)
+        barrier.wait()
         norm = float(scratch[:, 1].sum()) ** 0.5
         loss = float(scratch[:, 0].sum()) / counted
-        factor, after = rates.factor(clock.step, progress), float(scratch[0, 2])
+        factor, after = rates.factor(clock.step, progress), float(scratch[0, 3])
         share.update(rates, factor, min(1.0, 1.0 / (norm + 1e-6)))
-        barrier.wait(STALL_S)
+        barrier.wait()
         clock.step += 1
         if reporter is not None:
             clock.losses.append(round(loss, 4))
