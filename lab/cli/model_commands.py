@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 Prompts = Annotated[Path, typer.Option(help="the folder of prompt files", exists=True, file_okay=False)]
@@ -78,9 +77,8 @@ def tokenizer(
 ) -> None:
     """Learn a drafter's vocabulary from the training prompts and the answers of their data sets, and from
     those of targets."""
-    from lab.drafters.corpus import answer_texts
+    from lab.drafters.corpus import answer_texts, human_texts
     from lab.drafters.drafter_tokenizer import learn
-    from lab.drafters.texts import human_texts
 
     texts = [text for _, prompt, answer in human_texts(prompts) for text in (prompt, answer)]
     if shards is not None:
@@ -147,42 +145,14 @@ def ceilings(
     step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
 ) -> None:
     """How well drafters guess recorded answers, and how fast copying and they would make the target at given
-    prices."""
-    from transformers import AutoModelForCausalLM
-
-    from lab.drafters.ceilings import Prices
-    from lab.drafters.corpus import few, vocabulary_of
-    from lab.drafters.guesses import guess
-    from lab.drafters.score import agreement_table, speed_table
-    from lab.drafters.shards import read_shards
-    from lab.drafters.spelling import Spelling
-    from omnidemo.models import model_files
+    prices; and what each of them changes against the first."""
+    from lab.drafters.scoring import score_all
 
     costs = {int(count): float(price) for count, price in (one.split("=") for one in rows.split(","))}
     if len(step) not in (1, len(drafter)):
         raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
-    for number, one in enumerate(drafter):
-        model = AutoModelForCausalLM.from_pretrained(
-            model_files.find(one, hub=False), dtype=torch.float32
-        ).eval()
-        for name, place in (named.split("=", 1) for named in target):
-            vocabulary = vocabulary_of(place)
-            spelling, prices = (
-                Spelling(vocabulary, vocabulary_of(one)),
-                Prices(costs, step[number % len(step)]),
-            )
-            found = [
-                made
-                for answer in few(read_shards(shards, name), most)
-                if (made := guess(model, answer, spelling)) is not None
-            ]
-            typer.echo(f"\n{one} for {name}\n\n{agreement_table(found)}")
-            for drawn in (False, True):
-                manner = "drawn" if drawn else "greedy"
-                typer.echo(
-                    f"\n{manner}: tokens a round, ×"
-                    f" plain\n\n{speed_table(found, prices, vocabulary.roles['end'], drawn)}"
-                )
+    targets = dict(one.split("=", 1) for one in target)
+    score_all(drafter, targets, shards, most, costs, step * (len(drafter) // len(step)), typer.echo)
 
 
 def learning(

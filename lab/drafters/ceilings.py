@@ -189,3 +189,16 @@ def simulate(
         for simulation in runs.setdefault(kind, {way: Simulation(prices, way) for way in ways}).values():
             simulation.answer(guesses, ends)
     return {kind: {way: one.sums for way, one in run.items()} for kind, run in runs.items()}
+
+
+def times(found: Iterable[Guesses], prices: Prices, ends: Sequence[int], way: str = "both") -> list[float]:
+    """ms of each answer, those of each kind one after the other."""
+    runs: dict[tuple[str, bool], Simulation] = {}
+    spent = list[float]()
+    for guesses in found:
+        kind = guesses.answer.set, guesses.answer.temperature > 0
+        run = runs.setdefault(kind, Simulation(prices, way))
+        before = run.sums.milliseconds
+        run.answer(guesses, ends)
+        spent.append(run.sums.milliseconds - before)
+    return spent

@@ -1,16 +1,16 @@
-"""Answers and texts as chats in a drafter's ids."""
+"""Answers of targets, and what people wrote, as chats in a drafter's ids."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.drafters.prompt_sets import training
 from lab.drafters.rows import Chat, chat_of
 from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import Spelling
-from lab.drafters.texts import as_answers
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import open_source
 from omnidemo.vocab.vocabulary import Vocabulary
@@ -32,6 +32,22 @@ def tokenizer_of(model: str) -> tuple[Any, Vocabulary]:
 
 def vocabulary_of(model: str) -> Vocabulary:
     return tokenizer_of(model)[1]
+
+
+def human_texts(folder: Path) -> Iterator[tuple[str, str, str]]:
+    """(set, prompt, answer or an empty text) of each training prompt. Our own have no answers."""
+    for name, prompts in training(folder).items():
+        for prompt in prompts:
+            yield name, prompt.text, prompt.answer.replace("\t", "    ").replace("\r", "")
+
+
+def as_answers(
+    folder: Path, target: str, spell: Callable[[str], list[int]], encode: Callable[[str], list[int]], end: int
+) -> Iterator[Recorded]:
+    """The same in a target's ids."""
+    for number, (name, prompt, answer) in enumerate(human_texts(folder)):
+        ids = [*encode(answer), end] if answer else []
+        yield Recorded(name, f"people/{name}/{number}", target, 0.0, "end", spell(prompt), ids)
 
 
 def answer_texts(targets: Mapping[str, str], shards: Path) -> Iterator[str]:

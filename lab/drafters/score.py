@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+import numpy as np
+
 from lab.drafters.ceilings import WAYS, Prices, simulate
 from lab.drafters.guesses import Guesses
 
 FIXED = 4  # guesses of a draft of fixed length
+ALL = "all"  # the last row of a table
 
 
 @dataclass(slots=True)
@@ -76,7 +79,7 @@ def agreement_table(found: Sequence[Guesses]) -> str:
     total = Score()
     for guesses in found:
         total.add(guesses)
-    rows.append(["all", f"{total.answers}", f"{total.tokens}", *(f"{cell:.3f}" for cell in total.cells)])
+    rows.append([ALL, f"{total.answers}", f"{total.tokens}", *(f"{cell:.3f}" for cell in total.cells)])
     return table(heads, rows)
 
 
@@ -101,6 +104,27 @@ def speed_table(found: Sequence[Guesses], prices: Prices, ends: Sequence[int], d
         }
         rows.append(["median", *(f"{middle[way][0]:.2f}, {middle[way][1]:.2f} ×" for way in WAYS)])
     return table(["set", *WAYS], rows)
+
+
+def change_table(pairs: Sequence[tuple[Guesses, Guesses]], times: Sequence[tuple[float, float]]) -> str:
+    """What another drafter changes: of the same answers the mean differences by set, with their standard
+    errors over answers. `times`: ms of each answer, before and after."""
+    figures: dict[str, list[tuple[float, ...]]] = {}
+    for (one, other), (before, after) in zip(pairs, times, strict=True):
+        changed = (
+            float((other.agreed - one.agreed).mean()),
+            float((other.same - one.same).mean()),
+            before / after - 1,
+        )
+        for name in (one.answer.set, ALL):
+            figures.setdefault(name, []).append(changed)
+    rows = []
+    for name in sorted(figures, key=lambda name: (name == ALL, name)):
+        values = np.array(figures[name])
+        errors = values.std(0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.full(3, np.nan)
+        cells = (f"{mean:+.3f} ± {error:.3f}" for mean, error in zip(values.mean(0), errors, strict=True))
+        rows.append([name, f"{len(values)}", *cells])
+    return table(["set", "answers", "agreement", "same", "tokens a second, copies and guesses"], rows)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from lab.drafters.ceilings import WAYS, Prices, simulate
+from lab.drafters.answers import save
+from lab.drafters.batched import Answer, Order
+from lab.drafters.ceilings import WAYS, Prices, simulate, times
+from lab.drafters.corpus import vocabulary_of
 from lab.drafters.guesses import Guesses
-from lab.drafters.score import agreement_table, count_rounds, scores, speed_table
+from lab.drafters.score import agreement_table, change_table, count_rounds, scores, speed_table
+from lab.drafters.scoring import score_all
 from lab.drafters.shards import Recorded
 
 PRICES = Prices({1: 4.0, 2: 5.0, 4: 6.0}, step=0.1)
@@ -63,3 +69,40 @@ def test_tables_hold_greedy_and_drawn_answers_apart() -> None:
     greedy, drawn = (speed_table(found, PRICES, (), way) for way in (False, True))
     assert len(greedy.splitlines()) == len(drawn.splitlines()) == 4
     assert speed_table(found[:1], PRICES, (), True).count("\n") == 1  # there are none
+
+
+def test_what_a_better_drafter_changes_is_told_with_its_error() -> None:
+    ids = list(range(100, 160))
+    bad, good = (
+        [guesses(ids, [right] * 60, 0.9), guesses(ids, [right, not right] * 30, 0.9)]
+        for right in (False, True)
+    )
+    spent = [times(some, PRICES, ()) for some in (bad, good)]
+    assert sum(spent[0]) == pytest.approx(simulate(bad, PRICES, ())["s", False]["both"].milliseconds)
+    lines = change_table(list(zip(bad, good, strict=True)), list(zip(*spent, strict=True))).splitlines()
+    # of the first answer every guess has become right, of the second as many as have become wrong
+    assert lines[2].startswith("| s | 2 | +0.250 ± 0.250 | +0.500 ± 0.500 | +")
+    assert lines[3].startswith("| all | 2 | +0.250 ± 0.250 |") and len(lines) == 4
+    alone = change_table(list(zip(bad, bad, strict=True))[:1], [(2.0, 1.0)]).splitlines()
+    assert alone[2] == "| s | 1 | +0.000 ± nan | +0.000 ± nan | +1.000 ± nan |"
+
+
+def test_drafters_are_scored_each_alone_and_beside_the_first(tmp_path: Path) -> None:
+    target, answers = vocabulary_of("bundled/large"), list[Answer]()
+    for number, heat in enumerate((0.0, 0.8, 0.0)):
+        ids = list(target.encode(b"Two ducks wait near the old lighthouse.") or ())
+        top = np.array([[one, 0] for one in ids], np.int32)
+        order = Order(f"t/s/{number}/0", heat, 1, 99)
+        answers.append(Answer(order, [5, 6], ids, top, np.full(top.shape, -0.5, np.float16), "end"))
+    save(tmp_path, "t", answers)
+    said = list[str]()
+    drafters = ["bundled/drafter", "bundled/drafter-2"]
+    score_all(drafters, {"t": "bundled/large"}, tmp_path, 9, PRICES.rows, [0.1, 0.2], said.append)
+    heads = [text.splitlines()[1] for text in said]
+    assert [head.split(":")[0] for head in heads] == [
+        "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-2 for t", "greedy", "drawn",
+        "bundled/drafter-2 beside bundled/drafter for t",
+    ]  # fmt: skip
+    assert said[-1].splitlines()[-1].startswith("| all | 3 | ")
+    same = said[-1].splitlines()[-1].count("± 0.000")  # agreement, of three equal answers
+    assert same >= 2
