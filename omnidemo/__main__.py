@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from omnidemo.records import Generation
     from omnidemo.serving.services import Cluster
 
+COMPILING = "compiling passes, once on this machine; the answer waits for them"
 END_SECONDS = 4.0  # for answers that are cancelled; a container is killed after ten
 HELP = (
     "Online, cross-vocabulary speculative decoding: one small drafter for every target model."
@@ -48,7 +49,8 @@ def generate(
     drafter: Drafter = None,
     arithmetic: Number = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with text, ids, metrics and rounds.")
+        bool,
+        typer.Option("--json", help="Print one JSON object: text, ids, metrics, rounds, seed, conditions."),
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Draft by prices, and print what each round chose from.")
@@ -64,7 +66,10 @@ def generate(
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
     settings = read_settings(target=target, drafter=drafter, arithmetic=arithmetic, training="off", **ours)
     from omnidemo.api import load_pair
+    from omnidemo.backends import compile_kernels
+    from omnidemo.backends.choice import conditions_of, waits
     from omnidemo.methods import check_method
+    from omnidemo.models.weights_digest import weights_digest
 
     check_method(settings.method)  # what is wrong is told before a model loads
     by_prices = {"draft_policy": "cost"} if explain else {}
@@ -80,8 +85,21 @@ def generate(
         )  # fmt: skip
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
+    if waits(pair.target.runner):
+        with telling(COMPILING) as tell:
+            if not compile_kernels.kept():
+                tell(COMPILING, now=True)
+            compile_kernels.wait()
+    asked = asked.in_manner(pair.target.manner).seeded()
     generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
-    print(json.dumps(asdict(generation), ensure_ascii=False) if as_json else "", flush=True)
+    if as_json:
+        digest, target = weights_digest(pair.target.folder), pair.target.runner
+        conditions = conditions_of(target, settings.dtype, settings.quantization, digest)
+        generation = replace(generation, conditions=conditions)
+        about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}
+        print(json.dumps(asdict(generation) | about, ensure_ascii=False), flush=True)
+    else:
+        print(flush=True)
     if explain and not as_json:
         price_commands.explain(generation.rounds)
     typer.echo(figures(generation), err=True)

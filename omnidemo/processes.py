@@ -7,7 +7,9 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Iterator
 from typing import Any
 
 # Seconds in which a second signal is the first one's: `make` passes on what its whole group has been sent.
@@ -25,6 +27,20 @@ def end_by_signal() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _asked_to_end)
     sys.excepthook = _unhandled
+
+
+@contextlib.contextmanager
+def deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that begin within the block do not hear the terminal's Ctrl-C: whoever began them ends
+    them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _asked_to_end(number: int, _: object) -> None:

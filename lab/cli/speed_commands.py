@@ -58,6 +58,9 @@ def bench(
         typer.Option(help="GGUF files of the same model that llama.cpp reads too, by any name."),
     ] = None,
     passes: Annotated[int, typer.Option(min=1, help="Timed passes of each number of rows.")] = 25,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="Of the rows of a target; a large one has fewer passes.")
+    ] = 300.0,
     own_manner: Annotated[
         bool, typer.Option("--own-manner", help="Copies: of answers in the target's own manner, not greedy.")
     ] = False,
@@ -106,7 +109,7 @@ def bench(
             own = folder if len(targets) == 1 else folder / Path(one).name
             _race(
                 rows_race.RaceRequest(
-                    one, own, named, peer_file or (), passes, max_new_tokens, command_line("lab")
+                    one, own, named, peer_file or (), passes, max_new_tokens, seconds, command_line("lab")
                 ),
                 settings,
             )

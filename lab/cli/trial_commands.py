@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, show
+from omnidemo.cli.common import collected, show
 from omnidemo.config import EMBEDDED_TARGET
 
 
@@ -30,21 +30,21 @@ def equality(
     if csv:
         check_writable(csv)
     typer.echo("Passes are compiled first, which may take minutes.", err=True)
-    rows = collect(counted(equality_matrix(pairwise=quick), "answers compared"))
-    if csv:
-        with csv_table(csv, Row) as append:
-            for row in rows:
-                append(row)
-    different = [row for row in rows if row.equal is False]
-    for row in different:
+    with collected(counted(equality_matrix(pairwise=quick), "answers compared")) as rows:
+        if csv:
+            with csv_table(csv, Row) as append:
+                for row in rows:
+                    append(row)
+        different = [row for row in rows if row.equal is False]
+        for row in different:
+            typer.echo(
+                f"different: {row.architecture}, {row.family}, {row.method}, {row.case}: {row.note}", err=True
+            )
+        refused = sum(row.equal is None for row in rows)
         typer.echo(
-            f"different: {row.architecture}, {row.family}, {row.method}, {row.case}: {row.note}", err=True
+            f"{len(rows) - refused - len(different):,} equal, {len(different):,} different, {refused:,}"
+            " refused by a method"
         )
-    refused = sum(row.equal is None for row in rows)
-    typer.echo(
-        f"{len(rows) - refused - len(different):,} equal, {len(different):,} different, {refused:,} refused"
-        " by a method"
-    )
     if different:
         raise typer.Exit(1)
 

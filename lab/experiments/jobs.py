@@ -7,7 +7,6 @@ import json
 import multiprocessing
 import os
 import re
-import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -25,6 +24,7 @@ from lab.experiments.plans import Arm
 from omnidemo.config import Settings
 from omnidemo.distill.process_worker import TRAINING_ENVIRONMENT
 from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
+from omnidemo.processes import deaf_to_ctrl_c
 from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import build_measured_pair
 
@@ -118,7 +118,7 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), _prepare_worker)
     try:
-        with _environment(TRAINING_ENVIRONMENT):  # has to stand before the workers start
+        with _environment(TRAINING_ENVIRONMENT), deaf_to_ctrl_c():  # has to stand before the workers start
             names = {pool.submit(call): name for name, call in jobs}
         for done in as_completed(names):
             if (error := done.exception()) is not None:
@@ -137,8 +137,6 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
 
 
 def _prepare_worker() -> None:
-    # Ctrl-C reaches all processes of a terminal: this one just ends
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     warnings.simplefilter("ignore", FutureWarning)  # meant for the authors of libraries

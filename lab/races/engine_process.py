@@ -35,8 +35,8 @@ class EngineProcess:
         environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore", "TQDM_DISABLE": "1"}
         self._name = kind
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-        )
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
+        )  # which the terminal's Ctrl-C does not reach
         try:
             self.facts: Facts = self._ask(kind, given)
         except BaseException:

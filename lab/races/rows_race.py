@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from lab.races.engine_process import EngineFailed, EngineProcess
-from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS
+from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts
 from lab.races.machine import cores, facts
 from omnidemo.config import Settings
 from omnidemo.decoding.contexts import common_prefix
@@ -36,15 +36,8 @@ TEXT = "Write a short story about a lighthouse keeper and a lost whale."
 PEERS = (LLAMA_CPP, TRANSFORMERS)
 TURNS, ANSWERS = 5, 3  # that each engine has of passes and prompts, and of answers
 REST = 0.3  # seconds before a turn, in which the threads of the one before fall asleep
-HEADINGS = (
-    "engine",
-    "weights",
-    "behind",
-    *(f"{rows} rows" if rows > 1 else "1 row" for rows in ROWS),
-    f"prompt of {PROMPT}",
-    "tokens/s",
-)
-HEADINGS += ("same ids",)
+WIDTHS = (f"{rows} rows" if rows > 1 else "1 row" for rows in ROWS)
+HEADINGS = ("engine", "weights", "behind", *WIDTHS, f"prompt of {PROMPT}", "tokens/s", "same ids")
 NOTE = (
     "ms of one pass behind so many tokens by its rows, with logits for every row; of a prompt; tokens/s of a"
     " plain greedy answer, the prompt included. Medians, engines in turns, each in a process of its own with"
@@ -55,7 +48,8 @@ NOTE = (
 @dataclass(frozen=True, slots=True)
 class RaceRequest:
     """A target and what it races: `peers` of PEERS; llama.cpp reads the target's own GGUF file, and each of
-    `peer_files` of the same model. passes: timed ones of each width, at least; tokens: of an answer."""
+    `peer_files` of the same model. passes: timed ones of each width, at least; tokens: of an answer. seconds:
+    after which no turn begins but the first of each kind, so that a large model has fewer passes."""
 
     target: str
     out: Path
@@ -63,6 +57,7 @@ class RaceRequest:
     peer_files: Sequence[str] = ()
     passes: int = 25
     tokens: int = 128
+    seconds: float = 300.0
     command: str = ""
 
 
@@ -98,13 +93,8 @@ class Raced:
             for behind, found in self.passes.items()
         }
         said = {"pass_ms": medians, "prompt_ms": self.prompt_ms, "tokens_per_second": self.tokens_per_second}
-        return {
-            "engine": self.engine,
-            "weights": self.weights,
-            "version": self.version,
-            **said,
-            "seconds": asdict(self),
-        }
+        named = {"engine": self.engine, "weights": self.weights, "version": self.version}
+        return {**named, **said, "seconds": asdict(self)}
 
 
 def _ms(times: Sequence[float]) -> float | None:
@@ -153,7 +143,8 @@ class Race:
         return entries
 
     def run(self) -> Iterator[Stage]:
-        """Load all engines, then yield after each turn. `found` has the figures, of unfinished turns too."""
+        """Load all engines, then yield after each number of rows, prompt and answer. `found` has the figures,
+        of unfinished turns too."""
         target, loading = self._settings.target, f"{self._settings.target}: loading engines"
         with ExitStack() as stack:
             yield Stage(loading, 0, len(self._wanted))
@@ -178,28 +169,35 @@ class Race:
             ours = self._processes[0].facts
             window = min(process.facts.window for process in self._processes)
             lengths = [behind for behind in BEHIND if behind + max(ROWS) <= window]
-            turns = [("passes", behind, turn) for behind in lengths for turn in range(TURNS)]
-            turns += [("prompt", 0, turn) for turn in range(TURNS if window >= PROMPT else 0)]
-            turns += [("answers", 0, turn) for turn in range(ANSWERS)]
-            done, total = 0, len(turns) * len(self._processes)
-            stage = f"{target}: turns of engines"
+            kinds = [("passes", behind, TURNS) for behind in lengths]
+            kinds += [("prompt", 0, TURNS if window >= PROMPT else 0), ("answers", 0, ANSWERS)]
+            done, total = 0, len(self._processes) * sum(turns * _steps(what) for what, _, turns in kinds)
+            stage = f"{target}: rows, prompts and answers of each engine"
             yield Stage(stage, 0, total)
-            for what, behind, turn in turns:
-                # whose answer is ours comes first
-                for which in _in_turn(len(self._processes), 0 if what == "answers" else turn):
-                    time.sleep(REST)
-                    self._take(which, what, behind, ours.vocabulary, ours.prompt)
-                    done += 1
+            for what, behind, turns in kinds:
+                until = time.monotonic() + self.order.seconds / len(kinds)
+                end = done + len(self._processes) * turns * _steps(what)
+                for turn in range(turns):
+                    if turn and time.monotonic() > until:
+                        break
+                    # whose answer is ours comes first
+                    for which in _in_turn(len(self._processes), 0 if what == "answers" else turn):
+                        time.sleep(REST)
+                        for rows in ROWS[: _steps(what)]:
+                            self._take(which, what, behind, rows, ours)
+                            done += 1
+                            yield Stage(stage, done, total)
+                if done < end:
+                    done = end
                     yield Stage(stage, done, total)
 
-    def _take(self, which: int, what: str, behind: int, vocabulary: int, prompt: Sequence[int]) -> None:
+    def _take(self, which: int, what: str, behind: int, rows: int, ours: Facts) -> None:
         process, found = self._processes[which], self.found[which]
+        vocabulary, prompt = ours.vocabulary, ours.prompt
         if what == "passes":
-            widths = {rows: _ids(rows, vocabulary, behind + 1) for rows in ROWS}
+            widths = {rows: _ids(rows, vocabulary, behind + 1)}
             times = process.passes(_ids(behind, vocabulary), widths, -(-self.order.passes // TURNS))
-            mine = found.passes.setdefault(behind, {})
-            for rows, newest in times.items():
-                mine.setdefault(rows, []).extend(newest)
+            found.passes.setdefault(behind, {}).setdefault(rows, []).extend(times[rows])
         elif what == "prompt":
             found.prompt.append(process.prompt(_ids(PROMPT, vocabulary)))
         else:
@@ -273,6 +271,11 @@ def _cell(value: float | None, form: str) -> str:
 
 def _ratio(mine: float | None, other: float | None) -> str:
     return "–" if mine is None or not other else f"{mine / other:.2f}"
+
+
+def _steps(what: str) -> int:
+    """What one turn of an engine is told in: its passes by their rows."""
+    return len(ROWS) if what == "passes" else 1
 
 
 def _in_turn(count: int, turn: int) -> list[int]:

@@ -75,6 +75,22 @@ def kind_of(runner: Runner) -> Literal["compiled", "recorded", "torch"]:
     return "recorded" if able == "cuda" else "torch"
 
 
+def waits(runner: Runner) -> bool:
+    """Whether passes of its will be compiled, and are not yet."""
+    return _able(runner) == "cpu" and compile_kernels.kernels() is None
+
+
+def conditions_of(runner: Runner, dtype: str, quantization: str, digest: str) -> str:
+    """What the numbers of a target depend on, which is all that a seeded answer depends on: the kind of its
+    passes, which is another one once they are compiled, their device and dtype, to what its weights were
+    rounded or packed (the settings `dtype` and `quantization`), the arithmetic of products where that is not
+    the dtype, and a digest of its weights."""
+    own = str(runner.dtype).removeprefix("torch.")
+    asked = (dtype, quantization, arithmetic_of(runner))
+    form = "-in-".join([*(name for name in asked if name not in ("auto", "", own)), own])
+    return ".".join([kind_of(runner), str(runner.device), form, digest]).rstrip(".")
+
+
 def arithmetic_of(runner: Runner) -> str:
     """In which arithmetic a runner multiplies; empty where that is the one of its dtype."""
     own = runner.arithmetic if isinstance(runner, FusedLlama) else "float32"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, loading, read_settings, show
+from omnidemo.cli.common import collect, collected, loading, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def check_backend(
         GenerationConfig.of(temperature=one, max_new_tokens=tokens)
     names = [check_method(name) for name in method or []]
     texts = read_prompts(prompts) if prompts else mismatch.PROMPTS
-    (report,) = collect(mismatch.check(settings, names, temperatures, tokens, texts))
-    typer.echo("\n".join(report.lines()))
-    if report.first is not None:
+    with collected(mismatch.check(settings, names, temperatures, tokens, texts)) as reports:
+        for report in reports[-1:]:
+            typer.echo("\n".join(report.lines()))
+    if reports[-1].first is not None:
         raise typer.Exit(1)
 
 

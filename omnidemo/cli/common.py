@@ -174,14 +174,16 @@ def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
     """For as long as the block lasts, say on stderr every `LOG_SECONDS` what it does and how far it is, as
     the yielded function was told last: a text, and perhaps that it is to be said at once. A shorter block
     says nothing of its own accord."""
-    said, told, over = doing, monotonic(), Event()
+    said, told, over, since = doing, monotonic(), Event(), monotonic()
 
     def tell(what: str, now: bool = False) -> None:
-        nonlocal said, told
-        said = what
+        nonlocal said, told, since
+        again, said = said == what, what
+        since = since if again else monotonic()
         if on and (now or monotonic() - told >= LOG_SECONDS):
             told = monotonic()
-            typer.echo(said, err=True)
+            waited = f" ({told - since:.0f} s so far)" if again and told - since >= 1 else ""
+            typer.echo(f"{said}{waited}", err=True)
 
     def look() -> None:
         while not over.wait(LOOK_SECONDS):

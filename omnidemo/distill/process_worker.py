@@ -166,8 +166,8 @@ class ProcessWorker(Worker):
         ]
         try:
             process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-            )
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), process_group=0
+            )  # which the terminal's Ctrl-C does not reach
             with self._state_lock:  # from here on it is killed where it hangs
                 self._process, self._ready, closed = process, False, self._closed
             if closed:

@@ -112,8 +112,9 @@ def check(
     prompts: Sequence[str] = PROMPTS,
 ) -> Iterator[Stage | Report]:
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first
-    on the reference, then on the backend of the settings, and compare; yield how far that is, and the report
-    at the end. The n-gram cache is full, so that n-grams are merged, and nothing is learned.
+    on the reference, then on the backend of the settings, and compare; yield how far that is, and after each
+    comparison the report of all so far. The n-gram cache is full, so that n-grams are merged, and nothing is
+    learned.
 
     Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and
     as in `load_pair`.
@@ -140,17 +141,19 @@ def check(
         yield Stage("answers", len(wanted), 2 * len(cases))
     other = _pair(settings)
     backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
-    found: list[Mismatch] = []
+    packed = getattr(other.target.runner, "packed", None) is not None
+    report = Report(backend, 0, 0, seconds=seconds if packed else None)
     for count, (case, right) in enumerate(zip(cases, wanted, strict=True), len(cases) + 1):
         mismatch = parting(reference, case, right, other.generate(**case, **options))
-        if mismatch is not None:
-            found.append(_judged(reference, mismatch, right, options))
+        found = None if mismatch is None else _judged(reference, mismatch, right, options)
+        real = found if found is not None and not found.near_tie else None
+        report = replace(
+            report, answers=report.answers + 1, tokens=report.tokens + len(right.token_ids),
+            different=report.different + (real is not None), first=report.first or real,
+            near_ties=report.near_ties + (found is not None and real is None),
+        )  # fmt: skip
+        yield report
         yield Stage("answers", count, 2 * len(cases))
-    real = [one for one in found if not one.near_tie]
-    tokens_in_all, first = sum(len(one.token_ids) for one in wanted), real[0] if real else None
-    packed = getattr(other.target.runner, "packed", None) is not None
-    took = seconds if packed else None
-    yield Report(backend, len(cases), tokens_in_all, len(real), first, len(found) - len(real), took)
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:

@@ -41,7 +41,7 @@ def build_pair(
 
     if drafter == DEFAULT:
         drafter = drafter_of(target, settings)
-    large_at, small_at = (resolve(name, settings).where for name in (target, drafter))
+    large_at, small_at = (resolve(name, settings) for name in (target, drafter))
     options: dict[str, Any] = {
         "dtype": settings.dtype,
         "hub": settings.trust_hub,
@@ -51,13 +51,13 @@ def build_pair(
     options["device"] = choice.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
     large = load_model(
-        large_at, quantization=settings.quantization or None, packed=settings.packed,
+        large_at.where, quantization=settings.quantization or None, packed=settings.packed,
         arithmetic=settings.arithmetic,
         learning=0.0 if settings.training in ("off", "inline") else LEARNING,
-        progress=reporter("target", 0.0, 0.6, target), **options,
+        progress=reporter("target", 0.0, 0.6, large_at.name), **options,
     )  # fmt: skip
     small = load_model(
-        small_at, progress=reporter("drafter", 0.6, 0.8, drafter), writes=False,
+        small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False,
         **{**options, "device": str(large.device)},
     )  # fmt: skip
     choice.backend_of(settings.backend, large.runner, small.runner)

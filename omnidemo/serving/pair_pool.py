@@ -12,7 +12,7 @@ from time import monotonic, sleep
 from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
-from omnidemo.backends.choice import arithmetic_of, kind_of
+from omnidemo.backends.choice import conditions_of
 from omnidemo.config import Settings
 from omnidemo.fetching.fetch_job import Stopped
 from omnidemo.lines.trainer_pool import TrainerPool, Trainers
@@ -130,18 +130,12 @@ class PairPool:
         return place.loaded
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, which is all that a seeded answer depends on: the
-        kind of its passes, which is another one once they are compiled, their device and dtype, to what its
-        weights were rounded or packed, the arithmetic of products where that is not the dtype, and a digest
-        of these. "replicas" or "ZeroGPU" and the digest where answers are written elsewhere, on whatever is
-        there."""
+        """What the numbers of a ready target depend on, see `conditions_of`. "replicas" or "ZeroGPU" and the
+        digest where answers are written elsewhere, on whatever is there."""
         pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
         if isinstance(pair, RemotePair):
             return f"{pair.where}.{digest}".rstrip(".")
-        dtype = str(pair.target.dtype).removeprefix("torch.")
-        asked = (self.settings.dtype, self.settings.quantization, arithmetic_of(pair.target.runner))
-        form = "-in-".join([*(name for name in asked if name not in ("auto", "", dtype)), dtype])
-        return ".".join([kind_of(pair.target.runner), str(pair.target.device), form, digest]).rstrip(".")
+        return conditions_of(pair.target.runner, self.settings.dtype, self.settings.quantization, digest)
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:

@@ -129,7 +129,7 @@ def test_each_engine_reads_the_same_in_turns(
         f"{LLAMA_CPP}, tiny.Q4_0",
         TRANSFORMERS,
     ]
-    assert not race.left_out and stages[-1].done == stages[-1].total == 4 * (5 + 5 + 3)
+    assert not race.left_out and stages[-1].done == stages[-1].total == 4 * (5 * len(rows_race.ROWS) + 5 + 3)
     ours, _, _, theirs = race.found
     for one in race.found:
         # 1,024 do not fit the window
@@ -284,3 +284,19 @@ def test_the_command_shows_the_table_and_lines_of_progress(
         "--only is rows, answers or copies",
     )
     refused(lab_cli(*asked, "--peers", "cheese"), "no peer 'cheese'")
+
+
+def test_a_race_without_time_has_one_turn_of_everything(
+    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+) -> None:
+    order = RaceRequest(
+        str(gguf_target), tmp_path / "out", [LLAMA_CPP], passes=10, tokens=4, seconds=0.0, command="it"
+    )
+    race, stages = raced(order, settings(drafter))
+    for one in race.found:
+        assert {len(times) for times in one.passes[64].values()} == {2}
+        assert list(one.passes[64]) == list(rows_race.ROWS)
+        assert (len(one.prompt), len(one.answers)) == (1, 1)
+    assert stages[-1].done == stages[-1].total
+    counts = [stage.done for stage in stages if "rows" in stage.name]
+    assert counts == sorted(counts) and counts[1:7] == [1, 2, 3, 4, 5, 6]

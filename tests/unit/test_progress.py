@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.equality import equality
 from omnidemo.cli import common
+from omnidemo.measuring import mismatch
 from omnidemo.measuring.report_tables import Stage, counted
 from omnidemo.records import LONG_READING, Generation, Reading, Round
 from tests.support.cli import Cli
@@ -97,3 +99,46 @@ def test_loading_and_reading_tokenizers_say_how_far_they_are(
         and f"reading the tokenizer of {names[3]}" in made.err
         and f"of {names[1]}: 1 of 2" in made.err
     )
+
+
+def test_what_was_compared_is_said_when_ctrl_c_comes(
+    cli: Cli, lab_cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(*_: object) -> Iterator[object]:
+        yield mismatch.Report("cpu", 1, 24)
+        yield mismatch.Report("cpu", 2, 48)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(mismatch, "check", compared)
+    told = cli("check-backend")
+    assert (told.code, told.out) == (
+        130,
+        "No mismatch between cpu and the reference, over 2 answers and 48 tokens.\n",
+    )
+    assert told.err.endswith("Stopped.\n") and "Traceback" not in told.err
+
+    def matrix(pairwise: bool) -> Iterator[equality.Row]:
+        yield equality.Row("llama", "byte-level", "copy", "plain", True, "")
+        yield equality.Row("llama", "byte-level", "copy", "odd", False, "the first id")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(equality, "equality_matrix", matrix)
+    told = lab_cli("equality")
+    assert (told.code, told.out) == (130, "1 equal, 1 different, 0 refused by a method\n")
+    assert "different: llama, byte-level, copy, odd: the first id" in told.err
+
+
+def test_a_line_that_is_said_again_says_since_when(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 100.0
+    monkeypatch.setattr(common, "monotonic", lambda: now)
+    monkeypatch.setattr(common, "LOOK_SECONDS", 1000.0)
+    with common.telling("loading") as tell:
+        for seconds in (0.0, 9.0, 30.0, 41.0):
+            now = 100.0 + seconds
+            tell("arms: 0 of 1")
+        tell("arms: 1 of 1", now=True)
+    assert capsys.readouterr().err.splitlines() == [
+        "arms: 0 of 1 (30 s so far)", "arms: 0 of 1 (41 s so far)", "arms: 1 of 1",
+    ]  # fmt: skip

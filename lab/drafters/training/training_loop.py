@@ -18,6 +18,7 @@ import torch.multiprocessing as mp
 from torch import Tensor
 
 from omnidemo.private_folders import replacing
+from omnidemo.processes import deaf_to_ctrl_c
 
 from .flat_llama import Shape
 from .optimiser import Rates, Share
@@ -168,9 +169,15 @@ def train(job: Job, flat: Tensor, workers: int, inline: bool = False) -> tuple[T
         else:
             kept = dict(os.environ)
             os.environ.update(ENVIRONMENT)
+            started = None
             try:
-                mp.spawn(worker, shared, nprocs=workers, join=True)
+                with deaf_to_ctrl_c():
+                    started = mp.spawn(worker, shared, nprocs=workers, join=False)
+                while not started.join():
+                    pass
             finally:
+                for process in started.processes if started else ():
+                    process.terminate()
                 os.environ.clear()
                 os.environ.update(kept)
         clock = _load(buffers, torch.load(job.checkpoint))
