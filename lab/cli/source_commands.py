@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 ROWS = "1=4.5,2=5.2,4=7.7,6=10.6,8=14.0"  # SmolLM2's Q4_1 file behind 64 tokens
+PASSES = "1=26,2=27.8,4=33.5,6=43.9,8=51.6,12=83.7,16=102"  # the 1.5B in int8
 
 
 def sources(
@@ -70,3 +71,70 @@ def sources(
     typer.echo(f"\n{outcome.markdown}")
     if csv is not None:
         outcome.write(csv)
+
+
+def memory_rows(
+    target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
+    out: Annotated[Path, typer.Option(help="the folder of the rows, a folder a set")],
+    drafter: Annotated[str, typer.Option(help="the model that drafts")] = "bundled/drafter-2",
+    prompts: Annotated[
+        Path | None,
+        typer.Option(help="the laboratory's folder of prompt files; without it the tasks alone", exists=True),
+    ] = None,
+    sets: Annotated[
+        str, typer.Option(help="which tasks and sets, separated by commas; all where nothing is said")
+    ] = "",
+    inputs: Annotated[int, typer.Option(min=1, help="of each task")] = 40,
+    most: Annotated[int, typer.Option(min=1, help="prompts of a set at most, evenly from all of it")] = 24,
+    length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
+) -> None:
+    """Record greedy answers with what target and drafter say at each position, for `memory-sources`; goes on
+    from where the last run stopped."""
+    from lab.sources.rows_recorder import prompts_of, record
+    from omnidemo import load_pair
+    from omnidemo.cli.common import names_in
+
+    pair = load_pair(target, drafter)
+    asked = prompts_of(pair, prompts, inputs, most, names_in(sets))
+    record(pair, asked, out, length, typer.echo)
+
+
+def memory_sources(
+    rows: Annotated[
+        Path, typer.Argument(help="a folder that `memory-rows` has written", exists=True, file_okay=False)
+    ],
+    passes: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = PASSES,
+    step: Annotated[float, typer.Option(min=0.0, help="ms of a drafter token")] = 0.24,
+    sets: Annotated[
+        str, typer.Option(help="which sets, separated by commas; all where nothing is said")
+    ] = "",
+    ways: Annotated[str, typer.Option(help="which ways of drafting, separated by commas; default: all")] = "",
+    csv: Annotated[Path | None, typer.Option(help="a folder, for the tables as CSV")] = None,
+) -> None:
+    """What memories bring as sources of drafts, simulated along recorded answers at given prices."""
+    from lab.drafters.ceilings import Prices
+    from lab.sources import memory_tables
+    from lab.sources.answer_rows import rows_of
+    from omnidemo.cli.common import names_in
+
+    found, known = rows_of(rows), memory_tables.ways()
+    chosen, wanted = names_in(ways) or list(known), names_in(sets) or list(found)
+    if not found:
+        raise ValueError(f"{rows} has no rows; let `memory-rows` write some")
+    for names, there in ((chosen, known), (wanted, found)):
+        if unknown := sorted(set(names) - set(there)):
+            raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(there)}")
+    given = {name: found[name] for name in wanted}
+    prices = {int(count): float(ms) for count, ms in (one.split("=") for one in names_in(passes))}
+    costs = memory_tables.costs_of(Prices(prices, step))
+    counts = ", ".join(f"{name}: {len(answers)}" for name, answers in given.items())
+    typer.echo(f"{sum(len(one.ids) for answers in given.values() for one in answers):,} tokens; {counts}")
+    for outcome in (
+        memory_tables.by_part(given, chosen),
+        memory_tables.by_price(given, costs, chosen),
+        memory_tables.by_price(given, costs, chosen, 10),
+        memory_tables.agreement(given, [one for one in chosen if one in memory_tables.WAYS]),
+    ):
+        typer.echo(f"\n{outcome.markdown}")
+        if csv is not None:
+            outcome.write(csv)
