@@ -108,7 +108,7 @@ def memory_sources(
     sets: Annotated[
         str, typer.Option(help="which sets, separated by commas; all where nothing is said")
     ] = "",
-    ways: Annotated[str, typer.Option(help="which ways of drafting, separated by commas; default: all")] = "",
+    ways: Annotated[str, typer.Option(help="which ways of drafting; all where nothing is said")] = "",
     csv: Annotated[Path | None, typer.Option(help="a folder, for the tables as CSV")] = None,
 ) -> None:
     """What memories bring as sources of drafts, simulated along recorded answers at given prices."""
@@ -118,7 +118,10 @@ def memory_sources(
     from omnidemo.cli.common import names_in
 
     found, known = rows_of(rows), memory_tables.ways()
-    chosen, wanted = names_in(ways) or list(known), names_in(sets) or list(found)
+    chosen, wanted = (
+        names_in(ways) or list(known),
+        names_in(sets) or list(found),
+    )
     if not found:
         raise ValueError(f"{rows} has no rows; let `memory-rows` write some")
     for names, there in ((chosen, known), (wanted, found)):

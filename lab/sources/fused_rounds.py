@@ -17,7 +17,8 @@ from lab.sources.memories import Look, Memory, Written
 from omnidemo.decoding.cost_model import READING
 
 NEVER, ALWAYS = 0.0, 1.01  # chances of memory below which the drafter is asked
-CAUTION = 1.4  # times that a further id has to bring what its price brings elsewhere
+CAUTION = 1.2  # times that a further id has to bring what its price brings elsewhere
+USUAL = 0.6  # chance of an id for which the drafter was asked, where nothing is known
 FADE = 0.98  # of older rounds, in the worth of a price
 
 
@@ -40,7 +41,7 @@ class Fused:
     def __init__(self, way: Way, costs: Costs) -> None:
         self.way, self.costs = way, costs
         self.tokens = self.price = 8.0  # of the newest rounds
-        self.usual, self.later = 0.6, 0.6  # chances of ids for which the drafter was asked
+        self.usual, self.later = USUAL, USUAL  # chances of ids for which the drafter was asked
         self.beliefs = Beliefs(way.mixed, self._prior)
         self._memories()
 
@@ -123,13 +124,11 @@ class Fused:
                 if chance * hope > worth * (row + price):
                     found, sure, steps = self._asked(given, own)
                     spent += steps + READING * unread
-                    self.read = at + depth
+                    self.read, asked = at + depth, True
                     place = self._with_drafter(place, found, sure, given, own, depth > 0)
-                    asked, rate = True, 0.02
-                    if depth:
-                        self.later += rate * (place.chance - self.later)
-                    else:
-                        self.usual += rate * (place.chance - self.usual)
+                    self._expect(depth, place.chance, 0.02)
+                else:  # a drafter is never given up for good
+                    self._expect(depth, USUAL, 0.005)
             if chance * place.chance <= worth * row:
                 places.append(place)
                 break
@@ -144,6 +143,12 @@ class Fused:
         if asked:
             self.read = min(self.read, at + leading([one.token for one in places], given.ids[at:]))
         return places, self._best([one.chance for one in places], worth), spent
+
+    def _expect(self, depth: int, chance: float, rate: float) -> None:
+        if depth:
+            self.later += rate * (chance - self.later)
+        else:
+            self.usual += rate * (chance - self.usual)
 
     def _best(self, chances: Sequence[float], worth: float) -> int:
         """How many ids bring the most beyond what their rows cost."""

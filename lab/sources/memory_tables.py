@@ -23,36 +23,31 @@ SCHOOL = 6  # answers of each other set, from which chances are learned beforeha
 FREE = Costs([1.0 + 1e-6 * max(0, count - 1) for count in range(8)], 1e-7, 5)  # drafts of up to five
 
 Maker = Callable[[], Memory]
-NGRAMS: Mapping[str, Maker] = {"n-grams": Ngrams}
+NGRAMS: Mapping[str, Maker] = {"n-grams": partial(Ngrams, soft=False)}
+SOFT: Mapping[str, Maker] = {"n-grams": Ngrams}
 CHAT: Mapping[str, Maker] = {"chat": partial(Copies, False)}
 EARLIER: Mapping[str, Maker] = {"earlier": partial(Copies, True)}
-ALL: Mapping[str, Maker] = {**NGRAMS, **CHAT, **EARLIER}
-
-
 COPIES: Mapping[str, Maker] = {**CHAT, **EARLIER}
-HARD: Mapping[str, Maker] = {"hard": partial(Ngrams, soft=False)}
+MEMORY: Mapping[str, Maker] = {**NGRAMS, **COPIES}
 
-TODAY, CHAT_ALONE = "today", "today without memory"
+TODAY, WITHOUT = "today", "today without earlier answers"
 WAYS: Mapping[str, Way] = {
-    "drafter": Way(),
+    "drafter alone": Way(),
     "n-grams alone": Way(NGRAMS, NEVER),
-    "hard n-grams alone": Way(HARD, NEVER),
+    "soft n-grams alone": Way(SOFT, NEVER),
     "Token Recycling alone": Way({"recycling": Recycling}, NEVER),
     "copies alone": Way(COPIES, NEVER),
-    "memory alone": Way(ALL, NEVER),
-    "memory mixed": Way(ALL, NEVER, True),
-    "cascade .5": Way(ALL, 0.5),
-    "cascade .7": Way(ALL, 0.7),
-    "cascade .8": Way(ALL, 0.8),
-    "cascade .9": Way(ALL, 0.9),
-    "cascade 1": Way(ALL, ALWAYS),
-    "mixture": Way(ALL, ALWAYS, True),
-    "mixture .8": Way(ALL, 0.8, True),
-    "cascade .8 fresh": Way(ALL, 0.8, False, True),
-    "cascade .8 n-grams": Way(NGRAMS, 0.8),
-    "cascade .8 copies": Way(COPIES, 0.8),
-    "cascade .8 n-grams and chat": Way({**NGRAMS, **CHAT}, 0.8),
-    "cascade .8 hard": Way({**HARD, **COPIES}, 0.8),
+    "memory alone": Way(MEMORY, NEVER),
+    "memory first .3": Way(MEMORY, 0.3),
+    "memory first .5": Way(MEMORY, 0.5),
+    "memory first .8": Way(MEMORY, 0.8),
+    "memory and drafter": Way(MEMORY, ALWAYS),
+    "mixture": Way(MEMORY, ALWAYS, True),
+    ".5 with soft n-grams": Way({**SOFT, **COPIES}, 0.5),
+    ".5 without n-grams": Way(COPIES, 0.5),
+    ".5 without copies": Way(NGRAMS, 0.5),
+    ".5 without earlier answers": Way({**NGRAMS, **CHAT}, 0.5),
+    ".5 memory emptied": Way(MEMORY, 0.5, False, True),
 }
 
 
@@ -64,7 +59,7 @@ class Rounds(Protocol):
 
 def ways() -> dict[str, Callable[[Costs], Rounds]]:
     """All ways by name."""
-    today = {CHAT_ALONE: partial(Today, memory=False), TODAY: partial(Today, memory=True)}
+    today = {WITHOUT: partial(Today, memory=False), TODAY: partial(Today, memory=True)}
     return {**today, **{name: partial(Fused, way) for name, way in WAYS.items()}}
 
 

@@ -80,7 +80,7 @@ class Today:
         policy.learn([[one] for one in probs], judges)
         policy.count(int(drafted), len(ids))
         spent = drafted + READING * max(0, at - self.read - 1)
-        self.read = at + accepted
+        self.read = at + min(accepted, len(ids) - 1)  # its last id it has not read
         return len(ids), accepted, spent
 
 
