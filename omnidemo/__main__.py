@@ -93,8 +93,9 @@ def generate(
     asked = asked.in_manner(pair.target.manner).seeded()
     generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     if as_json:
-        digest, target = weights_digest(pair.target.folder), pair.target.runner
-        conditions = conditions_of(target, settings.dtype, settings.quantization, digest)
+        conditions = conditions_of(
+            pair.target.runner, settings.dtype, settings.quantization, weights_digest(pair.target.folder)
+        )
         generation = replace(generation, conditions=conditions)
         about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}
         print(json.dumps(asdict(generation) | about, ensure_ascii=False), flush=True)

@@ -128,4 +128,4 @@ class Beliefs:
             stack.learn(features, token == wanted)
 
     def _learn(self, key: Hashable, said: float, right: bool) -> None:
-        self.calibrations.setdefault(key, Calibration()).learn(said, float(right))
+        self.calibrations.setdefault(key, Calibration()).learn((said, float(right)))
