@@ -90,7 +90,7 @@ class Simulation:
             copied = copier.draft(written, LONGEST_COPY) if self.way != "drafter" else None
             proposed, accepted, spent = self._round(guesses, at, copied)
             if copied is not None:
-                copier.learn_from(copied, ids[at:])
+                copier.learn(copied, ids[at:])
             kept = min(accepted + 1, len(ids) - at)
             self.sums.add(Sums(kept, 1, self._rows[proposed + 1] + spent))
             written += ids[at : at + kept]

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from omnidemo.backends import processor
+from omnidemo.copying import continuations, ngram_table
 from omnidemo.vocab import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -141,6 +142,7 @@ def _prepare() -> None:
 
         compiled.compile_all()
         use_compiled(compiled)
+        continuations.use_compiled(compiled)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _failure = said.splitlines()[-1] if said else type(error).__name__
@@ -241,7 +243,8 @@ def _sources() -> list[Path]:
             "arithmetic/int8.py",
         )
     ]
-    return [*beside, Path(trie_table.__file__), *sorted((here / "kernels").rglob("*.py"))]
+    beside += [Path(trie_table.__file__), Path(ngram_table.__file__)]
+    return [*beside, *sorted((here / "kernels").rglob("*.py"))]
 
 
 def _folder() -> str:

@@ -47,9 +47,13 @@ class CpuBackend(RolloutBackend):
         target = context.target.cache
         if not isinstance(target, FusedCache) or not target.rolls:
             return super().run_round(context, method, plan)
-        if plan.copied:
+        if plan.copied and not plan.draft_length:
             return self._copied(context, method, plan)
-        result = self._served(context, target, method, plan)
+        result = None
+        if plan.fused:
+            self._drop_ahead()
+        else:
+            result = self._served(context, target, method, plan)
         if result is None:
             result = super().run_round(context, method, plan)
         if result is not None and self._wasted and plan.draft_length:
@@ -61,8 +65,7 @@ class CpuBackend(RolloutBackend):
         """A round whose proposal the host has made: one pass, and its judgement by compiled code. What was
         prefetched is of no use then."""
         began, sampling = self.clock(), context.sampling
-        self._wasted += sum(sum(one.seconds) for one in self._ahead)
-        self._ahead.clear()
+        self._drop_ahead()
         read = context.target.verify(
             proposal := [slot.target_id for slot in plan.copied], sampling.temperature
         )
@@ -153,9 +156,13 @@ class CpuBackend(RolloutBackend):
         made = self._ahead.popleft()
         if made.budget == plan.draft_length and state_key(context, rule) == made.key:
             return made
-        self._wasted += sum(sum(one.seconds) for one in (made, *self._ahead))
-        self._ahead.clear()
+        self._ahead.append(made)
+        self._drop_ahead()
         return None
+
+    def _drop_ahead(self) -> None:
+        self._wasted += sum(sum(one.seconds) for one in self._ahead)
+        self._ahead.clear()
 
     def _make(
         self, context: RoundContext, target: FusedCache, rule: ProposalRule, plan: RoundPlan

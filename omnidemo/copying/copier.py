@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from omnidemo.copying.text_index import BREAK, TextIndex
+from omnidemo.copying.agreement import Agreement
+from omnidemo.copying.text_index import BREAK, LONGEST_MATCH, TextIndex
 from omnidemo.records import Match
 
 LONGEST_COPY = 16  # ids of a draft
@@ -20,6 +21,8 @@ LEAST = 0.1  # a draft ends where its ids are all accepted with a smaller chance
 LENGTHS = (3, 4, 5, 7, 9, 13, 20)  # borders of the classes of match lengths
 AGREEING = 4  # classes of how the places agree: there is one, all of several, more than half of them, fewer
 CLASSES = AGREEING * (len(LENGTHS) + 1)  # of a copied id, of each source
+# borders of the classes of shares that continuations give, for each of their kinds
+SHARES = (0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98)
 BELIEF = 8.0  # observations that a chance is worth at first
 FORGET = 0.995  # decay of a class's older observations with each new one
 # P(accepted) of a copied id at first, by the class of its match length (rows) and of the agreement, from the
@@ -35,14 +38,32 @@ FIRST_CHANCES = (
 )  # fmt: skip
 
 
+# The same of ids that continuations give, by their kind (rows: a context of one id that was met once, twice,
+# more often; of two ids …) and the class of their share, as the 1.5B's and SmolLM2's answers to tasks give it
+FIRST_OF_CONTINUATIONS = (
+    (0.33, 0.33, 0.33, 0.33, 0.33, 0.33, 0.33, 0.33), (0.1, 0.15, 0.2, 0.3, 0.5, 0.6, 0.7, 0.7),
+    (0.1, 0.18, 0.25, 0.38, 0.55, 0.75, 0.85, 0.9),
+    (0.3, 0.3, 0.3, 0.35, 0.45, 0.6, 0.7, 0.7), (0.12, 0.15, 0.2, 0.3, 0.45, 0.6, 0.8, 0.85),
+    (0.2, 0.28, 0.35, 0.5, 0.65, 0.75, 0.85, 0.95),
+    (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7), (0.1, 0.12, 0.2, 0.3, 0.45, 0.55, 0.7, 0.75),
+    (0.2, 0.28, 0.35, 0.5, 0.65, 0.75, 0.85, 0.95),
+    (0.5, 0.5, 0.5, 0.58, 0.66, 0.66, 0.74, 0.81), (0.2, 0.25, 0.4, 0.5, 0.65, 0.8, 0.9, 0.92),
+    (0.12, 0.27, 0.43, 0.63, 0.78, 0.88, 0.93, 0.98),
+)  # fmt: skip
+
+
 class CopyChances:
-    """How often copied ids are accepted, by class: the source, how many of the newest ids agree with the
-    place that is copied from (those copied before in the same draft included), and how far several places
-    agree."""
+    """How often ids from memory are right, by class. Of copied ids: the source, how many of the newest ids
+    agree with the place that is copied from (those before in the same draft included), and how far several
+    places agree. Of ids that continuations give: their kind and their share. `agreement` makes one chance of
+    those of several sources."""
 
     def __init__(self) -> None:
-        self.weight = [BELIEF] * (2 * CLASSES)
-        self.accepted = [BELIEF * chance for source in FIRST_CHANCES for row in source for chance in row]
+        first = [chance for source in FIRST_CHANCES for row in source for chance in row]
+        first += [chance for kind in FIRST_OF_CONTINUATIONS for chance in kind]
+        self.weight = [BELIEF] * len(first)
+        self.accepted = [BELIEF * chance for chance in first]
+        self.agreement = Agreement()
 
     def __call__(self, at: int) -> float:
         return self.accepted[at] / self.weight[at]
@@ -58,6 +79,11 @@ def _class_of(length: int, places: int, all_places: int, earlier: bool) -> int:
     return (CLASSES if earlier else 0) + AGREEING * bisect_right(LENGTHS, length) + agreeing
 
 
+def class_of_continuation(kind: int, share: float) -> int:
+    """The class of an id that continuations give."""
+    return 2 * CLASSES + kind * (len(SHARES) + 1) + bisect_right(SHARES, share)
+
+
 @dataclass(slots=True)
 class CopiedDraft:
     """Target ids that may be proposed, with where each is from, its class, and the chance that it and all
@@ -68,10 +94,18 @@ class CopiedDraft:
     classes: list[int] = field(default_factory=list)
     chances: list[float] = field(default_factory=list)
 
+    def offer(self, place: int) -> tuple[int, int, float, Match]:
+        """An id, its class, the chance that it is accepted where those before it are, and where it is
+        from."""
+        before = self.chances[place - 1] if place else 1.0
+        return self.ids[place], self.classes[place], self.chances[place] / before, self.matches[place]
+
 
 class Copier:
     """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids
     are the prompt) and from `earlier` answers. Both stay as they are within a round."""
+
+    goes_on = False
 
     def __init__(
         self,
@@ -83,20 +117,27 @@ class Copier:
     ) -> None:
         self.text, self.chances, self.ends, self.prompt, self.earlier = text, chances, ends, prompt, earlier
 
-    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        """The best draft of at most `most` ids after the text `ids`, by expected length; None where there is
-        none."""
+    def draft(self, ids: Sequence[int], most: int, ahead: Sequence[int] = ()) -> CopiedDraft | None:
+        """The best draft of at most `most` ids after the text `ids` and what is proposed `ahead` of it, by
+        expected length; None where there is none."""
+        own, other = self.drafts(ids, most, ahead)
+        better = other is not None and (own is None or sum(other.chances) > sum(own.chances))
+        return other if better else own
+
+    def drafts(
+        self, ids: Sequence[int], most: int, ahead: Sequence[int]
+    ) -> tuple[CopiedDraft | None, CopiedDraft | None]:
+        """The same of the conversation, and of earlier answers."""
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
-        best = self._from(self.text, ids, most, False)
-        if self.earlier is not None:
-            other = self._from(self.earlier, ids, most, True)
-            if other is not None and (best is None or sum(other.chances) > sum(best.chances)):
-                best = other
-        return best
+        tail = [*ids[-LONGEST_MATCH:], *ahead] if ahead else ids
+        own = self._from(self.text, tail, most, False, not ahead)
+        return own, self._from(self.earlier, tail, most, True, False) if self.earlier is not None else None
 
-    def _from(self, text: TextIndex, tail: Sequence[int], most: int, earlier: bool) -> CopiedDraft | None:
-        places = text.places(tail, not earlier)
+    def _from(
+        self, text: TextIndex, tail: Sequence[int], most: int, earlier: bool, own: bool
+    ) -> CopiedDraft | None:
+        places = text.places(tail, own)
         if not places or most < 1:
             return None
         best, expected, most = None, 0.0, min(most, LONGEST_COPY)
@@ -140,14 +181,8 @@ class Copier:
                 break
         return draft
 
-    def learn(self, draft: CopiedDraft, accepts: Sequence[float]) -> None:
-        """Take the acceptance probabilities of the ids that were judged, the last of which may have been
-        rejected."""
-        for kind, accepted in zip(draft.classes, accepts, strict=False):
-            self.chances.learn(kind, accepted)
-
-    def learn_from(self, draft: CopiedDraft, written: Sequence[int]) -> None:
-        """Take what was written where the draft was not proposed."""
+    def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
+        """Take what was written where the draft was proposed, or would have been."""
         for kind, token, wanted in zip(draft.classes, draft.ids, written, strict=False):
             self.chances.learn(kind, float(token == wanted))
             if token != wanted:

@@ -3,9 +3,10 @@ adapter line, and the price list. The policy `cost` decides by both and by nothi
 makes the same drafts.
 
 **Chances.** Calibrations say how often a slot is accepted, by the probability that the drafter gave it;
-`CopyChances` say the same of copied ids. Before anything is drawn, two means stand for the drafter: how often
-the first slot of a draft is accepted, and how often a later one is. What is known of these fades with rounds
-that draft nothing, so that a drafter is never given up for good.
+`CopyChances` say the same of ids from memory. Before anything is drawn, means stand for the drafter: how
+often the first slot of a draft is accepted, apart where it stands behind copied ids, and how often a later
+one is. What is known of these fades with rounds that draft nothing, so that a drafter is never given up for
+good.
 
 **Prices.** See `price_list.py`. Here they are held against a plain round's: a draft's price is how many plain
 rounds its round lasts.
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from omnidemo.copying.copier import LONGEST_COPY, CopyChances
 from omnidemo.decoding.calibration import EDGES, Calibration
@@ -53,7 +55,7 @@ class Best(NamedTuple):
 PLAIN = Best(0, 1.0, 1.0)
 
 
-def best_draft(chances: Sequence[float], prices: Sequence[float]) -> Best:
+def best_draft(chances: Sequence[float], prices: Sequence[float] | NDArray[np.float64]) -> Best:
     """The length with the most expected tokens per price; the shortest of equals, and the plain round where
     none beats it. `chances[n - 1]`: that the first n tokens are all accepted. `prices[n]`: of a round that
     proposes n, in plain rounds."""
@@ -63,7 +65,7 @@ def best_draft(chances: Sequence[float], prices: Sequence[float]) -> Best:
             break
         tokens += chance
         if tokens > rate * prices[count]:
-            best = Best(count, tokens, prices[count])
+            best = Best(count, tokens, float(prices[count]))
             rate = best.rate
     return best
 
@@ -113,7 +115,7 @@ class CostModel:
 
     def renew(self) -> None:
         """The drafter has changed: how often its drafts are right is to be seen anew."""
-        self.first, self.later = Belief(FIRST), Belief(LATER)
+        self.first, self.later, self.behind = Belief(FIRST), Belief(LATER), Belief(FIRST)
 
     @property
     def length(self) -> float:
@@ -135,38 +137,39 @@ class CostModel:
         """Seconds of a token of plain decoding; 0 where nothing was measured."""
         return self.prices.price(1, USUAL) if self.prices.known else 0.0
 
-    def copy_prices(self, prices: PriceList, positions: int) -> list[float]:
-        """[n]: of a round that proposes n copied ids, in plain rounds."""
-        plain = prices.price(1, positions)
-        return [prices.price(1 + count, positions) / plain for count in range(LONGEST_COPY + 1)]
-
-    def draft_prices(self, prices: PriceList, longest: int, positions: int, unread: int = 0) -> list[float]:
-        """[n]: of a round that proposes n slots of the drafter, which has `unread` ids to read before."""
+    def fused_prices(
+        self, prices: PriceList, longest: int, positions: int, unread: int = 0
+    ) -> NDArray[np.float64]:
+        """[1 + LONGEST_COPY, 1 + longest]: of a round that proposes m copied ids and n slots of the drafter
+        behind them, in plain rounds. The drafter has `unread` ids to read before."""
         plain, step = prices.price(1, positions), prices.step
-        fixed = prices.beside + unread * READING * step / HORIZON
-        slots = [
-            prices.price(1 + count, positions) + fixed + count * self.waste * step
-            for count in range(1, longest + 1)
-        ]
-        return [1.0, *(seconds / plain for seconds in slots)]
+        rows = np.array([prices.price(1 + count, positions) for count in range(LONGEST_COPY + longest + 1)])
+        copied, drafted = np.arange(LONGEST_COPY + 1)[:, None], np.arange(longest + 1)
+        fixed = prices.beside + (unread / HORIZON + copied) * READING * step
+        return (rows[copied + drafted] + (drafted > 0) * fixed + drafted * self.waste * step) / plain
 
-    def draft_chances(self, longest: int) -> list[float]:
-        """[n − 1]: that the first n slots of a draft are all accepted, before anything is drawn."""
-        first, later = self.first(), self.later()
+    def draft_chances(self, longest: int, behind: bool = False) -> list[float]:
+        """[n − 1]: that the first n slots of a draft are all accepted, before anything is drawn; `behind`:
+        where copied ids come before them, which are."""
+        first, later = self.behind() if behind else self.first(), self.later()
         return [first * later**count for count in range(longest)]
 
     def best_draft(self, prices: PriceList, longest: int, positions: int = USUAL, unread: int = 0) -> Best:
         """What a draft of the drafter is expected to bring, at its best length."""
-        return best_draft(self.draft_chances(longest), self.draft_prices(prices, longest, positions, unread))
+        found = self.fused_prices(prices, longest, positions, unread)[0]
+        return best_draft(self.draft_chances(longest), found)
 
     def pays(self, best: Best) -> bool:
         """Whether a draft is worth making."""
         return best.length > 0 and best.rate >= 1.0 + self.margin
 
-    def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
+    def learn(
+        self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float], behind: bool = False
+    ) -> None:
         """Take the judged slots of a draft: the drafter's probabilities of each slot's tokens (none where it
-        did not draw them), and the probability with which each slot was accepted."""
-        self.first.learn(accept_probs[0] if accept_probs else 0.0)
+        did not draw them), and the probability with which each slot was accepted. `behind`: behind copied
+        ids."""
+        (self.behind if behind else self.first).learn(accept_probs[0] if accept_probs else 0.0)
         for accepted in accept_probs[1:]:
             self.later.learn(accepted)
         before = 0.0  # the drafter's probability of the slot before; 0: there is none, or it is not known
@@ -181,11 +184,12 @@ class CostModel:
         self.next_acceptance.learn(*after)
 
     def count(self, drafted: int, proposed: int) -> None:
-        """Take a round's counts: drafter tokens, and tokens that it proposed, copies among them."""
+        """Take a round's counts: drafter tokens, and what was proposed with them, copies apart."""
         self.rounds += 1
         if not drafted:
             self.first.fade()
             self.later.fade()
+            self.behind.fade()
             return
         self.drafts += 1
         self._drafted, self._weight = RECENT * self._drafted + drafted, RECENT * self._weight + 1.0

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import numpy as np
+
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
@@ -11,35 +15,43 @@ from omnidemo.offers import Offer
 # Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call. It is a
 # number of rounds of the answer, so that every backend drafts alike.
 HOLD = 8
+# How many times what its price brings elsewhere a further copied id has to bring: chances are of what was
+# best of several, so they are a little too high
+CAUTION = 1.2
 
 
 class CostPolicy(AdaptivePolicy):
-    """The draft with the most expected tokens per price, of copied ids or of the drafter's; none where that
-    is below a plain round's and a margin. Prices are those of the list as the answer begins, chances those of
-    the newest multiple of HOLD rounds."""
+    """The draft with the most expected tokens per price, of copied ids, of the drafter's, or of these behind
+    those; none where that is below a plain round's and a margin. Prices are those of the list as the answer
+    begins, chances those of the newest multiple of HOLD rounds."""
+
+    goes_on = True
 
     def __init__(self, longest: int, cost_model: CostModel) -> None:
         super().__init__(longest, cost_model)
         self._prices = cost_model.prices.fixed()
-        self._copy_prices: list[float] = []
+        self._fused_prices = np.ones((0, 0))  # [copied, drafted]
+        self._behind = np.zeros(1)  # [drafted]: expected to be accepted of a draft behind copies
         self._best, self._pays, self._best_chance = PLAIN, False, 1.0  # of the drafter
+        self._slot = 0.0  # price of a slot more of the drafter
         self._held = StopRule()  # as a draft begins
-        self._copy: Best | None = None  # what could be copied in this round
+        self._copy = PLAIN  # what could be copied in this round, and drafted behind it
         self._copy_chance = 1.0
         self._copied_at = -HOLD  # the newest round that copied
-        self._index, self._can_draft, self._taken = 0, True, "plain"
+        self._index, self._can_draft, self._taken, self._drafted_behind = 0, True, "plain", 0
         self._has_drafted = False  # so that the drafter has read the prompt
 
     def begin_round(self, index: int, positions: int, unread: int) -> None:
-        self._index, self._copy, self._can_draft, self._taken = index, None, True, "plain"
-        if index % HOLD == 0 or not self._copy_prices:
+        self._index, self._copy, self._can_draft, self._taken = index, PLAIN, True, "plain"
+        if index % HOLD == 0 or not len(self._fused_prices):
             self._hold(positions, 0 if self._has_drafted else unread)
 
     def _hold(self, positions: int, unread: int) -> None:
         """Decide whether the drafter drafts, and when its drafts end, for the next HOLD rounds."""
         costs, longest = self.cost_model, self.longest
-        self._copy_prices = costs.copy_prices(self._prices, positions)
-        prices = costs.draft_prices(self._prices, longest, positions, unread)
+        self._fused_prices = costs.fused_prices(self._prices, longest, positions, unread)
+        self._behind = np.cumsum([0.0, *costs.draft_chances(longest, behind=True)])
+        prices = self._fused_prices[0]
         chances = costs.draft_chances(longest)
         self._best = best_draft(chances, prices)
         self._best_chance = chances[self._best.length - 1] if self._best.length else 1.0
@@ -47,20 +59,40 @@ class CostPolicy(AdaptivePolicy):
         # A slot more has to bring as many tokens per price as the draft does without it: then the draft has
         # the most (Dinkelbach's condition). The price of one is the mean as far as drafts will probably go.
         far = min(max(2, self._best.length), longest)
-        slot = (prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0
-        self._held = StopRule(price=slot * max(1.0, self._best.rate), segments=costs.segments.copy())
+        self._slot = float((prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0)
+        self._held = StopRule(price=self._slot * max(1.0, self._best.rate), segments=costs.segments.copy())
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         self._can_draft = drafts
-        best = self._copy = best_draft(copied.chances, self._copy_prices)
-        self._copy_chance = copied.chances[best.length - 1] if best.length else 1.0
-        if not self.cost_model.pays(best) or (drafts and self._pays and best.rate <= self._best.rate):
+        chances = np.array(copied.chances)
+        tokens = 1.0 + np.cumsum(chances)[:, None] + chances[:, None] * self._behind
+        prices = self._fused_prices[1 : len(tokens) + 1]
+        if not drafts:
+            tokens, prices = tokens[:, :1], prices[:, :1]
+        place, behind = divmod(int((tokens / (1.0 + CAUTION * (prices - 1.0))).argmax()), tokens.shape[1])
+        best = Best(place + 1 + behind, float(tokens[place, behind]), float(prices[place, behind]))
+        self._copy = best if best.rate > 1.0 else PLAIN
+        self._copy_chance, self._drafted_behind = copied.chances[place], behind
+        if not self.cost_model.pays(self._copy) or (drafts and self._pays and best.rate <= self._best.rate):
             return 0
         self._copied_at, self._taken = index, "copy"
-        return best.length
+        self._rule, self._before, self._leads = None, copied.chances[place], True
+        return place + 1
+
+    def budget_behind(self, index: int) -> int:
+        if not self._drafted_behind:
+            return 0
+        self._taken, self._has_drafted = "fused", True
+        return self.longest
+
+    def copies_behind(self, copied: CopiedDraft) -> int:
+        """As many as each bring as many tokens per price as the draft does without them."""
+        before, rate = self.stop_rule().cumulative, (self._copy if self._leads else self._best).rate
+        row = CAUTION * (self._fused_prices[2, 0] - self._fused_prices[1, 0]) * max(1.0, rate)
+        return sum(before * chance > row for chance in copied.chances)
 
     def budget(self, index: int) -> int:
-        self._rule = None
+        self._rule, self._before, self._leads = None, 1.0, False
         self._taken = "drafter" if self._pays else "plain"
         self._has_drafted |= self._pays
         return self.longest if self._pays else 0
@@ -77,10 +109,13 @@ class CostPolicy(AdaptivePolicy):
         made = [Offer("plain", *PLAIN, 1.0, self._taken == "plain")]
         if self._can_draft and self._best.length:
             made.append(Offer("drafter", *self._best, self._best_chance, self._taken == "drafter"))
-        if self._copy is not None and self._copy.length:
-            made.append(Offer("copy", *self._copy, self._copy_chance, self._taken == "copy"))
+        if self._copy.length:
+            source: Literal["fused", "copy"] = "fused" if self._drafted_behind else "copy"
+            made.append(Offer(source, *self._copy, self._copy_chance, self._taken == source))
         return tuple(made)
 
     def _new_rule(self) -> StopRule:
-        held = self._held
-        return StopRule(held.cumulative, held.min_prob, held.price, held.segments)
+        held, price = self._held, self._held.price
+        if self._leads:
+            price = self._slot * max(1.0, self._copy.rate)
+        return StopRule(self._before, held.min_prob, price, held.segments)

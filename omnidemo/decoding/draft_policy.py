@@ -41,6 +41,7 @@ class DraftPolicy:
 
     watches = False
     reads_states = False
+    goes_on = False  # whether `copies_behind` may say some
 
     def __init__(self, longest: int) -> None:
         self.longest = longest
@@ -62,6 +63,14 @@ class DraftPolicy:
     def budget(self, index: int) -> int:
         """Drafter tokens that the draft of round `index` may use; 0 is plain decoding."""
         return self.longest
+
+    def budget_behind(self, index: int) -> int:
+        """The same of a draft behind the copied ids that `copies` has just said; 0: they stand alone."""
+        return 0
+
+    def copies_behind(self, copied: CopiedDraft) -> int:
+        """How many of the copied ids are proposed behind what the drafter has drafted."""
+        return 0
 
     def plain_lookahead(self) -> int:
         """After a budget of 0: how many more rounds will probably have none."""
@@ -109,9 +118,11 @@ class AdaptivePolicy(DraftPolicy):
         super().__init__(longest)
         self.cost_model = cost_model
         self._rule: StopRule | None = None  # that of the draft under way
+        self._before = 1.0  # the chance that all copied ids before the draft are accepted
+        self._leads = False  # whether there are any
 
     def budget(self, index: int) -> int:
-        self._rule = None
+        self._rule, self._before, self._leads = None, 1.0, False
         return super().budget(index)
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
@@ -128,7 +139,7 @@ class AdaptivePolicy(DraftPolicy):
 
     def learn(self, draft_probs: Sequence[Sequence[float]], accept_probs: Sequence[float]) -> None:
         super().learn(draft_probs, accept_probs)
-        self.cost_model.learn(draft_probs, accept_probs)
+        self.cost_model.learn(draft_probs, accept_probs, self._leads)
 
     def count(self, drafted: int, proposed: int) -> None:
         self.cost_model.count(drafted, proposed)
@@ -192,21 +203,48 @@ class HeadPolicy(AdaptivePolicy):
 class ChancePolicy(AdaptivePolicy):
     """Draft on, and copy on, while everything up to the next token is accepted with a chance above
     LEAST_CHANCE, by what was learned of such guesses. No time decides: the same state drafts alike on every
-    machine."""
+    machine. Memory goes first as far as the drafter would not do better, and may go on behind it."""
+
+    goes_on = True
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
-        """As many as are likely enough, where more of them are expected to be accepted than of a draft."""
-        likely, right = sum(chance > LEAST_CHANCE for chance in copied.chances), self._right / self._judged
-        drafted = [right ** (place + 1) for place in range(self.longest)] if drafts else []
-        expected = sum(chance for chance in drafted if chance > LEAST_CHANCE)
-        return likely if sum(copied.chances[:likely]) > expected else 0
+        """As many as are likely enough, of which, with the drafter's behind them, the most are expected to be
+        accepted."""
+        right, most = self._right / self._judged, self.longest if drafts else 0
+        best, lead, copies, before = -1.0, 0, 0.0, 1.0
+        self._drafts = drafts
+        for count in range(len(copied.ids) + 1):
+            if count:
+                before = copied.chances[count - 1]
+                if before <= LEAST_CHANCE:
+                    break
+                copies += before
+            expected, chance = copies, before * right
+            for _ in range(most - count):
+                if chance <= LEAST_CHANCE:
+                    break
+                expected += chance
+                chance *= right
+            if expected > best:
+                best, lead = expected, count
+        self._rule, self._before, self._leads = None, copied.chances[lead - 1] if lead else 1.0, lead > 0
+        return lead
+
+    def budget_behind(self, index: int) -> int:
+        """None where the drafter's next token would hardly be accepted with all before it."""
+        likely = self._drafts and self._before * self._right / self._judged > LEAST_CHANCE
+        return self.longest if likely else 0
+
+    def copies_behind(self, copied: CopiedDraft) -> int:
+        before = self.stop_rule().cumulative
+        return sum(before * chance > LEAST_CHANCE for chance in copied.chances)
 
     def draft_lookahead(self) -> int:
         """None: a draft that was made ahead would not know what the ones before it have taught."""
         return 0
 
     def _new_rule(self) -> StopRule:
-        return StopRule(price=LEAST_CHANCE, segments=self.cost_model.segments)
+        return StopRule(self._before, price=LEAST_CHANCE, segments=self.cost_model.segments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from omnidemo.decoding.backend import Acceptance, Draft, Slot
+from omnidemo.decoding.backend import Acceptance, Draft, RoundPlan, Slot
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
@@ -26,7 +26,9 @@ class Method:
     coupled: ClassVar[bool] = True
     help: ClassVar[str]
     drafts: ClassVar[bool] = True  # whether the drafter drafts
-    copies: ClassVar[bool] = True  # whether drafts may be copied from the text instead
+    copies: ClassVar[bool] = True  # whether ids may be proposed from memory, too
+    # whether memory may go on where the drafter has stopped, which depends on what was drawn
+    goes_on: ClassVar[bool] = True
 
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
@@ -46,6 +48,20 @@ class Method:
     def draft(self, context: RoundContext, budget: int) -> Draft:
         """Propose target tokens for at most `budget` drafter tokens."""
         raise NotImplementedError
+
+    def propose(self, context: RoundContext, plan: RoundPlan) -> Draft:
+        """What a round proposes: first the ids from memory, then the drafter's, which has read these, then
+        what memory adds. Where the drafter cannot spell the first ones, only these."""
+        draft = Draft([*plan.copied])
+        if plan.draft_length and _spelled(context, draft.slots):
+            context.lead = len(draft.slots)
+            made = self.draft(context, plan.draft_length)
+            context.lead, draft = 0, Draft(draft.slots + made.slots, made.drafted)
+            last = made.slots[-1].target_id if made.slots else -1
+            if plan.beyond is not None and last >= 0 and last not in context.end_ids:
+                draft.slots += plan.beyond(draft.proposal)
+        del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
+        return draft
 
     def residual(self, context: RoundContext, slot: Slot, probs: Probs) -> int:
         """A token from norm(p − A), where A is the accepted mass of the slot, which the drafter drew, and
@@ -127,6 +143,18 @@ class Method:
             if slot.target_id in context.end_ids:
                 return Acceptance(index + 1, None, False, accepts)
         return Acceptance(len(draft.slots), best[-1], False, accepts)
+
+
+def _spelled(context: RoundContext, slots: Sequence[Slot]) -> bool:
+    """Have the drafter read ids from memory, as it will spell them where they are accepted; whether it can,
+    and something may follow."""
+    spellings = [context.map.spelling(slot.target_id) for slot in slots]
+    if not all(spellings) or (slots and slots[-1].target_id in context.end_ids):
+        return False
+    for slot, spelling in zip(slots, spellings, strict=True):
+        slot.base, slot.draft_ids = len(context.drafter.ids), tuple(spelling or ())
+        context.drafter.push(*slot.draft_ids)
+    return True
 
 
 def target_rows(

@@ -15,7 +15,6 @@ from torch import Tensor
 from omnidemo.decoding.backend import (
     Acceptance,
     Clock,
-    Draft,
     Pass,
     RoundPlan,
     RoundResult,
@@ -85,6 +84,7 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
+    lead: int = 0  # while the drafter drafts: ids that memory has proposed before it
     # when a draft ends before its budget is used up
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))
     target: TargetContext = field(kw_only=True)
@@ -140,8 +140,8 @@ class RoundContext:
         return probs
 
     def place(self, index: int) -> Place:
-        """Where the target draws the token at place `index` of this round."""
-        return Place(len(self.target.ids) - self.prompt + index)
+        """Where the target draws the token at place `index` of this round, or of the drafter's draft."""
+        return Place(len(self.target.ids) - self.prompt + self.lead + index)
 
     def draw(
         self,
@@ -261,9 +261,8 @@ def reference_round(
     computed it already."""
     target, began = context.target, clock()
 
-    # 1 Draft, and 2 translate: the method proposes target tokens for a budget of drafter tokens.
-    draft = method.draft(context, plan.draft_length) if plan.draft_length else Draft(plan.copied)
-    del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
+    # 1 Draft, and 2 translate: memory and the method propose target tokens.
+    draft = method.propose(context, plan)
     proposal, drafted_at = draft.proposal, clock()
 
     # 3 Verify: one target pass over everything that was proposed.

@@ -51,6 +51,7 @@ class Answer:
             self._guessing = self._line.guessing(asked, self._method)
             self._state = pair._conversations.take(self._ids, asked.reuse, asked.domain, self._line.runner)
             self._ngrams, self._earlier = pair._memory.of(asked.domain), pair.copies.of(asked.domain)
+            self._known = pair.copies.known(asked.domain)
             self._adapter, self._guesses = self._line.adapter, pair._guesses(asked, self._line, self._ngrams)
         traced = asked.learn and pair.learners
         self._tracer = Tracer(pair.map, len(self._ids), pair._top_k) if traced else None
@@ -93,7 +94,9 @@ class Answer:
         pair, state = self._pair, self._state
         backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
         ends = pair.map.target.roles.get("end", ())
-        copier = self._line.copier(self._asked, self._method, state, ends, self._earlier, self._note)
+        copier = self._line.copier(
+            self._asked, self._method, state, ends, self._earlier, self._known, self._note
+        )
         return decode(
             state, self._method, pair.map, self._ngrams, self._sampling, self._random, self._limits,
             self._policy, self._tracer, pair.clock, backend, copier,

@@ -1,5 +1,5 @@
-"""The earlier answers that drafts are copied from: of each domain its own, so that no visitor copies from
-another."""
+"""The earlier answers that drafts are copied from, and what followed short contexts in them: of each domain
+its own, so that no visitor drafts from another's text."""
 
 from __future__ import annotations
 
@@ -9,19 +9,27 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
+from omnidemo.copying.continuations import Continuations
+from omnidemo.copying.ngram_table import LONGEST
 from omnidemo.copying.text_index import BREAK, TextIndex
+from omnidemo.store.visitors import OWN
 
 TAIL = 32  # ids of the prompt that are kept before an answer, so that its beginning is found too
 PATIENCE = 2.0  # seconds that an answer waits for those that are stored
+# Bytes of continuations by those of the earlier answers: of a line, of a visitor, and of all together
+LINE, VISITOR, ALL = 4.0, 0.5, 32.0
 
 
 class CopyMemory:
-    """Finished answers, first in, first out, of at most `most` bytes in each domain. `lock`: the pair's, held
-    while they change."""
+    """Finished answers, first in, first out, of at most `most` bytes in each domain, and the
+    continuations in them, of which those of a domain go that was used the longest time ago.
+    Nothing of it is stored but the answers of the history, from which it is filled again. `lock`: the pair's,
+    held while they change."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:
         self._most, self._lock = most, lock
         self._texts: dict[str, TextIndex] = {}
+        self._known: dict[str, Continuations] = {}  # those used last at the end
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
         self._digests: dict[str, bytes] = {}
         # for the stored answers of each domain; set when they are here, or nobody waits for them any longer
@@ -47,6 +55,20 @@ class CopyMemory:
         if asked is not None and not asked.wait(PATIENCE):
             asked.set()
 
+    def known(self, domain: str) -> Continuations | None:
+        """The continuations of a domain, to which each finished answer adds; None where nothing is
+        remembered. The caller holds the lock."""
+        if not self._most:
+            return None
+        found = self._known.pop(domain, None) or self._new_known(domain)
+        self._known[domain] = found
+        while sum(each.nbytes for each in self._known.values()) > ALL * self._most and len(self._known) > 1:
+            self._known.pop(next(iter(self._known))).clear()
+        return found
+
+    def _new_known(self, domain: str) -> Continuations:
+        return Continuations(int(self._most * (VISITOR if domain.startswith(OWN) else LINE)))
+
     def digest(self, domain: str) -> str:
         """Eight hexadecimal digits by which what a domain has is told apart, by the way in which it came
         there; empty where there is nothing. The caller holds the lock."""
@@ -65,10 +87,16 @@ class CopyMemory:
         for text in texts:
             whole.extend([*text, BREAK])
             lengths.append(len(text) + 1)
-        stored = whole.ids[:]
+        stored, known = whole.ids[:], self._new_known(domain)
+        known.learn_newest(texts)
         with self._lock:
             if self._asked.get(domain) is not asked or not texts:
                 return
+            own_known, later = self.known(domain), self._texts.get(domain)
+            if own_known is not None:
+                if later is not None:  # answers since
+                    known.learn_newest(_split(later.ids))
+                own_known.become(known)
             own = self._texts.get(domain)
             if own is not None:
                 whole.extend(own.ids)
@@ -85,6 +113,9 @@ class CopyMemory:
         ids = [*prompt[-TAIL:], *answer, BREAK]
         if not answer or len(ids) > self.room:
             return
+        if (known := self.known(domain)) is not None:
+            begun = prompt[-LONGEST:]
+            known.learn([*begun, *answer], len(begun))
         text, lengths = self._texts.setdefault(domain, TextIndex()), self._lengths.setdefault(domain, deque())
         text.extend(ids)
         lengths.append(len(ids))
@@ -99,7 +130,7 @@ class CopyMemory:
     def clear(self) -> None:
         """Drop all answers."""
         with self._lock:
-            for domain in [*self._texts, *self._asked]:
+            for domain in [*self._texts, *self._asked, *self._known]:
                 self._drop(domain)
 
     def _mark(self, domain: str, new: Sequence[int]) -> None:
@@ -116,9 +147,23 @@ class CopyMemory:
         text = self._texts.pop(domain, None)
         self._lengths.pop(domain, None)
         self._digests.pop(domain, None)
-        if text is not None:
-            text.clear()
+        known = self._known.pop(domain, None)
+        for each in (text, known):
+            if each is not None:
+                each.clear()
 
     @property
     def nbytes(self) -> int:
-        return sum(text.nbytes for text in self._texts.values())
+        texts, known = self._texts.values(), self._known.values()
+        return sum(text.nbytes for text in texts) + sum(each.nbytes for each in known)
+
+
+def _split(ids: Sequence[int]) -> list[list[int]]:
+    """The texts of an index."""
+    texts: list[list[int]] = [[]]
+    for token in ids:
+        if token == BREAK:
+            texts.append([])
+        else:
+            texts[-1].append(token)
+    return texts

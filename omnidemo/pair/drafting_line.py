@@ -14,7 +14,9 @@ from torch import Tensor
 from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.backends.runner import Runner
 from omnidemo.config import GenerationConfig
-from omnidemo.copying.copier import Copier, CopyChances
+from omnidemo.copying.continuations import Continuations
+from omnidemo.copying.copier import CopyChances
+from omnidemo.copying.memory_source import MemorySource
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
@@ -70,22 +72,24 @@ class DraftingLine:
 
     def copier(
         self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int],
-        earlier: TextIndex | None, note: bool,
-    ) -> Copier | None:  # fmt: skip
-        """What copies drafts for one generation, whose prompt `state` holds; None where nothing does. How
-        often copies are accepted is kept over requests for the policies "cost" and "chance", which go by it;
+        earlier: TextIndex | None, known: Continuations | None, note: bool,
+    ) -> MemorySource | None:  # fmt: skip
+        """What proposes from memory for one generation, whose prompt `state` holds; None where nothing does.
+        How often it is right is kept over requests for the policies "cost" and "chance", which go by it;
         with the others a seed repeats an answer by any method."""
         if not method.copies or not (asked.copying or not method.drafts):
             return None
         kept = asked.draft_policy in ("cost", "chance")
         chances = self.cost_model.copies if kept else CopyChances()
-        return Copier(
+        source = MemorySource(
             state.text,
             chances if note else deepcopy(chances),
             ends,
             len(state.target.ids),
             earlier if asked.learn else None,
         )
+        source.known = known if asked.learn else None
+        return source
 
     def begin(self) -> None:
         """An answer begins: the rounds so far correct the prices, which then stay as they are for it."""

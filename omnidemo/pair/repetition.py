@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass, fields
 from statistics import median
 
 from omnidemo.config import GenerationConfig
+from omnidemo.copying.continuations import Continuations
 from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import randomness_of
@@ -34,13 +36,14 @@ LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What an answer begins with: version, cost model, the time of the n-grams' clock, and the place where
-    the earlier answers end."""
+    """What an answer begins with: version, cost model, the time of the n-grams' clock, the place where the
+    earlier answers end, and a copy of their continuations."""
 
     version: int
     cost_model: bytes
     clock: int
     earlier: int
+    continuations: Continuations | None
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Before:
@@ -51,7 +54,13 @@ class Before:
             line, earlier = pair._line(domain), pair.copies.of(domain)
             end = earlier.begin + len(earlier) if earlier is not None else 0
             version = line.published[0] if line.published else line.version
-            return cls(version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock, end)
+            return cls(
+                version,
+                pickle.dumps(line.cost_model),
+                pair._memory.of(domain).clock,
+                end,
+                deepcopy(pair.copies.known(domain)),
+            )
 
 
 class Repetition:
@@ -145,9 +154,9 @@ class Repetition:
                 # an answer's drafter begins with the question unread
                 state.drafter.read_again(own.runner.new_cache())
             line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
-            copier = line.copier(
-                asked, method, state, pair.map.target.roles.get("end", ()), self._earlier(), True
-            )
+            earlier, ends = self._earlier(), pair.map.target.roles.get("end", ())
+            known = before.continuations if earlier is not None else None
+            copier = line.copier(asked, method, state, ends, earlier, known, True)
             sampling = SamplingParams(
                 **{field.name: getattr(asked, field.name) for field in fields(SamplingParams)}
             )

@@ -18,8 +18,9 @@ from torch import empty
 
 from omnidemo.backends.rollout_backend import RolledDraws, rolls
 from omnidemo.config import GenerationConfig
+from omnidemo.copying.continuations import Continuations
 from omnidemo.copying.text_index import TextIndex
-from omnidemo.decoding.backend import Acceptance, Draft, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
+from omnidemo.decoding.backend import Acceptance, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.engine import Limits, decode
@@ -60,12 +61,14 @@ class SameAnswer:
 @dataclass(frozen=True, slots=True)
 class Beginning:
     """What an answer begins with: the version that drafts, what is known of its guesses (a pickled
-    `CostModel`), the time of the n-grams' clock, and a copy of the earlier answers."""
+    `CostModel`), the time of the n-grams' clock, copies of the earlier answers and of
+    their continuations."""
 
     version: int
     known: bytes
     clock: int
     earlier: TextIndex | None
+    continuations: Continuations | None
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Beginning:
@@ -77,7 +80,7 @@ class Beginning:
             version = line.published[0] if line.published else line.version
             return cls(
                 version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock,
-                deepcopy(pair.copies.of(domain)),
+                deepcopy(pair.copies.of(domain)), deepcopy(pair.copies.known(domain)),
             )  # fmt: skip
 
     @property
@@ -193,7 +196,8 @@ class Replay:
     ) -> Iterator[Round]:
         """The rounds as they come. `known`: judged by the answer's ids."""
         vocabulary, asked, method = self._pair.map, self._asked, self._method
-        earlier = None if without.memory else self._beginning.earlier
+        began = self._beginning
+        earlier, followed = (None, None) if without.memory else (began.earlier, began.continuations)
         ends = vocabulary.target.roles.get("end", ())
         sampling = SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)})
         return decode(
@@ -202,7 +206,7 @@ class Replay:
             Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text)),
             line.policy(asked),
             backend=KnownAnswer(self._prompt, self._answer) if known else None,
-            copier=line.copier(asked, method, state, ends, earlier, note=True),
+            copier=line.copier(asked, method, state, ends, earlier, followed, note=True),
         )  # fmt: skip
 
 
@@ -232,12 +236,9 @@ class KnownAnswer:
         self._begin, self._ids = len(prompt), answer.token_ids
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
-        draft = Draft(plan.copied)
-        if plan.draft_length:
-            context.prefetch = RolledDraws() if rolls(context) else None
-            draft = method.draft(context, plan.draft_length)
-            context.prefetch = None
-        del draft.slots[plan.max_tokens - 1 :]
+        context.prefetch = RolledDraws() if plan.draft_length and rolls(context) else None
+        draft = method.propose(context, plan)
+        context.prefetch = None
         at, count = len(context.target.ids) - self._begin, len(draft.slots) + 1
         said = [*self._ids[at : at + count], *[UNKNOWN] * count][:count]
         judged = (

@@ -122,11 +122,11 @@ def test_chances_follow_what_is_accepted() -> None:
     before = copier.draft(ids, 4)
     assert before is not None
     for _ in range(60):
-        copier.learn(before, [0.0])
+        copier.learn(before, [0])
     after = copier.draft(ids, 4)
     assert after is None or after.chances[0] < 0.2 < before.chances[0]
     for _ in range(200):
-        copier.learn_from(before, before.ids)
+        copier.learn(before, before.ids)
     mended = copier.draft(ids, 4)
     assert mended is not None and mended.chances[0] > 0.7
 
@@ -147,7 +147,9 @@ def test_memory_is_bounded_and_of_its_domain() -> None:
     for answer in range(400):
         memory.add("a", [1, 2, 3], [answer, 5, 6, 7, 8, 9, 10, 11, 12, 13])
     text = memory.of("a")
-    assert text is not None and memory.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
+    known = memory.known("a")
+    assert known is not None and known.nbytes <= 4 << 16
+    assert text is not None and text.nbytes <= (1 << 16) + 1024 and memory.of("b") is None
     assert [at for _, at in text.places([399, 5, 6], False)] and not text.places([0, 5], False)
     before = memory.digest("a")
     memory.add("a", [1, 2, 3], [400, 5])
@@ -235,3 +237,38 @@ def test_rounds_that_copied_leave_the_drafters_figures_alone() -> None:
     model = CostModel()
     model.count(0, 3)
     assert model.rounds == 1 and model.drafts == 0 and model.length == 0.0
+
+
+def test_two_visitors_know_nothing_of_each_other() -> None:
+    memory = CopyMemory(1 << 16, threading.Lock())
+    memory.add("~visitor-a", [1, 2], [3, 4, 5, 6])
+    memory.add("~visitor-b", [1, 2], [7, 8, 9])
+    one, other = memory.known("~visitor-a"), memory.known("~visitor-b")
+    assert one is not None and other is not None
+    assert [token for token, *_ in one.follow([1, 2], 2)] == [3, 4]
+    assert [token for token, *_ in other.follow([1, 2], 2)] == [7, 8] and not other.follow([4], 1)
+    memory.forget("~visitor-a")
+    assert not one.contexts and other.contexts
+
+
+def test_all_together_are_bounded_and_those_used_last_stay() -> None:
+    memory = CopyMemory(1 << 14, threading.Lock())
+    for domain in range(40):
+        memory.add(str(domain), [], list(range(200 * domain, 200 * domain + 150)))
+        assert memory.known("0") is not None
+    first = memory.known("0")
+    assert first is not None and first.contexts, "it was asked for again and again"
+    assert sum(each.nbytes for each in memory._known.values()) <= 32 << 14
+
+
+def test_stored_answers_are_followed_too() -> None:
+    memory, asked = CopyMemory(1 << 16, threading.Lock()), list[tuple[str, object]]()
+    memory.restore = lambda domain, ticket: asked.append((domain, ticket))
+    assert memory.of("a") is None
+    held = memory.known("a")
+    memory.add("a", [1], [2, 9, 10])
+    memory.put_before(*asked[0], [[1, 2, 3, 4], [5, 6, 7]])
+    known = memory.known("a")
+    assert known is not None and known is held, "which answers that are being written hold"
+    assert [token for token, *_ in known.follow([5], 2)] == [6, 7]
+    assert [token for token, *_ in known.follow([1, 2], 2)] == [9, 10], "the newest counts most"

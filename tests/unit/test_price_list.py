@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from itertools import accumulate
 
 import pytest
 
@@ -60,13 +61,16 @@ def choices(prices: PriceList, clear: float) -> list[str | None]:
         policy = CostPolicy(5, model)
         policy.begin_round(0, 0, 0)
         took = "copy" if policy.copies(0, copied, True) else "drafter" if policy.budget(0) else "plain"
+        true, ours = model.fused_prices(TRUE, 5, 0), model.draft_chances(5)
+        behind = [0.0, *accumulate(model.draft_chances(5, behind=True))]
         every = [
-            max((1.0 + sum(right[:n])) / prices[n] for n in range(1, len(right) + 1))
-            for right, prices in (
-                (chances, model.copy_prices(TRUE, 0)),
-                (model.draft_chances(5), model.draft_prices(TRUE, 5, 0)),
-            )
-        ]  # fmt: skip
+            max((1.0 + sum(ours[:n])) / true[0, n] for n in range(1, 6)),
+            max(
+                (1.0 + sum(chances[:m]) + chances[m - 1] * behind[n]) / true[m, n]
+                for m in range(1, 7)
+                for n in range(6)
+            ),
+        ]
         *_, second, first = sorted([*every, 1.0 + MARGIN])
         made.append(took if first > clear * second else None)
     return made

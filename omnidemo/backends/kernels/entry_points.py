@@ -4,6 +4,7 @@ machine code, so that another process has it in half a second."""
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from omnidemo.backends.call_layout import Course, Draft, Scores
 from omnidemo.backends.kernels.acceptance_kernel import judge_given
@@ -33,11 +34,17 @@ from omnidemo.backends.kernels.rows_kernel import (
     softmax_given,
     token_prob,
 )
+from omnidemo.copying import ngram_table
+from omnidemo.copying.continuations import Continuations
 
+follow, count = (
+    njit(cache=True, error_model="numpy", nogil=True)(each)
+    for each in (ngram_table.follow, ngram_table.count)
+)
 ENTRIES = (
     token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
     forward, run_worker, roll_out,
-    rounds, judge_given,
+    rounds, judge_given, follow, count,
 )  # fmt: skip
 
 
@@ -72,6 +79,9 @@ def compile_all() -> None:
         np.zeros(99),
     )
     judge_given(whole(1), scores.logits, scores.stats, CHOICE, SIDE.text, np.zeros(1), np.zeros(2))
+    keys, weights, ages, kept, counts = Continuations(0).arrays
+    follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
+    count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
         # other types would be a mistake, and would keep an answer waiting for seconds

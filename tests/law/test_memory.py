@@ -1,0 +1,176 @@
+"""The law of what is emitted where memory and the drafter propose in one round: memory first, the drafter
+behind it, and memory again behind the drafter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+import pytest
+import torch
+
+from omnidemo.copying.continuations import Continuations
+from omnidemo.copying.copier import CopiedDraft, CopyChances
+from omnidemo.copying.memory_source import MemorySource
+from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.randomness import Sampler, SharedNoise
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.methods import Copy, Method
+from omnidemo.records import Round
+from tests.law.test_exactness import LOSSLESS, WARPS
+from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
+
+
+@cache
+def habits(size: int) -> Continuations:
+    """Of a target that has written something behind everything."""
+    table = Continuations(1 << 16)
+    for first in range(size):
+        for second in range(size):
+            for third in (first + second + 1, first + second + 1, 2 * first + second):
+                table.learn([first, second, third % size])
+    return table
+
+
+@dataclass(frozen=True)
+class Remembering(World):
+    """A world that has earlier answers."""
+
+    def copier(self, state: DecodingState) -> MemorySource:
+        ends = self.target.roles.get("end", ())
+        made = MemorySource(state.text, CopyChances(), ends, len(self.prompt))
+        made.known = habits(len(self.target))
+        return made
+
+
+def remembering(world: World, **changes: object) -> Remembering:
+    return replace(Remembering(**{each.name: getattr(world, each.name) for each in fields(world)}), **changes)
+
+
+MEMORIES = {
+    "nested": remembering(NESTED, prompt=(2, 0, 1, 3, 0, 2, 1, 5, 0, 1)),
+    "plain": remembering(PLAIN, prompt=(0, 1, 2, 1, 1, 0, 1)),
+    "crossing": remembering(CROSSING, prompt=(1, 0, 2, 1, 1, 0)),
+}
+WORLDS = [pytest.param(world, id=name) for name, world in MEMORIES.items()]
+METHODS = dict(LOSSLESS.items())
+EACH = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+
+
+class Fusing(FixedPolicy):
+    """So many ids of memory, of the drafter, and of memory again, whenever there are as many."""
+
+    goes_on = True
+
+    def __init__(self, first: int, drafted: int, last: int) -> None:
+        super().__init__(drafted)
+        self.first, self.last = first, last
+
+    def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
+        return min(len(copied.ids), self.first)
+
+    def budget_behind(self, index: int) -> int:
+        return self.longest
+
+    def copies_behind(self, copied: CopiedDraft) -> int:
+        return min(len(copied.ids), self.last)
+
+
+SHAPES = {"first": (1, 1, 0), "behind": (0, 1, 1), "both": (1, 1, 1), "two first": (2, 1, 0)}
+
+
+def emitted(
+    world: World, method: Method, sampling: SamplingParams, shape: tuple[int, int, int], shared: bool = False
+) -> float:
+    count = sum(shape) + 1
+    law = world.round_law(method, sampling, lambda: Fusing(*shape), count, shared)
+    assert sum(law.values()) == pytest.approx(1, abs=1e-9)
+    return distance(law, world.law(sampling, count))
+
+
+def rounds_of(
+    world: World, method: Method, sampling: SamplingParams, shape: tuple[int, int, int]
+) -> list[Round]:
+    made: list[Round] = []
+    for seed in range(20):
+        state = world.conversation(world.prompt)
+        made += decode(
+            state, method, world.map, world.cache(), sampling, Sampler(seed), Limits(8), Fusing(*shape),
+            copier=world.copier(state),
+        )  # fmt: skip
+    return made
+
+
+@EACH
+@pytest.mark.parametrize("world", WORLDS)
+def test_rounds_are_fused_and_the_drafter_reads_what_memory_proposes(world: World, method: Method) -> None:
+    for shape in SHAPES.values():
+        found = {
+            "".join("m" if token.match else "d" for token in (*done.tokens[: done.accepted], *done.discarded))
+            for done in rounds_of(world, method, SamplingParams(1.0), shape)
+        }
+        expected = "m" * shape[0] + "d"
+        assert any(each.startswith(expected) for each in found), found
+        if shape[2] and method.goes_on:
+            assert any("dm" in each for each in found), found
+        elif shape[2]:
+            assert not any("dm" in each for each in found), found
+
+
+@EACH
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("world", WORLDS[1:])
+def test_one_fused_round_is_lossless(world: World, method: Method, shape: tuple[int, int, int]) -> None:
+    assert emitted(world, method, SamplingParams(1.0), shape) < 1e-12
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 0)])
+def test_n_grams_too(shape: tuple[int, int, int]) -> None:
+    assert emitted(MEMORIES["nested"], LOSSLESS["exact"], SamplingParams(1.0), shape) < 1e-12
+
+
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_filters_and_penalties_see_what_memory_proposes(sampling: SamplingParams) -> None:
+    assert emitted(MEMORIES["plain"], LOSSLESS["exact"], sampling, (1, 1, 1)) < 1e-12
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("sampling", WARPS.values(), ids=WARPS)
+def test_memory_alone_is_lossless(world: World, sampling: SamplingParams) -> None:
+    assert emitted(world, Copy(), sampling, (2, 0, 0)) < 1e-12
+
+
+@EACH
+@pytest.mark.parametrize("world", WORLDS)
+def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
+    for seed in range(6):
+        own = replace(world, seed=seed)
+        expected = next(iter(own.law(SamplingParams(0.0), 10)))
+        for shape in SHAPES.values():
+            state = own.conversation(own.prompt)
+            made = decode(
+                state, method, own.map, own.cache(), SamplingParams(0.0), Sampler(0), Limits(10),
+                Fusing(*shape), copier=own.copier(state),
+            )  # fmt: skip
+            assert tuple(token.id for done in made for token in done.tokens) == expected
+            assert state.drafter.unk_count or state.drafter.spells(state.target.ids)
+
+
+@EACH
+def test_with_a_seed_memory_does_not_change_the_text(method: Method) -> None:
+    world, sampling = MEMORIES["plain"], SamplingParams(0.9)
+    if not method.coupled:
+        return
+    for seed in range(20):
+        texts = []
+        for shape in [*SHAPES.values(), (0, 2, 0)]:
+            state = world.conversation(world.prompt)
+            with torch.inference_mode():
+                noise = SharedNoise(seed, len(world.target) + 1)
+                made = decode(
+                    state, method, world.map, world.cache(), sampling, noise, Limits(8),
+                    Fusing(*shape), copier=world.copier(state),
+                )  # fmt: skip
+                texts.append([token.id for done in made for token in done.tokens])
+        assert all(text == texts[0] for text in texts)
