@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from time import perf_counter
 from typing import Any
 
 from omnidemo.backends import choice
-from omnidemo.config import Settings
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.config import Arithmetic, Settings
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
+from omnidemo.measuring.company import MOST, differing
 from omnidemo.measuring.report_tables import Stage
 from omnidemo.measuring.rounding import NEAR, unstable
 from omnidemo.methods import METHODS, fitting, make_method
@@ -62,7 +64,8 @@ class Mismatch:
 class Report:
     """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
     `first` says, and `near_ties` others part where rounding decides. `seconds`: how long
-    the reference took to load the target in float32, where the backend reads it as its file packs it."""
+    the reference took to load the target in float32, where the backend reads it as its file packs it.
+    `company`: for such a target, see `company.differing`."""
 
     backend: str
     answers: int
@@ -71,13 +74,23 @@ class Report:
     first: Mismatch | None = None
     near_ties: int = 0
     seconds: float | None = None
+    company: Mapping[Arithmetic, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return self.first is None and not any(self.company.values())
 
     def lines(self) -> list[str]:
         """For people: one sentence, or what there is to know of the first mismatch; and what it took."""
         if self.seconds is None:
             return self._found()
         took = f"The reference was loaded in float32 in {self.seconds:.1f} s"
-        return [*self._found(), f"{took}; {self.backend} reads the target as its file packs it."]
+        rows = f"A row of logits alone and among up to {MOST}"
+        said = [
+            f"{rows} in {arithmetic}: {f'{count:,} numbers differ' if count else 'the same bits'}."
+            for arithmetic, count in self.company.items()
+        ]
+        return [*self._found(), f"{took}; {self.backend} reads the target as its file packs it.", *said]
 
     def _found(self) -> list[str]:
         first = self.first
@@ -154,6 +167,9 @@ def check(
         )  # fmt: skip
         yield report
         yield Stage("answers", count, 2 * len(cases))
+    runner = other.target.runner
+    if isinstance(runner, FusedLlama) and runner.packed is not None:
+        yield replace(report, company=differing(runner, other.target.tokenizer.encode("\n".join(prompts))))
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,18 @@ from transformers import AutoModelForCausalLM
 from lab.equality import equality
 from omnidemo import Pair, load_pair
 from omnidemo.backends import compile_kernels
+from omnidemo.backends.fused_cache import FusedCache
+from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.config import Settings
+from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.randomness import NUMBERS, Sampler
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.measuring import mismatch
+from omnidemo.measuring.company import differing
+from omnidemo.measuring.mismatch import Report
 from omnidemo.measuring.rounding import unstable
 from omnidemo.methods import fitting
+from omnidemo.models.load import load_model
 from omnidemo.records import Generation, Round, Token
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
@@ -92,9 +98,32 @@ def test_a_packed_target_is_held_against_float32(
     asked = ["--method", "autoregressive", "--temperature", "0", "--backend", "cpu"]
     found = cli("check-backend", *options((str(target), names[1])), "--prompts", prompts, *asked)
     assert found.code == 0 and re.search(
-        r"The reference was loaded in float32 in \d+\.\d s; cpu reads the target as its file packs it\.\n$",
+        r"The reference was loaded in float32 in \d+\.\d s; cpu reads the target as its file packs it\.\n"
+        r"A row of logits alone and among up to 16 in float32: the same bits\.\n"
+        r"A row of logits alone and among up to 16 in int8: the same bits\.\n$",
         found.out,
     ), found
+
+
+def test_a_row_that_depends_on_its_company_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = write_gguf(tmp_path / "m.gguf", tiny_model(hidden_size=128, head_dim=32), "Q8_0",
+        metadata={"llama.attention.key_length": 32, "llama.attention.value_length": 32})  # fmt: skip
+    runner = load_model(str(target), device="cpu", packed=True).runner
+    assert isinstance(runner, FusedLlama)
+    assert differing(runner, [5, 6, 7]) == {"float32": 0, "int8": 0}
+    forward = FusedCache.forward
+
+    def wrong(self: FusedCache, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        found = forward(self, ids, last, stats_at)
+        if self.runner.arithmetic == "int8" and len(ids) == 9:
+            found.logits[0, 3:5] += 1e-3
+        return found
+
+    monkeypatch.setattr(FusedCache, "forward", wrong)
+    company = differing(runner, [5, 6, 7])
+    assert company == {"float32": 0, "int8": 2}
+    report = Report("cpu", 1, 1, seconds=1.0, company=company)
+    assert not report.passed and report.lines()[-1].endswith("in int8: 2 numbers differ.")
 
 
 @pytest.mark.parametrize("method", ["ngram-exact", "autoregressive"])

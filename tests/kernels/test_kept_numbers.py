@@ -17,6 +17,8 @@ from tests.kernels.test_integer_passes import ROOT, int8_of
 from tests.kernels.test_packed_passes import runner_of, written
 from tests.support.runners import some_ids
 
+POSITIONS = 2000
+
 
 def kind(cache: FusedCache) -> tuple[torch.dtype, bool]:
     return cache._kv.buffer.dtype, cache._kv.turned
@@ -69,21 +71,13 @@ def first_choices(runner: FusedLlama, ids: list[int]) -> np.ndarray:
     return np.concatenate(found)
 
 
-def same_as_with_float32_keys(path: Path, positions: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At least 99 % of the first choices, on real text."""
-    model = load_model(str(path), device="cpu", packed=True, arithmetic="int8")
-    text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md"))
-    ids = model.tokenizer.encode(text)[:positions]
-    assert isinstance(model.runner, FusedLlama) and len(ids) == positions
-    found = first_choices(model.runner, ids)
-    monkeypatch.setattr(FusedCache, "_kind", lambda self: (torch.float32, True))
-    wanted = first_choices(model.runner, ids)
-    print(f"{(found == wanted).mean():.4f} of {positions}")
-    assert (found == wanted).mean() >= 0.99
-
-
 @pytest.mark.long
 @pytest.mark.qwen
-def test_qwen_says_what_it_says_with_float32_keys(qwen_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its keys have large biases."""
-    same_as_with_float32_keys(qwen_file, 2000, monkeypatch)
+def test_qwen_says_what_it_says_in_float32_behind_many_positions(qwen_file: Path) -> None:
+    """Its keys have large biases: in float16 they are finite, and nearly all first choices stay."""
+    text, found = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md")), []
+    for arithmetic in ("int8", "float32"):
+        model = load_model(str(qwen_file), device="cpu", packed=True, arithmetic=arithmetic)  # type: ignore[arg-type]
+        assert isinstance(model.runner, FusedLlama) and model.runner.arithmetic == arithmetic
+        found.append(first_choices(model.runner, model.tokenizer.encode(text)[:POSITIONS]))
+    assert (found[0] == found[1]).mean() >= 0.99, (found[0] == found[1]).mean()
