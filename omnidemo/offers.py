@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+DraftSource = Literal["drafter", "copy", "fused", "plain"]
+
 
 class Offer(NamedTuple):
-    """What a source of drafts offered for a round, at its best length: `length` tokens, all of which are
-    accepted with `chance`, so that the round is expected to write `tokens` for the price of `price` plain
-    rounds. The source "copy" is memory (the chat, earlier answers and what the target held for likely in
-    them), "fused" is memory with the drafter behind it, whose `chance` is that of the ids from memory;
-    "plain" is the round without a draft."""
+    """What a source of drafts offered for a round, at the length that the policy finds best: `length` tokens,
+    all of which are accepted with `chance`, so that the round is expected to write `tokens` for the price of
+    `price` plain rounds. The source "copy" is memory (the chat, earlier answers and what followed short
+    contexts in them), "fused" is memory with the drafter behind it, whose `chance` is that of the ids from
+    memory; "plain" is the round without a draft."""
 
-    source: Literal["drafter", "copy", "fused", "plain"]
+    source: DraftSource
     length: int
     tokens: float
     price: float

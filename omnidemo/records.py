@@ -72,7 +72,7 @@ class Round:
     "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify (the
     target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams:
     (target id, drafter ids). `proposed`, `accepted` and `judged` count copies with the drafter's own;
-    `variation`: as in `Acceptance`. `offers`: what the policy "cost" chose from.
+    `variation`: as in `Acceptance`. `offers`: what the policies "cost" and "chance" chose from.
     """
 
     index: int
@@ -136,8 +136,8 @@ class Generation:
     key: str = ""  # by which `Pair.agreement` finds what is measured of it later
     context_limit: int = 0
     dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
-    # as it began: none by its method, off by its length, paused by "cost"
-    guessing: Literal["on", "none", "off", "paused"] = "on"
+    # as it began: none by its method, off by its length, alone by "cost"
+    guessing: Literal["on", "none", "off", "alone"] = "on"
     # what the target's own numbers depended on, see `PairPool.conditions`
     conditions: str = ""
     # What the guesses came from, as the answer began: drafter, adapter version, n-grams and earlier answers,

@@ -96,7 +96,7 @@
             ? ", hardly more than without guessing"
             : "";
     const own = made ? judged(right, made, GUESSES) : "",
-      alone = !made && guessing === "paused" ? "the small model’s guesses would not have been faster" : "";
+      alone = !made && guessing === "alone" ? "the small model’s guesses would not have been faster" : "";
     const copy = copies ? judged(copied, copies, COPIES) : "",
       lost = made + copies - right - copied; // those that the legend counts
     const gone =

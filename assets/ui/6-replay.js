@@ -5,12 +5,21 @@
   const calm = (replay.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches);
 
   // ── what was recorded ───────────────────────────────────────────────────────────────────────────────────────
-  // Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null}.
+  // Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null,
+  // offers: what each source offered, or null}.
   replay.rounds = answer => {
     const found = new Map();
     const of = index => {
       if (!found.has(index))
-        found.set(index, { index, guesses: [], wrote: null, tokens: [], drafted: 0, times: null });
+        found.set(index, {
+          index,
+          guesses: [],
+          wrote: null,
+          tokens: [],
+          drafted: 0,
+          times: null,
+          offers: null,
+        });
       return found.get(index);
     };
     for (const line of answer.tokens) {
@@ -28,6 +37,7 @@
         Object.assign(of(line.r), {
           drafted: line.d,
           times: line.s ? [line.s[0], line.s[1], line.s[2] + line.s[3]] : null,
+          offers: line.o ?? null,
         });
     return [...found.values()].sort((a, b) => a.index - b.index);
   };
@@ -398,7 +408,7 @@
     event.stopPropagation(); // Esc must not stop an answer that is being written
     if (!state || event.ctrlKey || event.metaKey || event.altKey) return;
     const tag = event.target.tagName;
-    if (tag === "SELECT" || (event.key === " " && tag === "BUTTON")) return;
+    if (tag === "SELECT" || (event.key === " " && ["BUTTON", "SUMMARY"].includes(tag))) return;
     const act = {
       " ": toggle,
       ArrowRight: () => step(1),

@@ -201,7 +201,7 @@
           : null,
       ),
       dl,
-      result.guessing === "paused" && !result.drafted
+      result.guessing === "alone" && !result.drafted
         ? el(
             "p",
             { class: "small" },

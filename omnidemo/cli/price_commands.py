@@ -72,7 +72,7 @@ def _print(pair: Pair) -> None:
 
 
 def explain(rounds: Sequence[Round]) -> None:
-    """Print what each source offered for each round of the policy "cost", and what was taken."""
+    """Print what each source offered for each round, where that is known, and what was taken."""
     lines = []
     for done in rounds:
         for place, offer in enumerate(done.offers):

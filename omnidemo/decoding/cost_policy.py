@@ -9,12 +9,9 @@ import numpy as np
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
-from omnidemo.decoding.draft_policy import AdaptivePolicy
+from omnidemo.decoding.draft_policy import HOLD, AdaptivePolicy
 from omnidemo.offers import Offer
 
-# Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call. It is a
-# number of rounds of the answer, so that every backend drafts alike.
-HOLD = 8
 # How many times what its price brings elsewhere a further copied id has to bring: chances are of what was
 # best of several, so they are a little too high
 CAUTION = 1.2

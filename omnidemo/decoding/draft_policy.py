@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import StopRule
-from omnidemo.decoding.cost_model import CostModel
-from omnidemo.offers import Offer
+from omnidemo.decoding.cost_model import PLAIN, Best, CostModel
+from omnidemo.offers import DraftSource, Offer
 
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
@@ -27,6 +27,10 @@ Head = Callable[[State, float], float]  # (state, log q of the token drawn) → 
 
 USUAL_DRAFT = 8  # slots, where no options say how long drafts may get
 AHEAD = 96  # rounds that are foreseen where nothing can change
+# Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call, and
+# "chance" the prices that it names. It is a number of rounds of the answer, so that every backend drafts
+# alike.
+HOLD = 8
 LEAST_CHANCE = 0.3  # of a whole draft, below which the policy "chance" proposes no more
 # a draft ends with its budget alone; it has no state, since its segments leave `cumulative` at 1
 NEVER = StopRule()
@@ -81,7 +85,7 @@ class DraftPolicy:
         return AHEAD
 
     def offers(self) -> tuple[Offer, ...]:
-        """What each source offered for this round; none where no prices decide."""
+        """What each source offered for this round; none of a policy that knows no chances."""
         return ()
 
     def keep_drafting(self, draft_probs: Sequence[float], states: Sequence[State]) -> bool:
@@ -203,9 +207,27 @@ class HeadPolicy(AdaptivePolicy):
 class ChancePolicy(AdaptivePolicy):
     """Draft on, and copy on, while everything up to the next token is accepted with a chance above
     LEAST_CHANCE, by what was learned of such guesses. No time decides: the same state drafts alike on every
-    machine. Memory goes first as far as the drafter would not do better, and may go on behind it."""
+    machine. Memory goes first as far as the drafter would not do better, and may go on behind it. The prices
+    that offers name are those of the list as the answer begins."""
 
     goes_on = True
+
+    def __init__(self, longest: int, cost_model: CostModel) -> None:
+        super().__init__(longest, cost_model)
+        self._prices = cost_model.prices.fixed()
+        self._hold(0)
+        self._offered: dict[DraftSource, tuple[Best, float]] = {}
+        self._taken: DraftSource = "plain"
+        self._led: Sequence[float] = ()  # chances of the ids from memory that the round begins with
+
+    def begin_round(self, index: int, positions: int, unread: int) -> None:
+        if index % HOLD == 0:
+            self._hold(positions)
+        self._offered, self._taken, self._led = {"plain": (PLAIN, 1.0)}, "plain", ()
+
+    def _hold(self, positions: int) -> None:
+        """Take the prices for the next HOLD rounds."""
+        self._fused_prices = self.cost_model.fused_prices(self._prices, self.longest, positions)
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         """As many as are likely enough, of which, with the drafter's behind them, the most are expected to be
@@ -213,11 +235,10 @@ class ChancePolicy(AdaptivePolicy):
         right, most = self._right / self._judged, self.longest if drafts else 0
         best, lead, copies, before = -1.0, 0, 0.0, 1.0
         self._drafts = drafts
-        for count in range(len(copied.ids) + 1):
+        likely = [chance for chance in copied.chances if chance > LEAST_CHANCE]
+        for count in range(len(likely) + 1):
             if count:
-                before = copied.chances[count - 1]
-                if before <= LEAST_CHANCE:
-                    break
+                before = likely[count - 1]
                 copies += before
             expected, chance = copies, before * right
             for _ in range(most - count):
@@ -227,17 +248,50 @@ class ChancePolicy(AdaptivePolicy):
                 chance *= right
             if expected > best:
                 best, lead = expected, count
-        self._rule, self._before, self._leads = None, copied.chances[lead - 1] if lead else 1.0, lead > 0
+        self._offer("copy", likely)
+        if drafts:
+            self._offer_draft()
+        self._rule, self._before, self._leads = None, likely[lead - 1] if lead else 1.0, lead > 0
+        if lead:
+            self._led, self._taken = likely[:lead], "copy"
         return lead
 
     def budget_behind(self, index: int) -> int:
         """None where the drafter's next token would hardly be accepted with all before it."""
-        likely = self._drafts and self._before * self._right / self._judged > LEAST_CHANCE
-        return self.longest if likely else 0
+        if not self._drafts or self._before * self._right / self._judged <= LEAST_CHANCE:
+            return 0
+        self._offer("fused", self._led, self.cost_model.draft_chances(self.longest, behind=True))
+        self._taken = "fused"
+        return self.longest
 
     def copies_behind(self, copied: CopiedDraft) -> int:
         before = self.stop_rule().cumulative
         return sum(before * chance > LEAST_CHANCE for chance in copied.chances)
+
+    def budget(self, index: int) -> int:
+        self._offer_draft()
+        self._taken = "drafter"
+        return super().budget(index)
+
+    def offers(self) -> tuple[Offer, ...]:
+        found = self._offered.items()
+        return tuple(Offer(source, *best, chance, source == self._taken) for source, (best, chance) in found)
+
+    def _offer_draft(self) -> None:
+        """What a draft is expected to be, before anything is drawn: at least a slot."""
+        if "drafter" not in self._offered:
+            self._offer("drafter", (), self.cost_model.draft_chances(self.longest))
+
+    def _offer(self, source: DraftSource, copied: Sequence[float], drafted: Sequence[float] = ()) -> None:
+        """Chances of ids from memory, and those of a draft behind them, of which it has at least a slot."""
+        before = copied[-1] if copied else 1.0
+        chances = [before * chance for chance in drafted]
+        chances = chances[: max(1, sum(chance > LEAST_CHANCE for chance in chances))]
+        length = len(copied) + len(chances)
+        if length:
+            price = float(self._fused_prices[len(copied), len(chances)])
+            tokens = 1.0 + sum(copied) + sum(chances)
+            self._offered[source] = Best(length, tokens, price), before if copied else chances[-1]
 
     def draft_lookahead(self) -> int:
         """None: a draft that was made ahead would not know what the ones before it have taught."""

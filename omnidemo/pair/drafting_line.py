@@ -95,7 +95,7 @@ class DraftingLine:
         """An answer begins: the rounds so far correct the prices, which then stay as they are for it."""
         self.cost_model.prices.settle()
 
-    def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "paused"]:
+    def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "alone"]:
         """Whether drafts can be expected of a generation that begins now, and why not; see `Generation`."""
         if not (method.drafts or method.copies):
             return "none"
@@ -103,7 +103,7 @@ class DraftingLine:
             return "off"
         costs = self.cost_model
         pays = costs.pays(costs.best_draft(costs.prices, asked.longest_draft))
-        return "on" if pays or asked.draft_policy != "cost" else "paused"
+        return "on" if pays or asked.draft_policy != "cost" else "alone"
 
     def policy(self, asked: GenerationConfig, note: bool = True) -> DraftPolicy:
         """How long the drafts of one generation get. `note`: whether the line learns from it."""

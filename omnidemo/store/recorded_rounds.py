@@ -7,7 +7,8 @@ The lines of a round, in reading order, each a JSON object with a key `k`:
             gi their ids; of a copied one, which has no q (it is 1), m [length of the match, where it is]
     x       a discarded draft: as `t`; j true for the one that was judged and rejected
     r       the round itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle,
-            other (only where it was timed)
+            other (only where it was timed), o what it chose from, where that is known: an `Offer` each, the
+            plain round's first
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from omnidemo.offers import Offer
 from omnidemo.records import PROPOSED, STAGES, Round, Token
 
 MOST_BYTES = 20_000  # of a recording, packed
@@ -75,7 +77,15 @@ def round_lines(record: Round) -> Iterator[str]:
     for position, token in enumerate(record.tokens[split:], start=split):
         yield _token("t", token, record.index, position)
     times = [max(0, round(1e6 * (record.seconds.get(stage) or 0.0))) for stage in STAGES]
-    yield json_line("r", r=record.index, d=record.drafted, **({"s": times} if any(times) else {}))
+    more: dict[str, Any] = {"s": times} if any(times) else {}
+    if record.offers:
+        more["o"] = [_offer(offer) for offer in record.offers]
+    yield json_line("r", r=record.index, d=record.drafted, **more)
+
+
+def _offer(offer: Offer) -> list[Any]:
+    source, length, tokens, price, chance, taken = offer
+    return [source, length, finite(tokens, 2), finite(price, 2), finite(chance, 2), int(taken)]
 
 
 def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:

@@ -264,7 +264,7 @@ def test_what_compare_says_of_runs(
     alone = "Guesses of the small model would not have been faster here, so the big model wrote alone."
     with visitor(browser, app) as page:
         found, whole = page.evaluate(draw, state)
-        lane |= {"drafted": 0, "copies_proposed": 9, "guessing": "paused"}
+        lane |= {"drafted": 0, "copies_proposed": 9, "guessing": "alone"}
         paused, told = page.evaluate(draw, state)
     assert found.startswith(said) and ("the fastest" in found) == badge, found
     assert paused == found and alone in told and alone not in whole and "null" not in whole

@@ -25,8 +25,8 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.decoding.cost_policy import HOLD, CostPolicy
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import HOLD, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams, as_tensor

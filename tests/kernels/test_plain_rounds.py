@@ -19,8 +19,8 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.cost_policy import HOLD, CostPolicy
-from omnidemo.decoding.draft_policy import FixedPolicy
+from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.draft_policy import HOLD, FixedPolicy
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, anything

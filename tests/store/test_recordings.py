@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from omnidemo.config import Settings
+from omnidemo.offers import Offer
 from omnidemo.records import Generation, Replayed, Round, Token
 from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
 from omnidemo.serving.services import Services
@@ -94,6 +95,9 @@ def test_the_lines_of_a_round_tell_what_was_guessed_kept_replaced_and_how_long_i
         ("t", "corrected", None),
     ]
     assert last == {"k": "r", "r": 0, "d": 4, "s": [400, 4100, 30, 10]}
+    offers = (Offer("plain", 0, 1.0, 1.0, 1.0, False), Offer("drafter", 2, 2.217, 1.2, 0.31, True))
+    chosen = parse("".join(recorded_rounds.round_lines(replace(one, offers=offers))))[-1]
+    assert chosen["o"] == [["plain", 0, 1.0, 1.0, 1.0, 0], ["drafter", 2, 2.22, 1.2, 0.31, 1]]
     untimed = parse("".join(recorded_rounds.round_lines(replace(one, seconds={}))))[-1]
     assert untimed == {"k": "r", "r": 0, "d": 4}, "what nobody timed claims no time"
 

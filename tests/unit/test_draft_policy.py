@@ -11,8 +11,9 @@ import pytest
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.decoding.calibration import TRUST, Calibration
 from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, READING, CostModel, best_draft
-from omnidemo.decoding.cost_policy import CAUTION, HOLD, CostPolicy
+from omnidemo.decoding.cost_policy import CAUTION, CostPolicy
 from omnidemo.decoding.draft_policy import (
+    HOLD,
     ChancePolicy,
     ConfidencePolicy,
     DraftPolicy,
@@ -270,6 +271,27 @@ def test_chance_copies_what_is_likely_where_that_is_more_than_a_draft() -> None:
         rule.learn([(0.9,)] * 4, [1.0] * 4)
     assert rule.copies(0, copied(0.9, 0.8, 0.7), drafts=True) == 0, "a draft brings more than two"
     assert rule.draft_lookahead() == 0
+
+
+def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_what_price() -> None:
+    model = as_right_as(0.8, 0.5, known(step=0.2, row=0.1))
+    rule = ChancePolicy(4, model)
+    rule.begin_round(0, 0, 0)
+    assert rule.budget(0) == 4
+    plain, draft = rule.offers()
+    first, later = model.first(), model.later()
+    assert plain == ("plain", 0, 1.0, 1.0, 1.0, False)
+    assert draft.source == "drafter" and draft.taken and draft.length == 2, "a third would be too unlikely"
+    assert draft.tokens == pytest.approx(1 + first + first * later) and draft.price == pytest.approx(1.6)
+    assert draft.chance == pytest.approx(first * later)
+    rule.begin_round(1, 3, 0)
+    assert rule.copies(1, copied(0.9, 0.8, 0.29), drafts=True) == 2
+    offers = {offer.source: offer for offer in rule.offers()}
+    assert offers["copy"][1:] == (2, pytest.approx(2.7), pytest.approx(1.2), 0.8, True)
+    assert [*offers] == ["plain", "copy", "drafter"] and not offers["drafter"].taken
+    rule.begin_round(2, 5, 0)
+    assert rule.copies(2, copied(0.2), drafts=False) == 0
+    assert [(offer.source, offer.taken) for offer in rule.offers()] == [("plain", True)]
 
 
 def test_the_head_stops_at_its_threshold() -> None:
