@@ -20,6 +20,11 @@
   const watchers = [];
   let key = ""; // the operator's: in memory only
   omni.session = () => me.name || stranger;
+  // Called now, and whenever the server has said who we are.
+  me.watch = watch => {
+    watchers.push(watch);
+    watch();
+  };
 
   const headers = given => {
     const all = new Headers(given);
@@ -170,8 +175,7 @@
       host.hidden = !me.public;
       open.hidden = dot.hidden = me.operator;
     };
-    watchers.push(draw);
-    draw();
+    me.watch(draw);
     return {};
   };
 })();

@@ -453,6 +453,14 @@
       event.preventDefault();
       settle();
     });
+    const whose = el("p", { class: "small whose" });
+    omni.visitor.watch(() => {
+      whose.textContent = omni.visitor.guest
+        ? "The memory is yours alone: no other visitor's answers are in it, and yours are in no other."
+        : omni.visitor.public
+          ? "You are the operator: the memory of a task is yours, and no visitor has it."
+          : "Everybody who uses this app shares the memory of a task, in every browser.";
+    });
     const error = el("p", { class: "alert", role: "alert", hidden: true });
     const list = el("ol", { class: "task-rows" }),
       empty = el("p", { class: "nothing" });
@@ -478,6 +486,7 @@
         { class: "soft" },
         "Ten different inputs of one task. The answers resemble each other, so the memory and the small model guess more of each next one. The big model checks every token.",
       ),
+      whose,
       cards,
       form,
       el("div", { class: "task-acts" }, go, halt, clear, anew, status),

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, ViewportSize, expect
 
 from tests.browser.visits import App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
+PHONE = ViewportSize(width=390, height=844)
 INPUTS = "\n".join(f"What is {number} plus {number + 3}?" for number in (12, 23, 34))
 
 
@@ -87,3 +88,34 @@ def test_three_answers_with_a_stop_between_and_somebody_who_asks(
         expect(page.get_by_role("button", name="Run ten")).to_be_visible()
         expect(page.locator(".task-rows > li")).to_have_count(0)
         assert not page.evaluate("omni.task.csv().length") and page.evaluate("omni.task.asked().first") == 0
+
+
+def test_two_visitors_play_a_task_and_neither_has_the_others_memory(browser: Browser, public: App) -> None:
+    with visitor(browser, public) as one, visitor(browser, public, viewport=PHONE) as other:
+        for page in (one, other):
+            begin(page)
+            expect(page.locator(".whose")).to_contain_text("The memory is yours alone")
+        one.get_by_role("button", name="Run ten").click()
+        other.get_by_role("button", name="Run ten").click()
+        for page in (one, other):
+            expect(page.get_by_role("alert").filter(has_text="All your inputs")).to_be_visible()
+        mine, theirs = (page.evaluate("omni.task.csv()") for page in (one, other))
+        memory = [[row["memory_tokens"] for row in rows] for rows in (mine, theirs)]
+        assert memory[0] == memory[1] and memory[0][0] == 0 < memory[0][1], "as if each were alone"
+        assert [row["answer"] for row in mine] == [row["answer"] for row in theirs]
+        assert [row["copied_earlier_tokens"] for row in mine] == [
+            row["copied_earlier_tokens"] for row in theirs
+        ]
+        assert other.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+        one.get_by_role("button", name="Forget and begin again").click()
+        one.get_by_role("button", name="Forget it").click()
+        expect(one.locator(".task-rows > li")).to_have_count(0)
+        visit(other, public)  # a reload: the rows are this browser's, and the memory the visitor's
+        open_tab(other, "Same task")
+        expect(other.locator(".task-rows > li")).to_have_count(3)
+        other.get_by_role("button", name="Clear the rows").click()
+        other.get_by_role("button", name="Run ten").click()
+        expect(other.get_by_role("alert").filter(has_text="All your inputs")).to_be_visible()
+        again = other.evaluate("omni.task.csv()")
+        assert again[0]["memory_tokens"] > memory[1][-1], "the other one's was not forgotten"
