@@ -31,7 +31,7 @@ def test_a_task_has_many_inputs_written_by_hand_and_makes_more(name: str) -> Non
     system, user = one.messages("what is asked")
     assert (system["role"], system["content"]) == ("system", one.system)
     assert user == {"role": "user", "content": one.ask + "what is asked"}
-    assert one.ask or name == "handbook"
+    assert one.ask
 
 
 def test_every_task_of_the_folder_is_offered() -> None:
@@ -41,7 +41,7 @@ def test_every_task_of_the_folder_is_offered() -> None:
 
 
 def test_the_handbook_has_the_length_of_one() -> None:
-    assert 600 < len(task("handbook").system.split()) < 900
+    assert 500 < len(task("handbook").system.split()) < 900
 
 
 def test_the_grammar_fills_a_name_alike_and_leaves_other_braces() -> None:
