@@ -81,7 +81,12 @@
   replay.words = { proposed, verdict, named };
 
   // What a round chose from, folded: a row for each source, as `generate --explain` prints it.
-  const sources = { plain: "no guess", drafter: "small model", copy: "copied", fused: "copied, then the small model" };
+  const sources = {
+    plain: "no guess",
+    drafter: "small model",
+    copy: "copied",
+    fused: "copied, then the small model",
+  };
   const columns = [
     ["source", "Who could guess"],
     ["tokens", "How many it would guess"],
