@@ -5,6 +5,9 @@ RUN apt-get update && apt-get install -y --no-install-recommends libgomp1 && rm 
     && useradd --create-home --uid 1000 omnidemo && mkdir /data && chown omnidemo /data
 WORKDIR /app
 COPY requirements.txt constraints.txt ./
+# An index of torch's own wheels, such as the one without CUDA (docs/spaces.md); empty: pip's own, whose wheels bring CUDA.
+ARG TORCH_INDEX=""
+RUN if [ -n "$TORCH_INDEX" ]; then pip install --no-cache-dir torch -c constraints.txt --index-url "$TORCH_INDEX"; fi
 RUN pip install --no-cache-dir -r requirements.txt -c constraints.txt
 COPY --chown=omnidemo . .
 # The weights of the default target, and of the one that answers where memory is short; without them the app starts on its

@@ -1,4 +1,5 @@
-"""What pyproject.toml cannot say of the build: the assets, which lie beside the package, go into it."""
+"""What pyproject.toml cannot say of the build: the assets, which lie beside the package, go into it, and the
+licence, whose form in that file no setuptools before 77 and none after 2026 share."""
 
 from __future__ import annotations
 
@@ -20,4 +21,4 @@ class WithAssets(build_py):
             shutil.copytree("assets", inside, ignore=shutil.ignore_patterns(*PICTURES))
 
 
-setup(cmdclass={"build_py": WithAssets})
+setup(license="Apache-2.0", cmdclass={"build_py": WithAssets})

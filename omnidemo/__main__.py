@@ -174,8 +174,10 @@ def export(
 ) -> None:
     """Write the history as CSV."""
     settings = read_settings(storage=storage)
+    from omnidemo.measuring.prompt_files import check_writable
     from omnidemo.serving.pair_loading import open_store
 
+    check_writable(csv)
     if not settings.database_url and not (settings.storage / "omnidemo.db").exists():
         raise ValueError(
             f"{settings.storage} holds no history yet; use the app first, or name another folder with"

@@ -19,7 +19,7 @@ from lab.races.machine import facts
 from omnidemo.config import GREEDY, Settings
 from omnidemo.copying.copier import LONGEST_COPY, Copier, CopyChances
 from omnidemo.copying.text_index import TextIndex
-from omnidemo.measuring.prompt_files import check_prompts, check_writable
+from omnidemo.measuring.prompt_files import check_prompts, make_writable
 from omnidemo.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
@@ -65,7 +65,7 @@ class Ceiling:
 def run(order: CeilingRequest, settings: Settings) -> Iterator[Stage | Ceiling]:
     """Yield how far it is, and each answer's ceiling; then `ceiling.json` and `ceiling.md` are written.
     ValueError or ModelError, before anything is measured, for what cannot be."""
-    check_writable(order.out / "ceiling.json")
+    make_writable(order.out / "ceiling.json")
     pair = (build_pair if order.own_manner else build_measured_pair)(order.target, settings.drafter, settings)
     for prompts in order.prompts.values():
         check_prompts(pair, prompts)

@@ -24,7 +24,7 @@ from lab.races.machine import cores, facts
 from omnidemo.config import Settings
 from omnidemo.decoding.contexts import common_prefix
 from omnidemo.gguf.sources import is_gguf
-from omnidemo.measuring.prompt_files import check_writable
+from omnidemo.measuring.prompt_files import make_writable
 from omnidemo.measuring.report_tables import Stage, markdown_list, markdown_table, report
 from omnidemo.models.load import pick_device
 from omnidemo.models.names import gguf_file, known_settings, resolve
@@ -210,7 +210,7 @@ class Race:
 def run(order: RaceRequest, settings: Settings) -> Iterator[Stage | Race]:
     """Yield how far it is, at last the race, when `rows.json` and `rows.md` are in the folder `out`. Errors
     as those of `Race`."""
-    check_writable(order.out / "rows.json")
+    make_writable(order.out / "rows.json")
     if unknown := sorted(set(order.peers) - set(PEERS)):
         raise ValueError(f"there is no peer {unknown[0]!r}; choose from {', '.join(PEERS)}, or none")
     race = Race(order, settings)

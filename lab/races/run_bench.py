@@ -21,7 +21,7 @@ from lab.races.speed_report import Row
 from omnidemo.adapters.adapter_state import BaseWeights, merged_weights
 from omnidemo.config import Settings
 from omnidemo.measuring.line import Line
-from omnidemo.measuring.prompt_files import check_writable
+from omnidemo.measuring.prompt_files import make_writable
 from omnidemo.measuring.report_tables import Stage, csv_table
 from omnidemo.models import model_files
 from omnidemo.models.names import at_its_pace, drafter_of
@@ -41,7 +41,7 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
             f"a drafter learns every {settings.update_interval} answers; give at least so many requests, or 0"
             " for none"
         )
-    check_writable(order.out / "speed.csv")
+    make_writable(order.out / "speed.csv")
     rows: list[Row] = []
     about: dict[str, Any] = {"command": order.command} if order.command else {}
     with csv_table(order.out / "speed.csv", speed_report.COLUMNS) as append:

@@ -10,7 +10,7 @@ from time import perf_counter
 from lab.shapes.scripted import compounds_only, fill, invented, one_word
 from omnidemo.config import Settings
 from omnidemo.figures import charts, layout
-from omnidemo.measuring.prompt_files import check_writable
+from omnidemo.measuring.prompt_files import make_writable
 from omnidemo.measuring.report_tables import Percentiles, Stage, group_by, recorded
 from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
@@ -68,7 +68,7 @@ def run(settings: Settings, sizes: Sizes, out: Path) -> Iterator[Point | Stage]:
     pairs. All answers are scripted, so that as many drafted tokens are accepted at any size. ModelError or
     ValueError before anything is measured.
     """
-    check_writable(out / "growth.csv")
+    make_writable(out / "growth.csv")
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     window = min(pair.target.context, pair.drafter.context)
     longest = window - sizes.answer

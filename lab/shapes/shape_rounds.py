@@ -33,7 +33,7 @@ from lab.shapes.shape_report import Row
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_cache import pick_threads
-from omnidemo.measuring.prompt_files import check_writable
+from omnidemo.measuring.prompt_files import make_writable
 from omnidemo.measuring.report_tables import Stage, recorded
 from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
@@ -137,7 +137,7 @@ def check(order: ShapesRequest) -> tuple[torch.device, torch.dtype]:
     device, dtype = torch.device(place), pick_dtype(order.dtype, place, SimpleNamespace(dtype=torch.bfloat16))
     for name in order.shapes:
         check_memory([name, order.drafter], device, dtype)
-    check_writable(order.out / "shapes.csv")
+    make_writable(order.out / "shapes.csv")
     return device, dtype
 
 

@@ -77,7 +77,8 @@ class Settings(LearningSettings):
         "How long a draft gets: fixed, as long as the drafter is sure, as long as it is likely to be right,"
         " what pays for itself, or by the acceptance head; auto is chance on the page, unless a visitor"
         " wants only guesses that are faster, and cost elsewhere.")
-    draft_length: DraftLength = Field(4, description="Drafter tokens per round of the policy `fixed`.")
+    draft_length: DraftLength = Field(4, description=
+        "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
     longest_draft: LongestDraft = Field(14, description=
         "Most drafter tokens per round of the other policies.")
     confidence: Confidence = Field(0.4, description=

@@ -227,7 +227,8 @@ def hub_sentence(name: str, error: BaseException) -> str:
         )
     if isinstance(error, HfHubHTTPError):
         return f"the Hub answered {error.response.status_code} for {name}; try again in a few minutes"
+    where = "on this machine" if ":" in name or " " in name else "a folder here, nor in the Hub's cache"
     return (
-        f"{name} is not on this machine and the Hub cannot be reached; check the connection, or choose a"
-        " bundled model"
+        f"{name} is not {where}, and the Hub cannot be reached; check the connection and the name, or choose"
+        " a bundled model"
     )

@@ -202,7 +202,7 @@ def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
             raise ValueError(f"the prompt {prompt[:40]!r}… cannot be used: {error}") from None
 
 
-def check_writable(path: Path) -> None:
+def make_writable(path: Path) -> None:
     """Make the folder of an output file; ValueError where the file cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -210,5 +210,12 @@ def check_writable(path: Path) -> None:
         raise ValueError(
             f"the folder of {path} cannot be made ({error.strerror}); name another file"
         ) from None
+    check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """ValueError where an output file that was named cannot be written."""
+    if not path.parent.exists():
+        raise ValueError(f"there is no folder {path.parent} for {path.name}; make it, or name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise ValueError(f"{path} cannot be written; name a file in a folder that you may write to")
