@@ -20,6 +20,8 @@ import psutil
 import torch
 from torch.utils.benchmark import Timer
 
+from omnidemo.resources import usable_cores
+
 LIBRARIES = ("torch", "transformers", "numpy", "tokenizers", "peft")
 SIZES = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28)  # bytes: from a core's cache to main memory
 SQUARES = ((2048, 8192), (256, 512, 1024))  # sides of the products on a GPU, and on a CPU
@@ -43,7 +45,7 @@ def facts(device: torch.device) -> dict[str, Any]:
 
 
 def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return usable_cores()
 
 
 def _cpu() -> str:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import psutil
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.weight_arena import WeightArena
+from omnidemo.resources import free_memory
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
@@ -30,7 +30,7 @@ SECONDS = 0.5  # after which a probe ends, if it has timed three passes of each 
 def fits(runner: FusedLlama) -> bool:
     """Whether two-byte copies of the weights can be used here: a CPU in float32, and copies of at most half
     of the free memory."""
-    small_enough = 2 * runner.parameters < psutil.virtual_memory().available / 2
+    small_enough = 2 * runner.parameters < free_memory() / 2
     return runner.device.type == "cpu" and runner.dtype == torch.float32 and small_enough
 
 

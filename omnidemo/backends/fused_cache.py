@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from omnidemo.backends.weight_arena import ROWS, as_array
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, nothing_drawn
 from omnidemo.decoding.sampling import Logits, as_tensor
+from omnidemo.resources import usable_cores
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama
@@ -222,6 +222,5 @@ def pick_threads(parameters: int) -> int:
     """CPU threads for a model's forward pass by torch. Small matrices are done before another thread has
     woken up, and more threads than idle cores cost far more than they gain, so half of the cores is the
     most."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    most = max(1, cores // 2)
+    most = max(1, usable_cores() // 2)
     return 1 if parameters < SMALL else min(2, most) if parameters < LARGE else most

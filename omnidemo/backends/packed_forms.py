@@ -8,7 +8,6 @@ a word, or a number, of every one of them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,6 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from omnidemo.resources import usable_cores
 
 COLUMNS, ROWS = 32, 16  # of a record, or of an eighth of one
 SHARE = 8  # times 32 columns that share a factor of their scales
@@ -175,7 +176,7 @@ class PackedMatrix:
         records = memory[begin : begin + groups * blocks * kind.itemsize].view(kind).reshape(groups, blocks)
         step = max(1, PIECE // (ROWS * columns)) * ROWS
 
-        threads = os.cpu_count() or 1
+        threads = usable_cores()
 
         def fill(thread: int) -> None:
             # a damaged scale is no number: the probe at load finds what comes of it

@@ -7,7 +7,6 @@ tasks that were begun.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,8 @@ from functools import cache
 import numpy as np
 import psutil
 from numpy.typing import NDArray
+
+from omnidemo.resources import usable_cores
 
 Queue = NDArray[np.int64]  # the numbers that the threads have in common
 # places on it; those that many write are on cache lines of their own
@@ -36,7 +37,7 @@ def new_queue() -> Queue:
 def pick_size(threads: int = 0) -> int:
     """How many help the thread that answers: all of `threads` but that one. 0 stands for the cores, up to
     `MOST`."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cores()
     return (threads or min(usable, psutil.cpu_count(logical=False) or usable, MOST)) - 1
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import mmap
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.architecture import ROPE_FREQS, Plan, plan_of
 from omnidemo.gguf.header import Header
 from omnidemo.gguf.header_walk import TensorInfo
+from omnidemo.resources import usable_cores
 
 # numbers that are made at a time, so that what lies between their steps stays in a core's cache
 PIECE = 2**18
@@ -71,7 +71,7 @@ class GgufWeights:
         if len(pieces) == 1:
             fill(0)
         else:
-            with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            with ThreadPoolExecutor(usable_cores()) as pool:
                 list(pool.map(fill, pieces))
         self.leave(tensor)
         return torch.from_numpy(values.reshape(tensor.shape))

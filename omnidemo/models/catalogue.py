@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import psutil
 from huggingface_hub import get_token, try_to_load_from_cache
 from transformers import AutoConfig
 
+from omnidemo import resources
 from omnidemo.config import Arithmetic, Settings
 from omnidemo.gguf import sources
 from omnidemo.gguf.gguf_facts import GgufFile
@@ -169,7 +169,7 @@ def _file(one: GgufFile, width: float, place: str, packed: Arithmetic | None) ->
     role: Role = entry_of(one.name).get("role") or ("both" if one.parameters <= LARGEST_DRAFTER else "target")
     weights = (one.packed_bytes if packed else None) or one.parameters * width
     kept = 2 if packed == "int8" and one.packed_bytes else int(width)  # bytes of a number of keys and values
-    all_of_it = psutil.virtual_memory().total
+    all_of_it = resources.all_memory()
     memory, talk = _memory(weights, one.config, kept)
     need = memory if one.config is None else least_need(weights, one.config, kept).total
     availability: Availability = "unusable" if one.reason else "cached"

@@ -9,12 +9,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import psutil
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 
+from omnidemo import resources
 from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
 from omnidemo.config import DEFAULT, EMBEDDED_TARGET
@@ -64,8 +64,8 @@ def find(
     if folder is None:
         if not hub:
             raise ModelError(
-                f"{name} is not on this machine and downloads are switched off; allow them with"
-                " OMNIDEMO_TRUST_HUB=true"
+                f"there is no folder {name}, and no model of the Hub by that name on this machine; check the"
+                " spelling, or allow its download with OMNIDEMO_TRUST_HUB=true"
             )
         folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free, share)
     check_files(name, folder)
@@ -203,7 +203,7 @@ def free_memory(device: str) -> int:
             else range(torch.cuda.device_count())
         )
         return sum(torch.cuda.mem_get_info(index)[0] for index in devices)
-    return int(psutil.virtual_memory().available)
+    return resources.free_memory()
 
 
 class TooLarge(ModelError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -302,7 +301,7 @@ def test_weights_that_need_four_bytes_keep_them(monkeypatch: pytest.MonkeyPatch)
     half = FusedLlama(make("llama").to(torch.bfloat16))
     half.compact(True, rounding=True)
     assert half.passes is None
-    monkeypatch.setattr(bf16_weights.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    monkeypatch.setattr(bf16_weights, "free_memory", lambda: 1000)
     large = FusedLlama(make("llama"))
     large.compact(True, rounding=True)
     assert not two_bytes(large)

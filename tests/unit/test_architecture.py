@@ -26,6 +26,8 @@ FLOORS: list[set[str]] = [
         "records",
         "metrics",
         "processes",
+        "resources",
+        "shell_network",
         "private_folders",
         "shell_network",
         "tasks",
