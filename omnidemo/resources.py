@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -48,6 +49,14 @@ def all_memory() -> int:
 
 
 LIMITS = ("memory.max", "memory.limit_in_bytes")
+
+
+def home() -> Path:
+    """The user's folder; that of temporary files where the system knows none, as of a container's user who is
+    a number alone."""
+    with suppress(RuntimeError):
+        return Path.home()
+    return Path(tempfile.gettempdir())
 
 
 def _groups(controller: str) -> list[Path]:

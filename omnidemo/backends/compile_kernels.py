@@ -20,6 +20,7 @@ from typing import Any
 
 from omnidemo.backends import processor
 from omnidemo.copying import continuations, ngram_table
+from omnidemo.resources import home
 from omnidemo.vocab import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -257,7 +258,7 @@ def _folder() -> str:
     name = "machine-code-" + hashlib.sha256(state).hexdigest()[:16]
     given = os.environ.get("NUMBA_CACHE_DIR")
     for place in (
-        [Path(given)] if given else [here / "kernels" / "__pycache__", Path.home() / ".cache" / "omnidemo"]
+        [Path(given)] if given else [here / "kernels" / "__pycache__", home() / ".cache" / "omnidemo"]
     ):
         with suppress(OSError):
             (place / name).mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ import math
 import mmap
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 from omnidemo.backends.runner import ModelError
 from omnidemo.gguf.header_walk import HeaderWalk, TensorInfo
 
+LFS = b"version https://git-lfs.github.com/spec/"
+POINTER = "is a pointer of Git LFS and not the file itself; run `git lfs pull` there, or download it again"
 MAGIC = b"GGUF"
 MOST_PARTS = 1024
 SAMPLE = 4096  # bytes of each tensor that tell two files apart
@@ -129,11 +132,20 @@ def _other_parts(path: Path, count: int) -> Iterator[Path]:
         yield path.with_name(f"{part[1]}-{number:05d}-of-{part[3]}.gguf")
 
 
+def is_pointer(path: Path) -> bool:
+    """Whether it is what Git leaves in place of a large file that was not fetched."""
+    with suppress(OSError), path.open("rb") as opened:
+        return opened.read(len(LFS)) == LFS
+    return False
+
+
 def _read_part(path: Path, number: int) -> tuple[dict[str, Any], list[TensorInfo], int]:
     """One file: (its key-values, its tensors, in how many files it says the model lies)."""
     try:
         with path.open("rb") as opened:
             if opened.read(4) != MAGIC:
+                if is_pointer(path):
+                    raise ModelError(f"{path.name} {POINTER}")
                 raise ModelError(f"{path.name} is no GGUF file; choose a file that was made as one")
             with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as memory:
                 return HeaderWalk(path.name, memory).part(number)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 from huggingface_hub import constants
 
 from omnidemo.gguf import identity
+from omnidemo.resources import home
 
 Source = Literal["fetched", "hub", "ollama", "lmstudio", "folder"]
 DEPTH, MOST_ENTRIES, SECONDS = 6, 20_000, 3.0  # of folders below a root; of all walks of one listing
@@ -132,11 +133,11 @@ def models_root(given: str = "") -> Path:
     if named := given or os.environ.get("OMNIDEMO_MODELS", "").strip():
         return Path(named).expanduser().absolute()
     if sys.platform == "win32":
-        cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        cache = Path(os.environ.get("LOCALAPPDATA") or home() / "AppData" / "Local")
     elif sys.platform == "darwin":
-        cache = Path.home() / "Library" / "Caches"
+        cache = home() / "Library" / "Caches"
     else:
-        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or home() / ".cache")
     return cache / "omnidemo" / "models"
 
 
@@ -188,7 +189,7 @@ def ollama_roots() -> list[Path]:
     return (
         [Path(given).expanduser()]
         if given
-        else [Path("~/.ollama/models").expanduser(), Path("/usr/share/ollama/.ollama/models")]
+        else [home() / ".ollama/models", Path("/usr/share/ollama/.ollama/models")]
     )
 
 
@@ -275,9 +276,9 @@ def _additions(spec: str, root: Path, layers: list[dict[str, str]]) -> str:
 
 
 def lm_studio_roots() -> list[Path]:
-    told = read_text(Path("~/.lmstudio-home-pointer").expanduser()).strip()
+    told = read_text(home() / ".lmstudio-home-pointer").strip()
     homes = [Path(told)] if told and Path(told).is_absolute() and "\0" not in told else []
-    homes += [Path("~/.cache/lm-studio").expanduser(), Path("~/.lmstudio").expanduser()]
+    homes += [home() / ".cache/lm-studio", home() / ".lmstudio"]
     return list(dict.fromkeys(home / "models" for home in homes))
 
 

@@ -29,6 +29,8 @@ from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
 MOST_LAYERS = 1000  # of a model whose cache is made to see whether it can be
+UNNAMED = "a method without a name"
+WHOLE = ("I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64")  # weights that mean nothing without scales
 Quantization = Literal["4bit", "8bit"]
 # of a weight on average, as embeddings and norms keep their dtype
 BYTES: dict[str, float] = {"4bit": 0.75, "8bit": 1.25}
@@ -81,6 +83,11 @@ def _read_config(name: str, folder: Path) -> Any:
     except ValueError as error:
         raise ModelError(f"{name}: {error}") from error
     _check_sizes(name, folder, config)
+    method = _quantized_by(folder)
+    whole = {kind for kind, shape in model_files.shapes(folder) if kind in WHOLE and len(shape) > 1}
+    if method == UNNAMED or (whole and not method):
+        how = "the way of MLX, or in another that names no method" if method else "without saying how"
+        raise ModelError(f"{name} has weights that are quantized {how}; choose the model itself, or its GGUF")
     return config
 
 
@@ -117,6 +124,8 @@ def _check_sizes(name: str, folder: Path, config: Any) -> None:
 def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabulary]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        if tokenizer.chat_template is None:
+            tokenizer.chat_template = _template_beside(folder)
         ends = _end_ids(name, folder, config, tokenizer.get_vocab())
         size = max(tokenizer.get_vocab().values(), default=-1) + 1
         if left_out := [end for end in ends if end >= size]:  # a configuration's default, for one
@@ -132,6 +141,14 @@ def _read_tokenizer(name: str, folder: Path, config: Any) -> tuple[Any, Vocabula
             f"the tokenizer of {name} cannot be read ({first_line(error)}); choose another model or save a"
             " fast tokenizer"
         ) from error
+
+
+def _template_beside(folder: Path) -> str | None:
+    """The chat template of a folder that has it in a file of its own, as those of processors do."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        said = json.loads((folder / "chat_template.json").read_text(encoding="utf-8")).get("chat_template")
+        return said if isinstance(said, str) else None
+    return None
 
 
 def _end_ids(name: str, folder: Path, config: Any, known: Mapping[str, int]) -> list[int]:
@@ -210,6 +227,13 @@ def _read_weights(
             f"{name} lacks {len(missing)} of its weights, {missing[0]} among them; download or save the model"
             " again"
         )
+    if left := sorted(report["unexpected_keys"]):
+        log.warning(
+            "%s has weights that its configuration has no place for (%d, first %s); they are left out",
+            name,
+            len(left),
+            left[0],
+        )
     return model
 
 
@@ -217,7 +241,7 @@ def _quantized_by(folder: Path) -> str:
     """How a folder's weights are quantized, as its configuration calls it; empty where they are not."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         said = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("quantization_config")
-        return str(said.get("quant_method", "a method without a name"))[:40] if isinstance(said, dict) else ""
+        return str(said.get("quant_method", UNNAMED))[:40] if isinstance(said, dict) else ""
     return ""
 
 

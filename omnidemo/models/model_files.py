@@ -26,6 +26,7 @@ from omnidemo.fetching.hub_downloads import (
     hub_sentence,
     reporting,
 )
+from omnidemo.gguf.header import POINTER, is_pointer
 from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.gguf.sources import is_gguf
 
@@ -64,8 +65,8 @@ def find(
     if folder is None:
         if not hub:
             raise ModelError(
-                f"there is no folder {name}, and no model of the Hub by that name on this machine; check the"
-                " spelling, or allow its download with OMNIDEMO_TRUST_HUB=true"
+                f"there is no folder {name}, and no model of the Hub by that name on this machine, and"
+                " downloads are switched off; check the spelling, or allow them with OMNIDEMO_TRUST_HUB=true"
             )
         folder = _download(name, cache_dir, progress or (lambda stage, fraction: None), free, share)
     check_files(name, folder)
@@ -113,6 +114,13 @@ def _local_folder(name: str) -> Path | None:
 
 def check_files(name: str, folder: Path) -> None:
     """ModelError unless the folder has a configuration, safetensors weights and a tokenizer."""
+    for path in (folder / "config.json", folder / "tokenizer.json", *weight_files(folder)):
+        if is_pointer(path):
+            raise ModelError(f"{path.name} of {name} {POINTER}")
+    if not (folder / "config.json").exists() and (folder / "adapter_config.json").exists():
+        raise ModelError(
+            f"{name} is an adapter alone; merge it into the model that it was trained for, and save that"
+        )
     if not (folder / "config.json").exists():
         raise ModelError(
             f"{name} has no config.json; give the folder of a model saved with `save_pretrained`"
@@ -171,20 +179,22 @@ def missing_shards(folder: Path) -> list[str]:
 def count_parameters(folder: Path) -> int:
     """Numbers in all weights, from the headers of the safetensors files alone. ModelError for a damaged
     file."""
-    return sum(math.prod(shape) for shape in _shapes(folder))
+    return sum(math.prod(shape) for _, shape in shapes(folder))
 
 
 def count_tensors(folder: Path) -> int:
     """Tensors in all weights, likewise."""
-    return len(_shapes(folder))
+    return len(shapes(folder))
 
 
-def _shapes(folder: Path) -> list[list[int]]:
-    found: list[list[int]] = []
+def shapes(folder: Path) -> list[tuple[str, list[int]]]:
+    """(dtype as safetensors call it, shape) of each weight."""
+    found: list[tuple[str, list[int]]] = []
     for path in weight_files(folder):
         try:
             with safe_open(path, "pt") as opened:
-                found += [opened.get_slice(name).get_shape() for name in opened.keys()]  # noqa: SIM118
+                slices = [opened.get_slice(name) for name in opened.keys()]  # noqa: SIM118
+                found += [(one.get_dtype(), one.get_shape()) for one in slices]
         except (SafetensorError, OSError) as error:
             raise ModelError(
                 f"the weights file {path.name} in {folder} is damaged; download or save the model again"

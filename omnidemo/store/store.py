@@ -173,16 +173,7 @@ class Store(SessionStore):
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
-
-        def write(connection: Connection) -> int | OSError:
-            try:
-                return csv_export.write(connection, query, Path(path))
-            except OSError as error:  # of the file, not of the database
-                return error
-
-        written = self.read(write, None)
-        if isinstance(written, OSError):
-            raise RuntimeError(f"{path} cannot be written ({written.strerror}); name another file")
+        written = self.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
         if written is None:
             raise RuntimeError(
                 f"The {kind} could not be exported to {path}:"

@@ -186,6 +186,8 @@ class Guard:
         size = int(length) if length.isascii() and length.isdigit() else 0
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         most, wanted = self._body_of(path)
+        if (coded := headers.get("content-encoding", "identity").lower()) not in ("", "identity"):
+            return 415, f"This takes no body that is compressed ({coded[:20]}); send it as it is."
         if size > most:
             return (
                 413,

@@ -14,6 +14,7 @@ import pytest
 import torch
 import transformers
 from huggingface_hub import errors
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, pre_tokenizers, trainers
 from tokenizers import models as tokenizer_models
 from transformers import AutoTokenizer, MoshiConfig, MoshiForCausalLM, PreTrainedTokenizerFast
@@ -213,6 +214,56 @@ def test_a_broken_file_of_generation_settings_is_said(
         caplog.clear()
         load_model(str(folder), device="cpu")
         assert "ends that generation_config.json" in caplog.text
+
+
+POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 123\n"
+
+
+def test_folders_that_are_no_model_say_what_they_are(save: Callable[..., Path], tmp_path: Path) -> None:
+    for name in ("model.safetensors", "tokenizer.json", "config.json"):
+        folder = save()
+        (folder / name).write_text(POINTER)
+        assert f"{name} of {folder} is a pointer of Git LFS" in refusal(folder)
+    (tmp_path / "a.gguf").write_text(POINTER)
+    assert "a.gguf is a pointer of Git LFS and not the file itself" in refusal(tmp_path / "a.gguf")
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_config.json").write_text("{}")
+    assert "is an adapter alone" in refusal(adapter)
+
+
+def test_whole_numbers_without_scales_are_no_weights(
+    save: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "model.layers.0.mlp.up_proj.weight"
+    for dtype, config, said in (
+        (torch.int8, {}, "quantized without saying how"),
+        (torch.int32, {"quantization": {"bits": 4}, "quantization_config": {"bits": 4}}, "the way of MLX"),
+    ):
+        folder = save()
+        weights = load_file(folder / "model.safetensors")
+        weights[name] = (weights[name] * 100).to(dtype)
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        described = json.loads((folder / "config.json").read_text()) | config
+        (folder / "config.json").write_text(json.dumps(described))
+        assert said in refusal(folder)
+    folder = save()
+    weights = load_file(folder / "model.safetensors")
+    weights[name.replace("weight", "bias")] = torch.ones(24)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    load_model(str(folder), device="cpu")
+    assert "no place for (1, first model.layers.0.mlp.up_proj.bias); they are left out" in caplog.text
+
+
+def test_a_template_in_a_file_of_its_own(save: Callable[..., Path]) -> None:
+    folder = save()
+    written = (folder / "chat_template.jinja").read_text()
+    (folder / "chat_template.jinja").unlink()
+    assert not load_model(str(folder), device="cpu").chat
+    (folder / "chat_template.json").write_text("[]")
+    assert not load_model(str(folder), device="cpu").chat
+    (folder / "chat_template.json").write_text(json.dumps({"chat_template": written}))
+    assert load_model(str(folder), device="cpu").tokenizer.chat_template == written
 
 
 def test_several_end_ids(save: Callable[..., Path]) -> None:

@@ -128,6 +128,11 @@ def test_a_request_in_chunks_is_one_of_their_length(local: httpx.Client) -> None
     assert sent("/v1/chat/completions", b" " * 4_000_000, b" " * 4_000_001).status_code == 413
     many = sent("/v1/chat/completions", *[b" " * 100_000] * 200)  # an end that never comes is not waited for
     assert many.status_code == 413 and "at most 8 MB" in many.text
+    for coding in ("gzip", "zstd", "br"):
+        packed = local.post(
+            "/v1/completions", content=b"\x1f\x8b", headers=JSON | {"Content-Encoding": coding}
+        )
+        assert packed.status_code == 415 and f"compressed ({coding})" in packed.text
     form = httpx.Request("POST", "http://x", files={"files": ("a.txt", b"abc")})
     kept = sent("/gradio_api/upload", form.read()[:20], form.read()[20:], kind=form.headers["Content-Type"])
     assert kept.status_code == 200 and len(kept.json()) == 1

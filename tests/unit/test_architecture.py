@@ -29,7 +29,6 @@ FLOORS: list[set[str]] = [
         "resources",
         "shell_network",
         "private_folders",
-        "shell_network",
         "tasks",
         "figures",
     )

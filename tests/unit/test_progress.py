@@ -158,15 +158,6 @@ def test_files_that_cannot_be_written_are_named_before_anything_runs(cli: Cli, t
     assert [one.name for one in tmp_path.iterdir()] == ["storage"]
 
 
-def test_a_file_that_fails_is_not_laid_to_the_database(tmp_path: Path) -> None:
-    store = open_store(Settings(storage=tmp_path / "storage"))
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RuntimeError, match=r"a\.csv cannot be written \("):
-        store.export_csv("requests", tmp_path / "file" / "a.csv")
-    assert store.status.ok
-    store.close()
-
-
 def test_a_name_that_means_nothing_here_is_said_as_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIDEMO_TRUST_HUB", "false")
     refused(

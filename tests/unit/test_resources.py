@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from omnidemo import resources
+from omnidemo.gguf import places
 
 GB = 2**30
 
@@ -84,3 +85,16 @@ def test_what_cannot_be_read_is_no_limit(groups: Path) -> None:
     (groups / "membership").write_text("nonsense\n0::\n::\n")
     put(groups, "", {"cpu.max": "some", "memory.max": "", "memory.stat": "x"})
     assert found() == (64, 200, 256)
+
+
+def test_a_user_without_a_home_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `docker run --user 12345`: the number has no name, and HOME is not said."""
+
+    def unknown() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("OMNIDEMO_MODELS", raising=False)
+    monkeypatch.setattr(Path, "home", unknown)
+    assert resources.home().is_dir() and places.models_root().is_relative_to(resources.home())
+    assert places.ollama_roots() and places.lm_studio_roots()
