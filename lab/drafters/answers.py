@@ -157,14 +157,14 @@ def write_answers(
 def save(folder: Path, target: str, answers: Sequence[Answer]) -> None:
     """A new shard; its arrays first, for the lines say that it is whole."""
     number = len(list(folder.glob(f"{target}-*.jsonl")))
-    stem = folder / f"{target}-{number:05d}"
-    with replacing(stem.with_suffix(".npz")) as partial, partial.open("wb") as file:
+    lines, arrays = (folder / f"{target}-{number:05d}.{kind}" for kind in ("jsonl", "npz"))
+    with replacing(arrays) as partial, partial.open("wb") as file:
         top, logprobs = (
             np.concatenate([one.top for one in answers]),
             np.concatenate([one.logprobs for one in answers]),
         )
         np.savez_compressed(file, top=top, logprobs=logprobs)
-    with replacing(stem.with_suffix(".jsonl")) as partial:
+    with replacing(lines) as partial:
         partial.write_text("".join(json.dumps(line_of(target, answer)) + "\n" for answer in answers))
 
 

@@ -74,13 +74,16 @@ def test_rows_hold_each_chat_once_in_every_epoch(tmp_path: Path) -> None:
     assert count == 4 and np.load(tmp_path / f"{1 << 18}-00000.npy").shape == (4, CHANNELS, 1 << 18)
 
 
-def test_shards_come_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["t", "one-1.5b"])  # a point in a name begins no suffix
+def test_shards_come_back(tmp_path: Path, name: str) -> None:
     top, logprobs = np.arange(12, dtype=np.int32).reshape(3, 4), np.zeros((3, 4), np.float16)
-    save(tmp_path, "t", [Answer(Order("t/s/0/0", 0.0, 1, 9), [1], [2, 3], top[:2], logprobs[:2], "end")])
-    save(tmp_path, "t", [Answer(Order("t/s/1/0", 0.8, 1, 9), [1], [4], top[2:], logprobs[2:], "length")])
-    first, second = read_shards(tmp_path, "t")
+    greedy, drawn = (Order(f"{name}/s/{number}/0", heat, 1, 9) for number, heat in enumerate((0.0, 0.8)))
+    save(tmp_path, name, [Answer(greedy, [1], [2, 3], top[:2], logprobs[:2], "end")])
+    save(tmp_path, name, [Answer(drawn, [1], [4], top[2:], logprobs[2:], "length")])
+    first, second = read_shards(tmp_path, name)
     assert (first.ids, second.ids) == ([2, 3], [4]) and second.temperature == 0.8
     assert second.top is not None and second.top.tolist() == top[2:].tolist()
+    assert done(tmp_path, name) == {greedy.id: 2, drawn.id: 1}
 
 
 def test_what_was_written_is_counted_by_set_and_read_as_text(
