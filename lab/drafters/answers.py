@@ -123,6 +123,10 @@ def write_answers(
     runner = model.runner
     if not isinstance(runner, FusedLlama):
         raise ValueError(f"{model.name} has no Llama or Qwen shape; answers are written by models that have")
+    finished = done(folder, name)
+    total = sum(finished.values())
+    if total >= tokens:
+        return total
     runner.threads = torch.get_num_threads()  # so many as OMP_NUM_THREADS says
     speller = Speller(model.tokenizer, model.vocabulary)
 
@@ -133,11 +137,7 @@ def write_answers(
         runner, model.vocabulary.roles["end"], rows, loops=LOOPS if wanted.cut else 0, pause=pause
     )
     pending: list[Answer] = []
-    finished = done(folder, name)
-    before = total = sum(finished.values())
-    began = clock()
-    if total >= tokens:
-        return total
+    before, began = total, clock()
     try:
         for answer in writer.write(work(sets, name, spell, start_of(model), finished, wanted)):
             pending.append(answer)

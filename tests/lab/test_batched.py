@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,7 +100,7 @@ def test_nothing_is_written_while_somebody_measures(
         if len(looks) == 3:
             file.unlink()
 
-    monkeypatch.setattr(pause.time, "sleep", look)
+    monkeypatch.setattr(pause, "time", SimpleNamespace(sleep=look, monotonic=time.monotonic))
     (answer,) = BatchedWriter(runner, (), 1, positions=64, pause=file).write([(PROMPTS[0], [order(0)])])
     assert looks == [True] * 3 and len(answer.ids) == 12
 
