@@ -73,11 +73,15 @@ def first_choices(runner: FusedLlama, ids: list[int]) -> np.ndarray:
 
 @pytest.mark.long
 @pytest.mark.qwen
-def test_qwen_says_what_it_says_in_float32_behind_many_positions(qwen_file: Path) -> None:
-    """Its keys have large biases: in float16 they are finite, and nearly all first choices stay."""
-    text, found = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md")), []
-    for arithmetic in ("int8", "float32"):
-        model = load_model(str(qwen_file), device="cpu", packed=True, arithmetic=arithmetic)  # type: ignore[arg-type]
-        assert isinstance(model.runner, FusedLlama) and model.runner.arithmetic == arithmetic
-        found.append(first_choices(model.runner, model.tokenizer.encode(text)[:POSITIONS]))
-    assert (found[0] == found[1]).mean() >= 0.99, (found[0] == found[1]).mean()
+def test_qwen_chooses_with_float16_keys_what_it_chooses_with_float32_keys(
+    qwen_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its keys have large biases. In float32: in int8 any other rounding of an activation turns more
+    (`lab/notebook/attention.md`)."""
+    model = load_model(str(qwen_file), device="cpu", packed=True, arithmetic="float32")
+    text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md"))
+    ids = model.tokenizer.encode(text)[:POSITIONS]
+    assert isinstance(model.runner, FusedLlama) and len(ids) == POSITIONS
+    wanted = first_choices(model.runner, ids)
+    monkeypatch.setattr(FusedCache, "_kind", lambda self: (torch.float16, True))
+    assert (first_choices(model.runner, ids) == wanted).mean() >= 0.99
