@@ -50,7 +50,7 @@ class CpuBackend(RolloutBackend):
         if plan.copied and not plan.draft_length:
             return self._copied(context, method, plan)
         result = None
-        if plan.fused:
+        if plan.copied:  # and the drafter drafts behind them
             self._drop_ahead()
         else:
             result = self._served(context, target, method, plan)

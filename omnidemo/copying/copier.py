@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from omnidemo.copying.agreement import Agreement
-from omnidemo.copying.text_index import BREAK, LONGEST_MATCH, TextIndex
+from omnidemo.copying.text_index import BREAK, TextIndex
 from omnidemo.records import Match
 
 LONGEST_COPY = 16  # ids of a draft
@@ -105,8 +105,6 @@ class Copier:
     """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids
     are the prompt) and from `earlier` answers. Both stay as they are within a round."""
 
-    goes_on = False
-
     def __init__(
         self,
         text: TextIndex,
@@ -117,27 +115,22 @@ class Copier:
     ) -> None:
         self.text, self.chances, self.ends, self.prompt, self.earlier = text, chances, ends, prompt, earlier
 
-    def draft(self, ids: Sequence[int], most: int, ahead: Sequence[int] = ()) -> CopiedDraft | None:
-        """The best draft of at most `most` ids after the text `ids` and what is proposed `ahead` of it, by
-        expected length; None where there is none."""
-        own, other = self.drafts(ids, most, ahead)
+    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        """The best draft of at most `most` ids after the text `ids`, by expected length; None where there is
+        none."""
+        own, other = self.drafts(ids, most)
         better = other is not None and (own is None or sum(other.chances) > sum(own.chances))
         return other if better else own
 
-    def drafts(
-        self, ids: Sequence[int], most: int, ahead: Sequence[int]
-    ) -> tuple[CopiedDraft | None, CopiedDraft | None]:
+    def drafts(self, ids: Sequence[int], most: int) -> tuple[CopiedDraft | None, CopiedDraft | None]:
         """The same of the conversation, and of earlier answers."""
         if len(self.text) < len(ids):
             self.text.extend(ids[len(self.text) :])
-        tail = [*ids[-LONGEST_MATCH:], *ahead] if ahead else ids
-        own = self._from(self.text, tail, most, False, not ahead)
-        return own, self._from(self.earlier, tail, most, True, False) if self.earlier is not None else None
+        own = self._from(self.text, ids, most, False)
+        return own, self._from(self.earlier, ids, most, True) if self.earlier is not None else None
 
-    def _from(
-        self, text: TextIndex, tail: Sequence[int], most: int, earlier: bool, own: bool
-    ) -> CopiedDraft | None:
-        places = text.places(tail, own)
+    def _from(self, text: TextIndex, tail: Sequence[int], most: int, earlier: bool) -> CopiedDraft | None:
+        places = text.places(tail, not earlier)
         if not places or most < 1:
             return None
         best, expected, most = None, 0.0, min(most, LONGEST_COPY)

@@ -19,13 +19,11 @@ class Source(Protocol):
 
     Whatever it proposes depends on what came before alone, so each proposal is a point mass and the law of
     the text stays the target's. The drafter, whose tokens are drawn, is the other source: `Method.draft`
-    proposes, and the draft policy has the chances and hears. `goes_on`: whether it also proposes `ahead`.
+    proposes, and the draft policy has the chances and hears.
     """
 
-    goes_on: bool
-
-    def draft(self, ids: Sequence[int], most: int, ahead: Sequence[int] = ()) -> CopiedDraft | None:
-        """At most `most` ids after the text `ids` and what is already proposed `ahead`; None for none."""
+    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        """At most `most` ids after the text `ids`; None for none."""
         ...
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
@@ -50,12 +48,11 @@ class MemorySource(Copier):
     """What `Copier` copies, and what is `known` of earlier answers, which an answer does not change. Each
     source has chances of its own by class; `CopyChances.agreement` makes one of them for each id."""
 
-    goes_on = True
     known: Continuations | None = None
 
-    def draft(self, ids: Sequence[int], most: int, ahead: Sequence[int] = ()) -> CopiedDraft | None:
-        most, tail, made = min(most, LONGEST_COPY), [*ids[-LONGEST:], *ahead], _Chain()
-        both = enumerate(self.drafts(ids, most, ahead), 1)
+    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        most, tail, made = min(most, LONGEST_COPY), [*ids[-LONGEST:]], _Chain()
+        both = enumerate(self.drafts(ids, most), 1)
         copies = [(source, copied) for source, copied in both if copied is not None]
         known = self.known
         found, first = known.follow(tail, most) if known is not None else [], 0

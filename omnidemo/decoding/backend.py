@@ -115,8 +115,7 @@ class Acceptance:
 class RoundPlan:
     """The limits of a round. `copied`: what is proposed first, slots of ids from memory. `draft_length`:
     drafter tokens that may be drafted behind them, 0 where the drafter drafts nothing; with neither the round
-    is plain decoding. `beyond`: given all that is proposed then, what memory proposes behind the drafter;
-    None: nothing. `max_tokens`: target tokens that may be emitted, by the limit of the answer
+    is plain decoding. `max_tokens`: target tokens that may be emitted, by the limit of the answer
     and the window. `lookahead`: how many rounds after it will probably have the same plan, so that a backend
     may compute them too; 0 for the first round of an answer, whose token must come at once."""
 
@@ -124,12 +123,6 @@ class RoundPlan:
     max_tokens: int
     lookahead: int
     copied: list[Slot] = field(default_factory=list)
-    beyond: Callable[[list[int]], list[Slot]] | None = None
-
-    @property
-    def fused(self) -> bool:
-        """Whether memory and the drafter may both propose."""
-        return self.draft_length > 0 and (bool(self.copied) or self.beyond is not None)
 
 
 class StageSeconds(NamedTuple):

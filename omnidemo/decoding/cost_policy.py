@@ -22,8 +22,6 @@ class CostPolicy(AdaptivePolicy):
     those; none where that is below a plain round's and a margin. Prices are those of the list as the answer
     begins, chances those of the newest multiple of HOLD rounds."""
 
-    goes_on = True
-
     def __init__(self, longest: int, cost_model: CostModel) -> None:
         super().__init__(longest, cost_model)
         self._prices = cost_model.prices.fixed()
@@ -81,12 +79,6 @@ class CostPolicy(AdaptivePolicy):
             return 0
         self._taken, self._has_drafted = "fused", True
         return self.longest
-
-    def copies_behind(self, copied: CopiedDraft) -> int:
-        """As many as each bring as many tokens per price as the draft does without them."""
-        before, rate = self.stop_rule().cumulative, (self._copy if self._leads else self._best).rate
-        row = CAUTION * (self._fused_prices[2, 0] - self._fused_prices[1, 0]) * max(1.0, rate)
-        return sum(before * chance > row for chance in copied.chances)
 
     def budget(self, index: int) -> int:
         self._rule, self._before, self._leads = None, 1.0, False

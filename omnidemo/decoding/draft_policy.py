@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -25,7 +24,6 @@ Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token
 Head = Callable[[State, float], float]  # (state, log q of the token drawn) → P(accepted)
 
-USUAL_DRAFT = 8  # slots, where no options say how long drafts may get
 AHEAD = 96  # rounds that are foreseen where nothing can change
 # Rounds for which the policy "cost" holds its rule, so that a backend may compute them in one call, and
 # "chance" the prices that it names. It is a number of rounds of the answer, so that every backend drafts
@@ -45,7 +43,6 @@ class DraftPolicy:
 
     watches = False
     reads_states = False
-    goes_on = False  # whether `copies_behind` may say some
 
     def __init__(self, longest: int) -> None:
         self.longest = longest
@@ -70,10 +67,6 @@ class DraftPolicy:
 
     def budget_behind(self, index: int) -> int:
         """The same of a draft behind the copied ids that `copies` has just said; 0: they stand alone."""
-        return 0
-
-    def copies_behind(self, copied: CopiedDraft) -> int:
-        """How many of the copied ids are proposed behind what the drafter has drafted."""
         return 0
 
     def plain_lookahead(self) -> int:
@@ -207,10 +200,8 @@ class HeadPolicy(AdaptivePolicy):
 class ChancePolicy(AdaptivePolicy):
     """Draft on, and copy on, while everything up to the next token is accepted with a chance above
     LEAST_CHANCE, by what was learned of such guesses. No time decides: the same state drafts alike on every
-    machine. Memory goes first as far as the drafter would not do better, and may go on behind it. The prices
-    that offers name are those of the list as the answer begins."""
-
-    goes_on = True
+    machine. Memory goes first as far as the drafter would not do better. The prices that offers name are
+    those of the list as the answer begins."""
 
     def __init__(self, longest: int, cost_model: CostModel) -> None:
         super().__init__(longest, cost_model)
@@ -264,10 +255,6 @@ class ChancePolicy(AdaptivePolicy):
         self._taken = "fused"
         return self.longest
 
-    def copies_behind(self, copied: CopiedDraft) -> int:
-        before = self.stop_rule().cumulative
-        return sum(before * chance > LEAST_CHANCE for chance in copied.chances)
-
     def budget(self, index: int) -> int:
         self._offer_draft()
         self._taken = "drafter"
@@ -299,33 +286,3 @@ class ChancePolicy(AdaptivePolicy):
 
     def _new_rule(self) -> StopRule:
         return StopRule(self._before, price=LEAST_CHANCE, segments=self.cost_model.segments)
-
-
-@dataclass(frozen=True, slots=True)
-class Drafting:
-    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted)
-    by classes."""
-
-    policy: Policy
-    length: float
-    speculating: bool
-    sentence: str
-    calibration: list[tuple[float, float, float]]
-
-
-def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
-    """How a pair drafts now, with a sentence for the page."""
-    alone = policy == "cost" and not costs.pays(costs.best_draft(costs.prices, USUAL_DRAFT))
-    if alone:
-        sentence = "Guessing would not have been faster here, so the big model wrote alone."
-    elif policy == "fixed" and draft_length == 0:
-        sentence = "Guessing is switched off: the draft length is 0."
-    elif policy == "head" and not has_head:
-        sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
-    elif costs.length:
-        sentence = f"The newest drafts had {costs.length:.1f} drafter tokens."
-    else:
-        sentence = "Nothing has been drafted yet."
-    table = costs.head if policy == "head" and has_head else costs.acceptance
-    length = float(draft_length) if policy == "fixed" else costs.length
-    return Drafting(policy, length, not alone, sentence, table.rows())

@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from omnidemo.copying.copier import CopiedDraft
 from omnidemo.copying.memory_source import Source
-from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult
+from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult, Slot
 from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
-from omnidemo.decoding.state import Beyond, DecodingState, memory_slots
+from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
 from omnidemo.offers import Offer
 from omnidemo.records import STAGES, FinishReason, Round, Token
@@ -95,7 +95,7 @@ def decode(
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
         copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
-        plan = _plan(policy, state, method, most, index, copied, copier)
+        plan = _plan(policy, state, method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
         result = backend.run_round(context, method, plan) if backend is not None else None
@@ -105,8 +105,8 @@ def decode(
 
         written = answer.until_stop(result)
         _teach(policy, plan, result)
-        if copier is not None:
-            _teach_memory(copier, copied, plan, written)
+        if copier is not None and copied is not None:
+            copier.learn(copied, written.ids)
         state.commit(context.start, written.result, written.ids, written.accepted)
         committed = clock()
 
@@ -230,7 +230,7 @@ def _record(
 
 def _plan(
     policy: DraftPolicy, state: DecodingState, method: Method, most: int, index: int,
-    copied: CopiedDraft | None, copier: Source | None
+    copied: CopiedDraft | None
 ) -> RoundPlan:  # fmt: skip
     """The limits of the next round, which may emit `most` tokens. The first one has no lookahead: its token
     must come at once."""
@@ -238,23 +238,16 @@ def _plan(
     policy.begin_round(index, len(state.target.ids), state.drafter.unread if drafts else 0)
     if copied is not None and (count := policy.copies(index, copied, drafts)):
         behind = min(policy.budget_behind(index), most - 1 - count) if drafts else 0
-        beyond = _beyond(policy, state, method, most, copier) if behind else None
-        return RoundPlan(behind, most, 0, memory_slots(copied, count, state), beyond)
+        base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
+        slots = [Slot(token, (), 1.0, base, match=match) for token, match in proposed]
+        return RoundPlan(behind, most, 0, slots)
     if not method.drafts:
         return RoundPlan(0, most, most - 1 if index else 0)
     if not state.drafter.can_draft:
         return RoundPlan(0, most, 0)
     length = min(policy.budget(index), most - 1)
-    beyond = _beyond(policy, state, method, most, copier) if length else None
     ahead = policy.draft_lookahead() if length else min(policy.plain_lookahead(), most - 1)
-    return RoundPlan(length, most, ahead if index and beyond is None else 0, beyond=beyond)
-
-
-def _beyond(
-    policy: DraftPolicy, state: DecodingState, method: Method, most: int, copier: Source | None
-) -> Beyond | None:
-    may = policy.goes_on and method.goes_on
-    return Beyond(copier, policy, state, most) if copier is not None and copier.goes_on and may else None
+    return RoundPlan(length, most, ahead if index else 0)
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
@@ -264,13 +257,3 @@ def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
         accepts = result.accept_probs[first : first + len(slots)]
         policy.learn([slot.draft_probs for slot in slots], accepts)
     policy.count(result.drafted, sum(slot.target_id >= 0 for slot in slots))
-
-
-def _teach_memory(copier: Source, copied: CopiedDraft | None, plan: RoundPlan, written: _Written) -> None:
-    """Tell memory what was written where its ids stand, or would have stood."""
-    if copied is not None:
-        copier.learn(copied, written.ids)
-    if isinstance(plan.beyond, Beyond) and plan.beyond.copied is not None:
-        before = len(plan.copied) + sum(slot.match is None for slot in written.result.slots)
-        if written.accepted >= before:
-            copier.learn(plan.beyond.copied, written.ids[before:])

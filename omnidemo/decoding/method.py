@@ -27,8 +27,6 @@ class Method:
     help: ClassVar[str]
     drafts: ClassVar[bool] = True  # whether the drafter drafts
     copies: ClassVar[bool] = True  # whether ids may be proposed from memory, too
-    # whether memory may go on where the drafter has stopped, which depends on what was drawn
-    goes_on: ClassVar[bool] = True
 
     @classmethod
     def refusal(cls, vocabulary: VocabularyMap) -> str | None:
@@ -50,16 +48,13 @@ class Method:
         raise NotImplementedError
 
     def propose(self, context: RoundContext, plan: RoundPlan) -> Draft:
-        """What a round proposes: first the ids from memory, then the drafter's, which has read these, then
-        what memory adds. Where the drafter cannot spell the first ones, only these."""
+        """What a round proposes: first the ids from memory, then the drafter's, which has read these. Where
+        it cannot spell them, these alone."""
         draft = Draft([*plan.copied])
         if plan.draft_length and _spelled(context, draft.slots):
             context.lead = len(draft.slots)
             made = self.draft(context, plan.draft_length)
             context.lead, draft = 0, Draft(draft.slots + made.slots, made.drafted)
-            last = made.slots[-1].target_id if made.slots else -1
-            if plan.beyond is not None and last >= 0 and last not in context.end_ids:
-                draft.slots += plan.beyond(draft.proposal)
         del draft.slots[plan.max_tokens - 1 :]  # one drafter token may spell several of the target's
         return draft
 

@@ -8,12 +8,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from omnidemo.copying.copier import CopiedDraft
-from omnidemo.copying.memory_source import Source
 from omnidemo.copying.text_index import TextIndex
-from omnidemo.decoding.backend import KVCache, Pass, RoundResult, Slot
+from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
-from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array, as_tensor, on_host
 
@@ -137,25 +134,3 @@ def target_probs(read: Pass, proposal: Sequence[int], written: Sequence[int]) ->
     # several times as fast as logsumexp
     probs: list[float] = there.softmax(-1)[wanted[0], wanted[1]].tolist()
     return probs
-
-
-def memory_slots(copied: CopiedDraft, count: int, state: DecodingState) -> list[Slot]:
-    """The first so many ids from memory as slots."""
-    base, proposed = len(state.drafter.ids), zip(copied.ids[:count], copied.matches, strict=False)
-    return [Slot(token, (), 1.0, base, match=match) for token, match in proposed]
-
-
-@dataclass(slots=True)
-class Beyond:
-    """What memory proposes behind the drafter, given all that is proposed before; `copied` is the newest."""
-
-    copier: Source
-    policy: DraftPolicy
-    state: DecodingState
-    most: int  # target tokens of the round
-    copied: CopiedDraft | None = None
-
-    def __call__(self, proposed: list[int]) -> list[Slot]:
-        left = self.most - 1 - len(proposed)
-        self.copied = found = self.copier.draft(self.state.target.ids, left, proposed)
-        return memory_slots(found, self.policy.copies_behind(found), self.state) if found is not None else []

@@ -35,7 +35,6 @@ class BlockVerification(TokenIntersection):
     name = "block-verification"
     title = "Block verification"
     coupled = False
-    goes_on = False  # whether a draft is judged as a whole may not depend on what was drawn
     help = (
         "Judges a draft as a whole (Sun et al. 2024), so that above temperature 0 no fewer guesses are kept"
         " than token by token. Exact at every temperature; a seed repeats its text, which is not that of the"

@@ -16,7 +16,7 @@ from omnidemo.backends.choice import make_backend
 from omnidemo.config import GenerationConfig
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.draft_policy import Drafting, FixedPolicy, Policy, describe
+from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
@@ -27,6 +27,7 @@ from omnidemo.pair.answer import Answer, rounds_alone
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
 from omnidemo.pair.copy_memory import CopyMemory
 from omnidemo.pair.drafting_line import DraftingLine, digest_of
+from omnidemo.pair.drafting_now import Drafting, describe
 from omnidemo.pair.ngram_memory import NgramMemory, remember
 from omnidemo.pair.pair_prices import PairPrices
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns

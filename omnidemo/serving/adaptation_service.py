@@ -12,13 +12,13 @@ from typing import Any
 from omnidemo import config, private_folders
 from omnidemo.config import Settings
 from omnidemo.config.controls import CONTROLS
-from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines import learning_curve, sample_prompts
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
 from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
 from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.pair.drafting_now import Drafting
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.store.store import Store
 from omnidemo.store.version_store import VersionStore

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from omnidemo.config import Manner
-from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import LineInfo
 from omnidemo.lines.router import DEFAULT, Route
 from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
+from omnidemo.pair.drafting_now import Drafting
 from omnidemo.records import Generation, Part
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.caller_rights import CallerRights

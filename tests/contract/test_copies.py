@@ -43,3 +43,21 @@ def test_greedy_ids_are_those_of_plain_decoding(trained: Sides) -> None:
     for copying in (False, True):
         made = trained.ask(AGAIN, temperature=0.0, draft_length=6, copying=copying)
         assert made.token_ids == plain.token_ids and (copied(made) > 0) == copying
+
+
+@pytest.mark.parametrize(
+    "options", [*WARPS.values(), {"temperature": 0.8, "seed": 5}], ids=[*WARPS, "seeded"]
+)
+def test_memory_and_the_drafter_in_one_round(trained: Sides, options: dict[str, Any]) -> None:
+    """Answers to one kind of question, each of which the next ones draft from."""
+    options = {"max_new_tokens": 40, "seed": 2, "domain": "fused", "draft_policy": "chance", **options}
+    made, asked = list[Generation](), [asked for asked, _ in examples("stories", 5, seed=3)]
+    try:
+        made = [trained.ask(each, learn=True, **options) for each in asked]
+        rounds = [done for each in made for done in each.rounds]
+        assert any(done.drafted > 0 < done.copies.proposed for done in rounds)
+        alone = trained.ask(asked[-1], method="autoregressive", **options)
+        assert alone.token_ids == made[-1].token_ids
+    finally:
+        for pair in trained.both:
+            pair.forget_domain("fused")

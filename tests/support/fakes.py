@@ -16,7 +16,6 @@ from typing import Any
 
 from omnidemo.adapters.adapter_state import AdapterVersion
 from omnidemo.config import GREEDY, Manner, Settings
-from omnidemo.decoding.draft_policy import Drafting
 from omnidemo.distill.trainer_status import TrainerStatus
 from omnidemo.lines.learning_curve import BeforeAfter
 from omnidemo.lines.line_names import AUTO, LineInfo
@@ -25,6 +24,7 @@ from omnidemo.metrics import Speed
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.models.names import drafter_of
+from omnidemo.pair.drafting_now import Drafting
 from omnidemo.records import Generation, Replayed, Round, Token
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of

@@ -19,9 +19,9 @@ from omnidemo.decoding.draft_policy import (
     DraftPolicy,
     FixedPolicy,
     HeadPolicy,
-    describe,
 )
 from omnidemo.decoding.price_list import PriceList, Timed
+from omnidemo.pair.drafting_now import describe
 from omnidemo.records import Match
 from tests.support.cost_models import known
 

@@ -158,15 +158,6 @@ def test_a_chain_goes_on_from_memory_where_the_copy_ends() -> None:
     assert ended is not None and ended.ids == [99], "nothing follows an end"
 
 
-def test_what_is_proposed_ahead_is_read_and_not_kept() -> None:
-    made = source([1, 2, 7], certain([3, 4, 5, 6, 8]))
-    assert made.draft([1, 2, 7], 8) is None
-    found = made.draft([1, 2, 7], 8, [3, 4])
-    assert found is not None and found.ids == [5, 6, 8] and list(made.text.ids) == [1, 2, 7]
-    again = source([3, 4, 5, 9, 9, 1], Continuations(0)).draft([3, 4, 5, 9, 9, 1], 8, [3, 4])
-    assert again is not None and again.ids[:2] == [5, 9], "copies of the text, too"
-
-
 def test_chances_are_learned_by_kind_and_share() -> None:
     chances = CopyChances()
     shares = (0.3, 0.4, 0.6, 0.7, 0.85, 0.92, 0.96, 1)
