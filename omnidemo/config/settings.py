@@ -88,7 +88,8 @@ class Settings(LearningSettings):
     copying: bool = Field(True, description=
         "Whether drafts may also be copied from the chat and from earlier answers.")
     copy_mb: int = Field(4, ge=0, le=1024, description=
-        "Most memory of the earlier answers that a line, or a visitor, copies from.")
+        "Most memory of the earlier answers that a line, or a visitor, copies from. What followed in them"
+        " takes four times as much beside it, a visitor's half as much, and 32 times as much in all.")
     max_new_tokens: Tokens = Field(256, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")

@@ -4,7 +4,6 @@ learns from every answer."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 SOURCES = 3  # continuations, the conversation, earlier answers
 # Weights at first, the mean of what the 1.5B's and SmolLM2's answers to four tasks gave: a constant, one for
@@ -19,8 +18,14 @@ FIRST_WEIGHTS = (
 RATE, STEPS = 0.1, 2.0  # of the learning, by Adagrad: its rate, and its sum of squares at first
 MOST = 4.6  # absolute log odds of a chance that count
 
-Offered = Sequence[tuple[int, int, float]]  # (source, id, the source's own chance)
-Features = list[tuple[int, float]]  # (place, value) of those that are not 0
+Offers = list[tuple[int, int, int, float]]  # (source, id, class, log odds of the source's own chance)
+
+
+def log_odds(chance: float) -> float:
+    """Of a chance, within MOST."""
+    if not 0.0 < chance < 1.0:
+        return MOST if chance > 0.0 else -MOST
+    return min(max(math.log(chance / (1.0 - chance)), -MOST), MOST)
 
 
 class Agreement:
@@ -30,25 +35,24 @@ class Agreement:
         self.weights = list(FIRST_WEIGHTS)
         self._squares = [STEPS] * len(FIRST_WEIGHTS)
 
-    def chance(self, features: Features) -> float:
-        """How likely the id is right that has these features."""
-        total = sum(self.weights[place] * value for place, value in features)
+    def chance(self, token: int, offers: Offers, later: bool) -> float:
+        """How likely an id is right, given what each source offers for its place; `later`: it is not the
+        first of a draft."""
+        weights = self.weights
+        total = weights[0] + weights[1] if later else weights[0]
+        for source, other, _, odds in offers:
+            place = 4 * source + (2 if other == token else 4)
+            total += weights[place] * odds + weights[place + 1]
         return 1.0 / (1.0 + math.exp(-total))
 
-    def learn(self, features: Features, right: bool) -> None:
+    def learn(self, token: int, offers: Offers, later: bool, right: bool) -> None:
         """Take whether an id was right."""
-        off = self.chance(features) - right
-        for place, value in features:
+        off = self.chance(token, offers, later) - right
+        found = [(0, 1.0), (1, float(later))]
+        for source, other, _, odds in offers:
+            place = 4 * source + (2 if other == token else 4)
+            found += [(place, odds), (place + 1, 1.0)]
+        for place, value in found:
             slope = off * value
             self._squares[place] += slope * slope
             self.weights[place] -= RATE * slope / math.sqrt(self._squares[place])
-
-
-def features_of(token: int, offered: Offered, later: bool) -> Features:
-    """The features of an id, given what each source offers; `later`: it is not the first of a draft."""
-    found = [(0, 1.0), (1, 1.0)] if later else [(0, 1.0)]
-    for source, other, chance in offered:
-        odds = math.log(chance / (1.0 - chance)) if 0.0 < chance < 1.0 else MOST if chance > 0.0 else -MOST
-        place = 2 + 4 * source + (0 if other == token else 2)
-        found += [(place, min(max(odds, -MOST), MOST)), (place + 1, 1.0)]
-    return found

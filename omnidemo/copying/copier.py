@@ -94,12 +94,6 @@ class CopiedDraft:
     classes: list[int] = field(default_factory=list)
     chances: list[float] = field(default_factory=list)
 
-    def offer(self, place: int) -> tuple[int, int, float, Match]:
-        """An id, its class, the chance that it is accepted where those before it are, and where it is
-        from."""
-        before = self.chances[place - 1] if place else 1.0
-        return self.ids[place], self.classes[place], self.chances[place] / before, self.matches[place]
-
 
 class Copier:
     """Copied drafts of one generation, from the conversation itself (`text`, of which the first `prompt` ids

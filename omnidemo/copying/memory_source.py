@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from omnidemo.copying.agreement import Features, features_of
+from omnidemo.copying.agreement import Offers, log_odds
 from omnidemo.copying.continuations import Continuations
 from omnidemo.copying.copier import LEAST, LONGEST_COPY, CopiedDraft, Copier, class_of_continuation
 from omnidemo.copying.ngram_table import LONGEST, MEETINGS
 from omnidemo.records import Match
+
+NOWHERE = Match(0, "earlier")
 
 
 class Source(Protocol):
@@ -32,16 +34,10 @@ class Source(Protocol):
 
 
 @dataclass(slots=True)
-class _Place:
-    """What was offered for one place: (source, class, id) of each, and the features of each id."""
-
-    offered: list[tuple[int, int, int]]
-    candidates: list[tuple[int, Features]]
-
-
-@dataclass(slots=True)
 class _Chain(CopiedDraft):
-    places: list[_Place] = field(default_factory=list)
+    """A draft, and what was offered for each of its places."""
+
+    offers: list[Offers] = field(default_factory=list)
 
 
 class MemorySource(Copier):
@@ -52,48 +48,50 @@ class MemorySource(Copier):
 
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
         most, tail, made = min(most, LONGEST_COPY), [*ids[-LONGEST:]], _Chain()
-        both = enumerate(self.drafts(ids, most), 1)
-        copies = [(source, copied) for source, copied in both if copied is not None]
-        known = self.known
-        found, first = known.follow(tail, most) if known is not None else [], 0
-        whole = 1.0
-        while (step := len(made.ids)) < most:
-            offers = [(source, copied.offer(step)) for source, copied in copies if step < len(copied.ids)]
+        both, known, agreement = self.drafts(ids, most), self.known, self.chances.agreement
+        copies = [(source, copied) for source, copied in enumerate(both, 1) if copied is not None]
+        found, first, whole = known.follow(tail, most) if known is not None else [], 0, 1.0
+        for step in range(most):
+            offers: Offers = []
+            follows, match = -1, NOWHERE
             if step - first < len(found):
-                token, share, kind = found[step - first]
+                follows, share, kind = found[step - first]
                 own = class_of_continuation(kind, share)
-                match = Match(kind // MEETINGS + 1, "earlier")
-                offers.append((0, (token, own, self.chances(own), match)))
-            if not offers:
-                break
-            offered = [(source, token, chance) for source, (token, _, chance, _) in offers]
-            candidates = [
-                (token, features_of(token, offered, step > 0))
-                for token in dict.fromkeys(token for _, token, _ in offered)
-            ]
-            chances = [self.chances.agreement.chance(features) for _, features in candidates]
-            best = max(range(len(chances)), key=chances.__getitem__)
-            token, whole = candidates[best][0], whole * chances[best]
+                offers.append((0, follows, own, log_odds(self.chances(own))))
+            for source, copied in copies:
+                if step < len(copied.ids):
+                    kind = copied.classes[step]
+                    offers.append((source, copied.ids[step], kind, log_odds(self.chances(kind))))
+            best, token = 0.0, -1
+            for _, each, *_ in offers:
+                if each != token and (chance := agreement.chance(each, offers, step > 0)) > best:
+                    best, token = chance, each
+            whole *= best
             if whole < LEAST:
                 break
-            match = max((offer[3] for _, offer in offers if offer[0] == token), key=lambda one: one.length)
+            if token == follows:
+                match = Match(found[step - first][2] // MEETINGS + 1, "earlier")
+            copies = [(at, copied) for at, copied in copies if copied.ids[step : step + 1] == [token]]
+            for _, copied in copies:
+                if copied.matches[step].length >= match.length:
+                    match = copied.matches[step]
             made.ids.append(token)
             made.matches.append(match)
             made.chances.append(whole)
-            made.places.append(_Place([(at, kind, token) for at, (token, kind, *_) in offers], candidates))
+            made.offers.append(offers)
             if token in self.ends:
                 break
-            copies = [(at, copied) for at, copied in copies if copied.ids[step : step + 1] == [token]]
-            if known is not None and not (step - first < len(found) and found[step - first][0] == token):
+            if known is not None and token != follows:
                 found, first = known.follow(tail + made.ids, most - step - 1), step + 1
         return made if made.ids else None
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
         assert isinstance(draft, _Chain)
-        for place, token, wanted in zip(draft.places, draft.ids, written, strict=False):
-            for _, kind, other in place.offered:
+        places = zip(draft.offers, draft.ids, written, strict=False)
+        for step, (offers, token, wanted) in enumerate(places):
+            for _, other, kind, _ in offers:
                 self.chances.learn(kind, float(other == wanted))
-            for other, features in place.candidates:
-                self.chances.agreement.learn(features, other == wanted)
+            for other in {other for _, other, *_ in offers}:
+                self.chances.agreement.learn(other, offers, step > 0, other == wanted)
             if token != wanted:
                 break

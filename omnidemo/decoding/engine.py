@@ -251,9 +251,10 @@ def _plan(
 
 
 def _teach(policy: DraftPolicy, plan: RoundPlan, result: RoundResult) -> None:
-    """Tell the policy what came of the drafter's draft, where it was judged."""
+    """Tell the policy what came of the drafter's draft: behind copied ids, where there is one and these were
+    accepted."""
     first, slots = len(plan.copied), [slot for slot in result.slots if slot.match is None]
-    if plan.draft_length and result.accepted >= first:
+    if plan.draft_length and (not first or (result.drafted and result.accepted >= first)):
         accepts = result.accept_probs[first : first + len(slots)]
         policy.learn([slot.draft_probs for slot in slots], accepts)
     policy.count(result.drafted, sum(slot.target_id >= 0 for slot in slots))

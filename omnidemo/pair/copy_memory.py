@@ -21,10 +21,10 @@ LINE, VISITOR, ALL = 4.0, 0.5, 32.0
 
 
 class CopyMemory:
-    """Finished answers, first in, first out, of at most `most` bytes in each domain, and the
-    continuations in them, of which those of a domain go that was used the longest time ago.
-    Nothing of it is stored but the answers of the history, from which it is filled again. `lock`: the pair's,
-    held while they change."""
+    """Finished answers, first in, first out, of at most `most` bytes in each domain, and the continuations in
+    them; where all of these take too much, those go of the domain that was used the longest time ago. Nothing
+    of it is stored: it is filled from the answers of the history. `lock`: the pair's, held while they
+    change."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:
         self._most, self._lock = most, lock

@@ -54,13 +54,8 @@ class Before:
             line, earlier = pair._line(domain), pair.copies.of(domain)
             end = earlier.begin + len(earlier) if earlier is not None else 0
             version = line.published[0] if line.published else line.version
-            return cls(
-                version,
-                pickle.dumps(line.cost_model),
-                pair._memory.of(domain).clock,
-                end,
-                deepcopy(pair.copies.known(domain)),
-            )
+            clock, known = pair._memory.of(domain).clock, deepcopy(pair.copies.known(domain))
+            return cls(version, pickle.dumps(line.cost_model), clock, end, known)
 
 
 class Repetition:
