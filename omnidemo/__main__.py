@@ -93,9 +93,8 @@ def generate(
     asked = asked.in_manner(pair.target.manner).seeded()
     generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     if as_json:
-        conditions = conditions_of(
-            pair.target.runner, settings.dtype, settings.quantization, weights_digest(pair.target.folder)
-        )
+        digest = weights_digest(pair.target.folder)
+        conditions = conditions_of(pair.target.runner, settings.dtype, settings.quantization, digest)
         generation = replace(generation, conditions=conditions)
         about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}
         print(json.dumps(asdict(generation) | about, ensure_ascii=False), flush=True)

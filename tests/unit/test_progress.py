@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Generator, Iterator
@@ -164,3 +165,13 @@ def test_a_name_that_means_nothing_here_is_said_as_it_is(cli: Cli, monkeypatch: 
         cli("generate", "hi", "--target", "models/mine"),
         "there is no folder models/mine, and no model of the Hub by that name on this machine",
     )
+
+
+def test_json_of_an_answer_says_how_it_can_be_repeated(cli: Cli, names: list[str]) -> None:
+    asked = ("generate", "the duck", "--json", "--temperature", 1, "--max-new-tokens", 8, *names)
+    made = json.loads(cli(*asked).out)
+    assert made["seed"] is not None and made["conditions"].startswith("torch.cpu.float32.")
+    assert (made["target"], made["drafter"]) == (names[1], names[3])
+    assert made["options"]["temperature"] == 1 and made["options"]["seed"] == made["seed"]
+    again = json.loads(cli(*asked, "--seed", made["seed"]).out)
+    assert again["token_ids"] == made["token_ids"] and again["conditions"] == made["conditions"]
