@@ -118,10 +118,7 @@ def memory_sources(
     from omnidemo.cli.common import names_in
 
     found, known = rows_of(rows), memory_tables.ways()
-    chosen, wanted = (
-        names_in(ways) or list(known),
-        names_in(sets) or list(found),
-    )
+    chosen, wanted = names_in(ways) or list(known), names_in(sets) or list(found)
     if not found:
         raise ValueError(f"{rows} has no rows; let `memory-rows` write some")
     for names, there in ((chosen, known), (wanted, found)):
@@ -132,11 +129,15 @@ def memory_sources(
     costs = memory_tables.costs_of(Prices(prices, step))
     counts = ", ".join(f"{name}: {len(answers)}" for name, answers in given.items())
     typer.echo(f"{sum(len(one.ids) for answers in given.values() for one in answers):,} tokens; {counts}")
+    priced = {
+        one: memory_tables.simulate(given, known[one], costs)
+        for one in dict.fromkeys((memory_tables.TODAY, *chosen))
+    }
     for outcome in (
-        memory_tables.by_part(given, chosen),
-        memory_tables.by_price(given, costs, chosen),
-        memory_tables.by_price(given, costs, chosen, 10),
-        memory_tables.agreement(given, [one for one in chosen if one in memory_tables.WAYS]),
+        memory_tables.by_part(given, [one for one in chosen if one in memory_tables.LEARNING]),
+        memory_tables.by_price(priced),
+        memory_tables.by_price(priced, 10),
+        memory_tables.agreement(given, [one for one in chosen if one in memory_tables.AGREEING]),
     ):
         typer.echo(f"\n{outcome.markdown}")
         if csv is not None:

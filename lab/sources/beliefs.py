@@ -7,9 +7,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lab.sources.memories import Look
 from lab.sources.mixer import Mixer
 from omnidemo.decoding.calibration import Calibration
@@ -44,25 +41,26 @@ class Stack:
     thinks of its own id."""
 
     def __init__(self) -> None:
-        self.weights = np.zeros(2 + 4 * SOURCES)
-        self.weights[2::4], self.weights[4::4] = 0.7, -0.2
-        self.squares = np.full(len(self.weights), CAUTION)
+        self.weights = [0.0, 0.0] + [0.7, 0.0, -0.2, 0.0] * SOURCES
+        self.squares = [CAUTION] * len(self.weights)
 
-    def features(self, offers: Offers, token: int, later: bool) -> NDArray[np.float64]:
-        found = np.zeros(len(self.weights))
-        found[:2] = 1.0, float(later)
+    def features(self, offers: Offers, token: int, later: bool) -> list[tuple[int, float]]:
+        """Those that are not 0: (number, value)."""
+        found = [(0, 1.0), (1, float(later))]
         for source, said, chance in offers:
             at = 2 + 4 * source + (0 if said == token else 2)
-            found[at : at + 2] = logit(chance), 1.0
+            found += [(at, logit(chance)), (at + 1, 1.0)]
         return found
 
-    def __call__(self, features: NDArray[np.float64]) -> float:
-        return 1.0 / (1.0 + math.exp(-float(self.weights @ features)))
+    def __call__(self, features: Sequence[tuple[int, float]]) -> float:
+        return 1.0 / (1.0 + math.exp(-sum(self.weights[at] * value for at, value in features)))
 
-    def learn(self, features: NDArray[np.float64], right: bool) -> None:
-        slope = (self(features) - right) * features
-        self.squares += slope * slope
-        self.weights -= RATE * slope / np.sqrt(self.squares)
+    def learn(self, features: Sequence[tuple[int, float]], right: bool) -> None:
+        off = self(features) - right
+        for at, value in features:
+            slope = off * value
+            self.squares[at] += slope * slope
+            self.weights[at] -= RATE * slope / math.sqrt(self.squares[at])
 
 
 class Beliefs:

@@ -111,7 +111,8 @@ class Fused:
         """(the places of a draft, how many of them are proposed, drafter tokens) of the round that begins at
         an id of the answer."""
         begin, places, spent, chance, worth = len(text), list[Place](), 0.0, 1.0, self.worth
-        right, own, asked = True, (at, 0), False  # whether all is right; where the drafter's chain is read
+        own: tuple[int, int] | None = (at, 0)  # where the drafter's chain is read
+        right, asked = True, False  # whether all ids are right
         rows, step = self.costs.rows, self.costs.step
         while len(places) < self.costs.longest and not (right and at + len(places) >= len(given.ids)):
             depth = len(places)

@@ -16,10 +16,11 @@ from lab.sources.given_answers import Answer, Costs, Sums
 from lab.sources.memories import Copies, Memory, Ngrams, Recycling
 from lab.sources.outcome import Outcome
 from lab.sources.todays_rounds import Today
+from omnidemo.tasks import TASKS
 
 PARTS = ((0, 5), (5, 10), (10, 20), (20, 40))  # answers of a set
 LONGEST = 16
-SCHOOL = 6  # answers of each other set, from which chances are learned beforehand
+SCHOOL = 2  # answers of each other set, from which chances are learned beforehand
 FREE = Costs([1.0 + 1e-6 * max(0, count - 1) for count in range(8)], 1e-7, 5)  # drafts of up to five
 
 Maker = Callable[[], Memory]
@@ -49,6 +50,10 @@ WAYS: Mapping[str, Way] = {
     ".5 without earlier answers": Way({**NGRAMS, **CHAT}, 0.5),
     ".5 memory emptied": Way(MEMORY, 0.5, False, True),
 }
+
+
+LEARNING = (TODAY, WITHOUT, "drafter alone", "memory alone", "memory first .5", "mixture")  # as a set goes on
+AGREEING = ("drafter alone", "n-grams alone", "soft n-grams alone", "mixture")  # ways with a distribution
 
 
 class Rounds(Protocol):
@@ -106,8 +111,9 @@ def beside(sums: Sequence[Sums], others: Sequence[Sums], of: str) -> tuple[float
 
 
 def by_part(sets: Mapping[str, Sequence[AnswerRows]], names: Sequence[str]) -> Outcome:
-    """Tokens a pass with drafts of up to five ids, at no price, as a set goes on."""
+    """Tokens a pass with drafts of up to five ids, at no price, as a task goes on."""
     lines = list[list[str]]()
+    sets = {name: one for name, one in sets.items() if name in TASKS}
     parts = [part for part in PARTS if any(len(one) > part[0] for one in sets.values())]
     for way in names:
         for name, sums in simulate(sets, ways()[way], FREE).items():
@@ -115,25 +121,23 @@ def by_part(sets: Mapping[str, Sequence[AnswerRows]], names: Sequence[str]) -> O
             lines.append([name, way, *cells])
     heads = ["set", "way", *(f"{begin} to {end}" for begin, end in parts)]
     says = "Tokens a pass with drafts of up to five ids, by the number of the answer."
-    return Outcome("memory-parts", "As a set goes on", heads, sorted(lines, key=lambda one: one[0]), says)
+    return Outcome("memory-parts", "As a task goes on", heads, sorted(lines, key=lambda one: one[0]), says)
 
 
-def by_price(
-    sets: Mapping[str, Sequence[AnswerRows]], costs: Costs, names: Sequence[str], first: int = 0
-) -> Outcome:
-    """Tokens for the price of a plain pass, from answer `first` of each set on, and beside today's."""
-    made = {way: simulate(sets, ways()[way], costs) for way in dict.fromkeys((*names, TODAY))}
-    kept = [name for name, answers in sets.items() if len(answers) > first]
+def by_price(made: Mapping[str, Mapping[str, Sequence[Sums]]], first: int = 0) -> Outcome:
+    """Tokens for the price of a plain pass, from answer `first` of each set on, and beside today's. made: by
+    way and set, today's among them."""
+    kept = [name for name, sums in made[TODAY].items() if len(sums) > first]
     lines = list[list[str]]()
-    for way in names:
+    for way in made:
         cells, logs = list[str](), list[tuple[float, float]]()
         for name in kept:
             own, today = made[way][name][first:], made[TODAY][name][first:]
             times, error = beside(own, today, "price")
             cells.append(f"{pooled(own, 'price'):.2f}")
             logs.append((math.log(times), error / times))
-        mean = sum(one for one, _ in logs) / len(logs)
-        error = math.sqrt(sum(one * one for _, one in logs)) / len(logs)
+        mean = sum(one for one, _ in logs) / max(1, len(logs))
+        error = math.sqrt(sum(one * one for _, one in logs)) / max(1, len(logs))
         lines.append([way, *cells, f"{math.exp(mean):.3f} ± {math.exp(mean) * error:.3f}"])
     says = (
         f"Tokens for the price of a pass of one row, from answer {first} on; the last column is the mean of"

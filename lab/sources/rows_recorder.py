@@ -80,8 +80,10 @@ def rows_of_answer(
     ids, top, probs = write(target, prompt, ends, length)
     chains = Chains(ids)
     go_through(pair, chains, ngrams, prompt)
-    own = [np.array(one, np.int32) for one in (prompt, ids, ends)]
-    return AnswerRows(*own, top, probs, *map(np.array, chains.columns))
+    columns = [np.array(one) for one in chains.columns]
+    return AnswerRows(
+        np.array(prompt, np.int32), np.array(ids, np.int32), np.array(ends, np.int32), top, probs, *columns
+    )
 
 
 def write(

@@ -166,7 +166,7 @@ def test_rows_are_those_of_plain_decoding_and_of_the_products_drafts(
         same = one.chain[drafted, 0] == one.guess[drafted, 0]
         assert same.any()
         assert one.chances[drafted, 0][same] == pytest.approx(one.sure[drafted, 0][same], rel=1e-4)
-    ways = ["drafter alone", "mixture", "today"]
+    ways = ["today", "drafter alone", "mixture"]
     options += ["--csv", tmp_path / "out"]
     table = lab_cli("memory-sources", tmp_path, "--ways", ",".join(ways), *options[-2:])
     assert table.code == 0 and "× today" in table.out, table.err
