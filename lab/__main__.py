@@ -51,7 +51,6 @@ for command in (
     model_commands.ceilings,
     model_commands.learning,
     model_commands.steps,
-    source_commands.sources,
     source_commands.memory_rows,
     source_commands.memory_sources,
     page_commands.recorded_run,

@@ -1,1 +1,1 @@
-"""What could draft beside the drafter as it is: the target's own first layers."""
+"""What else could draft, along recorded answers: memories of what was written."""

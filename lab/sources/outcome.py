@@ -8,8 +8,6 @@ from pathlib import Path
 
 from lab.drafters.score import table
 
-LEAST = 1.02  # times as fast, below which something brings nothing
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
