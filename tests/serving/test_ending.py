@@ -65,8 +65,8 @@ def test_a_second_signal_ends_at_once_and_one_that_comes_with_the_first_does_not
 ) -> None:
     script = (
         "import time; from omnidemo.processes import end_by_signal\n"
-        "end_by_signal(); print('on', flush=True)\n"
-        "try: time.sleep(600)\n"
+        "end_by_signal()\n"
+        "try: print('on', flush=True); time.sleep(600)\n"
         "finally: print('ending', flush=True); time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True) as one:

@@ -11,9 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
+from omnidemo.backends import choice
 from omnidemo.config import Settings
 from omnidemo.models.catalogue import Reading
-from omnidemo.serving import chat_service, pair_pool
+from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
 from omnidemo.store.visitors import Visitors
 from tests.support.running_app import free_port, running
@@ -150,10 +151,10 @@ def test_the_fingerprint_tells_rounded_weights_and_passes_compiled_meanwhile_apa
         )
         assert services.conditions(*PAIR) == usual.replace("float32", "bfloat16-in-float32")
     with monkeypatch.context() as patched:
-        patched.setattr(pair_pool, "arithmetic_of", lambda runner: "int8")
+        patched.setattr(choice, "arithmetic_of", lambda runner: "int8")
         assert services.conditions(*PAIR) == usual.replace("float32", "int8-in-float32")
     kinds = iter(["torch", "compiled"])
-    monkeypatch.setattr(pair_pool, "kind_of", lambda runner: next(kinds))
+    monkeypatch.setattr(choice, "kind_of", lambda runner: next(kinds))
     made = client.chat.completions.create(
         model="omnidemo", messages=SUM, temperature=0, max_tokens=4, extra_body=QUIET
     )
