@@ -1,4 +1,5 @@
-"""The same rounds as the product makes them today: copies or the drafter, by the policy `cost`."""
+"""The same rounds with copies or the drafter, by the policy `cost`: the product before the two shared a
+round."""
 
 from __future__ import annotations
 
@@ -42,14 +43,13 @@ class Today:
             if copied is not None and count:
                 accepted = leading(copied.ids[:count], true)
                 policy.count(0, count)
-                copier.learn(copied, judged(accepted, count))
             elif longest := policy.budget(sums.rounds):
                 count, accepted, spent = self._drafted(given, at, longest, policy)
             else:
                 policy.count(0, 0)
             kept = min(accepted + 1, len(true))
-            if copied is not None and (spent or not count):
-                copier.learn_from(copied, true[:kept])
+            if copied is not None:
+                copier.learn(copied, true[:kept])
             sums.tokens, sums.rounds = sums.tokens + kept, sums.rounds + 1
             sums.price += self.costs.rows[1 + count] + spent * self.costs.step
             sums.steps, sums.proposed = sums.steps + spent, sums.proposed + count
