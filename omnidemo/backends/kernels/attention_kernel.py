@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends.call_layout import SPAN, Array, Cache
 from omnidemo.backends.kernels import examples, gemm
-from omnidemo.backends.kernels.gemm import FIVE, FOUR, INDEX, LANES, MOST, ONE, REALS, SIX, THREE, TWO, spread
+from omnidemo.backends.kernels.gemm import FIVE, FOUR, INDEX, LANES, ONE, REALS, SIX, THREE, TWO, WIDE, spread
 from omnidemo.backends.kernels.outlined import intrinsic, outlined
 from omnidemo.backends.kernels.packed_tiles import HALF, float16
 from omnidemo.backends.kernels.rows_kernel import compiled, exponential, int64, top
@@ -31,7 +31,9 @@ from omnidemo.backends.kernels.work_queue import pointer
 
 PART = 2 * SPAN  # positions that are attended to at once
 AHEAD = 8192  # bytes between what is added and what is fetched
-VECTORS = 4  # of an output row, whose sums are in registers together
+MOST = 6  # rows whose sums are in registers together
+PARTS = FOUR if WIDE else TWO  # vectors of each of these rows, as many as there is room for
+VECTORS = len(PARTS)
 Lines = NDArray[np.float32] | NDArray[np.int16]  # the latter are float16's bits
 
 
@@ -194,7 +196,7 @@ def mix_lines(weights: Array, values: Lines, out: Array) -> None:
         size = (rows - row + left - 1) // left
         some, made = weights[row : row + size], out[row : row + size]
         for column in range(0, wide, VECTORS * LANES):
-            mix_strip(some, values, column, FOUR, made)
+            mix_strip(some, values, column, PARTS, made)
         for column in range(wide, whole, LANES):
             mix_strip(some, values, column, ONE, made)
         row += size
