@@ -77,7 +77,7 @@ def test_qwen_chooses_with_float16_keys_what_it_chooses_with_float32_keys(
     qwen_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its keys have large biases. In float32: in int8 any other rounding of an activation turns more
-    (`lab/notebook/attention.md`)."""
+    (`lab/notebook/long-chats.md`)."""
     model = load_model(str(qwen_file), device="cpu", packed=True, arithmetic="float32")
     text = "\n".join((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/kernels.md"))
     ids = model.tokenizer.encode(text)[:POSITIONS]
