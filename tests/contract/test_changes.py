@@ -111,7 +111,7 @@ def test_n_grams_that_are_learned_in_mid_stream(
     for pair in trained.both:
         pair.clear_cache()
     made = [
-        trained.ask(text, method=method, seed=4, learn=True, max_new_tokens=60, **sampling)
+        trained.ask(text, method=method, seed=4, learn=True, max_new_tokens=60, copying=False, **sampling)
         for text in questions("stories", 3)
     ]
     assert made[0].cache_entries == 0 < made[1].cache_entries <= made[2].cache_entries
