@@ -17,7 +17,7 @@ from typing import Any
 from lab.races.machine import facts
 from omnidemo.config import GREEDY, Settings
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.measuring.prompt_files import check_writable
+from omnidemo.measuring.prompt_files import make_writable
 from omnidemo.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
@@ -92,7 +92,7 @@ class _Asked:
 def run(order: GainRequest, settings: Settings) -> Iterator[Stage | Gain]:
     """Yield how far it is, and each answer; then `gains.json` and `gains.md` are written, with what there is
     where it is stopped. ValueError or ModelError, before anything is timed, for what cannot be."""
-    check_writable(order.out / "gains.json")
+    make_writable(order.out / "gains.json")
     pair = (build_pair if order.own_manner else build_measured_pair)(order.target, settings.drafter, settings)
     coming = [*_of_sets(order), *_of_tasks(order, pair)]
     pair.warm_up()
