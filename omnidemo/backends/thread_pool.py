@@ -20,12 +20,12 @@ from omnidemo.resources import usable_cores
 
 Queue = NDArray[np.int64]  # the numbers that the threads have in common
 # places on it; those that many write are on cache lines of their own
-TICKET, DONE, AWAKE, WORK = 0, 8, 16, 24
+TICKET, DONE, AWAKE, BUSY, WORK = 0, 8, 16, 17, 24
 SIZE = 48
 TASKS = 2  # of a large product, for each thread
 MOST = 8  # more threads wait for the memory
-# Looks for a task before other programs get a chance in between, and before the thread sleeps: one to two
-# milliseconds in all.
+# Looks for a task before other programs get a chance in between, and, where no pass is under way, before the
+# thread sleeps: one to two milliseconds in all.
 SPINS_BEFORE_YIELD, SPINS_BEFORE_SLEEP = 300, 5000
 
 
@@ -54,8 +54,8 @@ def _pool(size: int, run_worker: Callable[[Queue], None]) -> ThreadPool:
 
 
 class ThreadPool:
-    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while, and
-    then wait to be called."""
+    """Daemon threads that run `run_worker(queue)`, which returns when there has been no work for a while and
+    no pass is under way (BUSY), and then wait to be called."""
 
     def __init__(self, size: int, run_worker: Callable[[Queue], None]) -> None:
         self.size, self.queue, self._run_worker = size, new_queue(), run_worker
@@ -69,13 +69,17 @@ class ThreadPool:
             call.wait()
             call.clear()
             self._run_worker(self.queue)
+            while self.queue[BUSY]:  # a pass has begun while the thread was about to sleep
+                self._run_worker(self.queue)
 
     def __enter__(self) -> Queue:
         """For whoever has acquired the lock."""
+        self.queue[BUSY] = 1
         if self.queue[AWAKE] < self.size:
             for call in self._calls:
                 call.set()
         return self.queue
 
     def __exit__(self, *error: object) -> None:
+        self.queue[BUSY] = 0
         self.lock.release()

@@ -60,6 +60,7 @@ from omnidemo.backends.kernels.work_queue import add, look, next_task, offer, po
 from omnidemo.backends.packed_forms import COLUMNS, INT8
 from omnidemo.backends.thread_pool import (
     AWAKE,
+    BUSY,
     DONE,
     SPINS_BEFORE_SLEEP,
     SPINS_BEFORE_YIELD,
@@ -233,10 +234,11 @@ def run_all(queue: Queue, tasks: int) -> None:
 
 @njit(cache=True, nogil=True)
 def run_worker(queue: Queue) -> None:
-    """Take tasks until there have been none for a while."""
+    """Take tasks until no pass is under way and there have been none for a while. A task of a long prompt
+    takes longer than that, so within a pass a thread that has done its own must not go."""
     add(queue, AWAKE, 1)
     idle = 0
-    while idle < SPINS_BEFORE_SLEEP:
+    while idle < SPINS_BEFORE_SLEEP or look(queue, BUSY):
         idle = 0 if take_tasks(queue.ctypes.data, 0) else idle + 1
         if idle > SPINS_BEFORE_YIELD:
             sched_yield()
