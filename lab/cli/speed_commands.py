@@ -161,9 +161,7 @@ def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
 def gains(
     target: Target = None,
     drafter: Drafter = None,
-    prompts: Annotated[
-        list[Path] | None, typer.Option(help="Sets of prompts, JSON Lines each.", exists=True)
-    ] = None,
+    prompts: Annotated[list[Path] | None, typer.Option(help="Sets of prompts, JSON Lines each.")] = None,
     tasks: Annotated[str, typer.Option(help="Repeated tasks, with commas between.")] = "",
     orders: Annotated[str, typer.Option(help="Orders of a task's inputs, with commas between.")] = "1",
     answers: Annotated[int, typer.Option(min=1, help="Answers of each order.")] = 12,
