@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 if __name__ == "__main__":
-    from omnidemo.processes import end_by_signal
+    from omnidemo.core.processes import end_by_signal
 
     end_by_signal()
     from omnidemo.__main__ import app

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidemo.processes import end_by_signal
+from omnidemo.core.processes import end_by_signal
 
 if __name__ == "__main__":
     end_by_signal()  # also while the rest is imported

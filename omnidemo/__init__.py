@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from omnidemo.api import load_pair
+    from omnidemo.core.records import Generation, Reading, Round
     from omnidemo.pair.pair import Pair
-    from omnidemo.records import Generation, Reading, Round
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # read by huggingface_hub when it is imported
 __all__ = ["Generation", "Pair", "Reading", "Round", "load_pair"]
 _HOMES = {
     "load_pair": "omnidemo.api",
     "Pair": "omnidemo.pair.pair",
-    "Generation": "omnidemo.records",
-    "Reading": "omnidemo.records",
-    "Round": "omnidemo.records",
+    "Generation": "omnidemo.core.records",
+    "Reading": "omnidemo.core.records",
+    "Round": "omnidemo.core.records",
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnidemo.processes import end_by_signal
+from omnidemo.core.processes import end_by_signal
 
 if __name__ == "__main__":
     end_by_signal()  # also while the rest is imported
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnidemo import shell_network
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
 from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Drafter, KeptIn, Number, Storage, Target, answer_options, given
-from omnidemo.config import GenerationConfig, Settings
+from omnidemo.core import shell_network
+from omnidemo.core.config import GenerationConfig, Settings
 
 if TYPE_CHECKING:
-    from omnidemo.records import Generation
+    from omnidemo.core.records import Generation
     from omnidemo.serving.services import Cluster
 
 COMPILING = "compiling passes, once on this machine; the answer waits for them"
@@ -68,7 +68,7 @@ def generate(
     from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
     from omnidemo.backends.choice import conditions_of, waits
-    from omnidemo.methods import check_method
+    from omnidemo.decoding.methods import check_method
     from omnidemo.models.weights_digest import weights_digest
 
     check_method(settings.method)  # what is wrong is told before a model loads
@@ -117,8 +117,8 @@ def vocabularies(
     """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some
     prompts."""
     settings = read_settings()
-    from omnidemo.measuring import vocabularies
-    from omnidemo.measuring.prompt_files import read_prompts
+    from omnidemo.serving.measuring import vocabularies
+    from omnidemo.serving.measuring.prompt_files import read_prompts
 
     texts = read_prompts(prompts, limit)
     with telling("reading the tokenizers") as tell:
@@ -173,7 +173,7 @@ def export(
 ) -> None:
     """Write the history as CSV."""
     settings = read_settings(storage=storage)
-    from omnidemo.measuring.prompt_files import check_writable
+    from omnidemo.serving.measuring.prompt_files import check_writable
     from omnidemo.serving.pair_loading import open_store
 
     check_writable(csv)
@@ -217,7 +217,7 @@ def serve(
     check_folder(settings.storage)
     if not ray:
         return run_app(settings)
-    from omnidemo.replicas.ray_cluster import RayCluster
+    from omnidemo.serving.replicas.ray_cluster import RayCluster
 
     with RayCluster(settings, replicas, address) as cluster:
         run_app(settings, cluster)
@@ -227,10 +227,10 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask
     for."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
-    from omnidemo.zerogpu import sign
+    from omnidemo.pair.zerogpu import sign
 
     if sign.on():
-        from omnidemo.zerogpu.start import start
+        from omnidemo.pair.zerogpu.start import start
 
         settings = start(settings)
     from omnidemo.serving import gc_pauses
@@ -239,8 +239,8 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
     local = nullcontext if settings.share else shell_network.hidden
     with gc_pauses.off(), local():
         from omnidemo.serving.services import Services
-        from omnidemo.ui import build_app, launch_options, public_services
-        from omnidemo.ui.app import in_url
+        from omnidemo.ui.app import build_app, in_url, launch_options
+        from omnidemo.ui.tabs.visitor_panel import public_services
 
     log_to_stderr()
     everything = Services(settings, cluster)

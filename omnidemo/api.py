@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from omnidemo import private_folders
-from omnidemo.config import Arithmetic, Settings, changed
+from omnidemo.core import private_folders
+from omnidemo.core.config import Arithmetic, Settings, changed
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair, open_store
 

@@ -19,7 +19,7 @@ pytest.register_assert_rewrite("tests.support")
 
 from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E402
 from omnidemo.decoding import row_ops  # noqa: E402
-from omnidemo.distill import process_worker  # noqa: E402
+from omnidemo.learning.distill import process_worker  # noqa: E402
 from omnidemo.pair import pair_prices  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401

@@ -45,7 +45,7 @@ def compare_peer(
         training="off",
     )
     from lab.races import peer
-    from omnidemo.measuring.prompt_files import check_writable, read_prompts
+    from omnidemo.serving.measuring.prompt_files import check_writable, read_prompts
 
     texts = read_prompts(prompts, limit)
     check_writable(csv)
@@ -98,9 +98,9 @@ def experiment(
     from lab.experiments.arm import World
     from lab.experiments.plans import EXPERIMENTS
     from lab.experiments.run_experiment import TARGETS, TOPICS, ExperimentRequest, run
-    from omnidemo.config import EMBEDDED_TARGET
-    from omnidemo.measuring import prompt_files
+    from omnidemo.core.config import EMBEDDED_TARGET
     from omnidemo.models.names import at_its_pace, drafter_of
+    from omnidemo.serving.measuring import prompt_files
 
     chosen = drafter_of(EMBEDDED_TARGET, settings)
     # The arms that study the head switch it on. The papers' loss is the forward KL, and recorded answers keep

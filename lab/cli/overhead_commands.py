@@ -27,7 +27,7 @@ def bench_endpoint(
     on the same rounds."""
     settings = read_settings(target=target, drafter=drafter)
     from lab.overhead.endpoint_overhead import run, summary
-    from omnidemo.lines.sample_prompts import sample
+    from omnidemo.learning.lines.sample_prompts import sample
 
     pairs = collect(run(settings, sample(domain, prompts), passes, max_new_tokens))
     count, ratio, (low, high) = summary(pairs, max_new_tokens)
@@ -54,8 +54,8 @@ def bench_replicas(
     them and the app."""
     settings = read_settings(target=target, drafter=drafter)
     from lab.overhead.replica_speed import HEADINGS, Served, Sizes, Task, run
-    from omnidemo.lines.sample_prompts import sample
-    from omnidemo.measuring.prompt_files import numbers
+    from omnidemo.learning.lines.sample_prompts import sample
+    from omnidemo.serving.measuring.prompt_files import numbers
 
     found = collect(
         run(
@@ -90,8 +90,8 @@ def bench_memory(
         target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps
     )
     from lab.overhead import memory
-    from omnidemo.lines.sample_prompts import sample
-    from omnidemo.measuring.prompt_files import read_prompts
+    from omnidemo.learning.lines.sample_prompts import sample
+    from omnidemo.serving.measuring.prompt_files import read_prompts
 
     texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
     if not browsers:

@@ -9,7 +9,7 @@ import typer
 
 from omnidemo.cli.common import collect, collected, command_line, names_in, read_settings, show
 from omnidemo.cli.options import Drafter, Quick, Target
-from omnidemo.config import DEFAULT, Settings
+from omnidemo.core.config import DEFAULT, Settings
 
 if TYPE_CHECKING:
     from lab.races import rows_race
@@ -79,10 +79,10 @@ def bench(
     from lab.races.contest import BenchRequest
     from lab.races.copy_ceiling import CeilingRequest
     from lab.races.run_bench import run
-    from omnidemo.lines.sample_prompts import TOPICS
-    from omnidemo.measuring import prompt_files
-    from omnidemo.measuring.report_tables import group_by
+    from omnidemo.learning.lines.sample_prompts import TOPICS
     from omnidemo.models.names import known_targets
+    from omnidemo.serving.measuring import prompt_files
+    from omnidemo.serving.measuring.report_tables import group_by
 
     topics = domain or list(TOPICS)
     if quick:
@@ -181,7 +181,7 @@ def gains(
     settings = read_settings(target=target, drafter=drafter, training="off")
     from lab.drafters.prompt_sets import read_lines, some
     from lab.races import gains as race
-    from omnidemo.tasks import task
+    from omnidemo.core.tasks import task
 
     sets = {path.stem: [one.text for one in some(read_lines(path), limit)] for path in prompts or ()}
     named = names_in(tasks)
@@ -259,8 +259,8 @@ def bench_shapes(
     from lab.shapes import shape_report
     from lab.shapes.real_shapes import TARGETS, TINY
     from lab.shapes.shape_rounds import ShapesRequest, run
-    from omnidemo.measuring.prompt_files import numbers
-    from omnidemo.measuring.report_tables import group_by
+    from omnidemo.serving.measuring.prompt_files import numbers
+    from omnidemo.serving.measuring.report_tables import group_by
 
     lengths = numbers(draft_lengths, "--draft-lengths")
     if quick:

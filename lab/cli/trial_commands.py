@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidemo.cli.common import collected, show
-from omnidemo.config import EMBEDDED_TARGET
+from omnidemo.core.config import EMBEDDED_TARGET
 
 
 def equality(
@@ -23,8 +23,8 @@ def equality(
     import torch
 
     from lab.equality.equality import Row, equality_matrix
-    from omnidemo.measuring.prompt_files import check_writable
-    from omnidemo.measuring.report_tables import counted, csv_table
+    from omnidemo.serving.measuring.prompt_files import check_writable
+    from omnidemo.serving.measuring.report_tables import counted, csv_table
 
     torch.set_num_threads(1)
     if csv:

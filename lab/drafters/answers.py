@@ -22,10 +22,10 @@ import torch
 from lab.drafters.batched import LOOPS, Answer, BatchedWriter, Order
 from lab.drafters.prompt_sets import Prompt, in_turns
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Manner
+from omnidemo.core.config import Manner
+from omnidemo.core.private_folders import replacing
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
-from omnidemo.private_folders import replacing
 
 FREE = "free"  # the set of texts that a model writes of itself, from its start token on
 SAMPLED = 0.8  # temperature of the answers that are drawn

@@ -18,9 +18,9 @@ from itertools import accumulate
 import numpy as np
 
 from lab.drafters.guesses import Guesses
-from omnidemo.copying.copier import LONGEST_COPY, CopiedDraft, Copier, CopyChances
-from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.calibration import Calibration
+from omnidemo.decoding.sources.copier import LONGEST_COPY, CopiedDraft, Copier, CopyChances
+from omnidemo.decoding.sources.text_index import TextIndex
 
 LONGEST = 8  # guesses of a draft
 # drafts before it is decided whether drafting loses; rounds to the next one where it does

@@ -13,7 +13,7 @@ from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import Spelling
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import open_source
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
 def tokenizer_of(model: str) -> tuple[Any, Vocabulary]:
@@ -23,7 +23,7 @@ def tokenizer_of(model: str) -> tuple[Any, Vocabulary]:
     if (folder / "tokenizer.json").exists() and not (folder / "config.json").exists():
         from transformers import AutoTokenizer
 
-        from omnidemo.vocab.vocabulary import read_vocabulary
+        from omnidemo.vocabulary.vocabulary import read_vocabulary
 
         tokenizer = AutoTokenizer.from_pretrained(folder)
         return tokenizer, read_vocabulary(tokenizer)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from lab.drafters.shards import Recorded
 from lab.drafters.spelling import Spelling
-from omnidemo.distill.losses import Positions, positions, spelled
-from omnidemo.distill.trace_agreement import agreement
-from omnidemo.records import Trace
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.losses import Positions, positions, spelled
+from omnidemo.learning.distill.trace_agreement import agreement
 
 
 @dataclass(slots=True)

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from lab.drafters.prompt_sets import Prompt, some
-from omnidemo.config import Settings
-from omnidemo.distill.train_step import agree, evaluate
-from omnidemo.measuring.line import Line
-from omnidemo.measuring.report_tables import markdown_table
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import replacing
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.train_step import agree, evaluate
+from omnidemo.learning.probes.replayed_target import ARRAYS
 from omnidemo.pair.pair import Pair
-from omnidemo.private_folders import replacing
-from omnidemo.probes.replayed_target import ARRAYS
-from omnidemo.records import Trace
+from omnidemo.serving.measuring.line import Line
+from omnidemo.serving.measuring.report_tables import markdown_table
 
 FIGURES = ("overlap", "same first", "accepted")
 HEADINGS = ("requests", "set", *FIGURES)
@@ -31,7 +31,7 @@ class Reading:
     """After so many requests (0: the fresh drafter itself), of one set: the mean change of each of FIGURES
     against the fresh drafter, and its standard error.
 
-    Agreement is that of `distill/trace_agreement.py`: Σ min(p, q), the same first choice, and at the
+    Agreement is that of `learning/distill/trace_agreement.py`: Σ min(p, q), the same first choice, and at the
     temperature of the answer how probably a guess would be accepted, its repetition penalty apart."""
 
     requests: int

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from omnidemo.lines.sample_prompts import FOLDER as OWN
-from omnidemo.lines.sample_prompts import TOPICS
+from omnidemo.learning.lines.sample_prompts import FOLDER as OWN
+from omnidemo.learning.lines.sample_prompts import TOPICS
 
 SHARED = 80  # characters from which on a paragraph belongs to a subject, and not to a manner of asking
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lab.drafters.spelling import LABELS, Spelled
 from lab.drafters.training.row_files import SHARD_TOKENS, shard_path
-from omnidemo.private_folders import replacing
+from omnidemo.core.private_folders import replacing
 
 CHANNELS = 3 + 2 * LABELS  # ids, mask, beginning of the chat, labels, their weights
 WINDOW = 256  # chats among which one is looked for that still fits

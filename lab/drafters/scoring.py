@@ -15,7 +15,7 @@ from lab.drafters.score import agreement_table, change_table, speed_table
 from lab.drafters.shards import read_shards
 from lab.drafters.spelling import Spelling
 from omnidemo.models import model_files
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
 def score_all(

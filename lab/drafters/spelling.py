@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.vocab.vocabulary import Vocabulary
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 LABELS = 8  # most labels of a position
 WHOLE = 65535  # the sum of a position's labels, as integers

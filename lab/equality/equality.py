@@ -21,13 +21,13 @@ from transformers import GenerationConfig
 from lab.equality import tiny
 from lab.equality.silence import quietly
 from omnidemo.backends import compile_kernels
-from omnidemo.config import GREEDY
+from omnidemo.core.config import GREEDY
+from omnidemo.core.records import Generation
 from omnidemo.decoding.contexts import common_prefix
-from omnidemo.methods import METHODS
+from omnidemo.decoding.methods import METHODS
 from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.models.read_weights import read_model
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
 
 WINDOW = 48  # of the drafter; the targets read 600 tokens
 TEXT = "the small"

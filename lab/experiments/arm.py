@@ -16,14 +16,14 @@ from safetensors.torch import save_file
 from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
-from omnidemo.lines.router import Router
-from omnidemo.measuring.line import Learners, Line
-from omnidemo.measuring.report_tables import Spread
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import replacing
+from omnidemo.core.records import Generation, Trace
+from omnidemo.learning.lines.router import Router
+from omnidemo.learning.probes.replayed_target import Replay, TargetRecords
 from omnidemo.models.load import load_model
-from omnidemo.private_folders import replacing
-from omnidemo.probes.replayed_target import Replay, TargetRecords
-from omnidemo.records import Generation, Trace
+from omnidemo.serving.measuring.line import Learners, Line
+from omnidemo.serving.measuring.report_tables import Spread
 
 METRICS = ("acceptance_rate", "alpha", "block_efficiency", "ngram_hits", "drafted_per_round", "cache_entries")
 TAUGHT = 10  # requests of each domain from which the classifier learns by hand before it chooses alone

@@ -15,11 +15,11 @@ from lab.experiments.arm import World
 from lab.experiments.plans import Arm, Phase, stream
 from lab.experiments.run_experiment import ExperimentRequest
 from lab.races.machine import commit
-from omnidemo.distill.distiller import Distiller
-from omnidemo.figures import charts, layout
-from omnidemo.measuring.learning_pair import learning
-from omnidemo.measuring.report_tables import Stage, csv_table, markdown_table
+from omnidemo.learning.distill.distiller import Distiller
+from omnidemo.serving.measuring.learning_pair import learning
+from omnidemo.serving.measuring.report_tables import Stage, csv_table, markdown_table
 from omnidemo.serving.pair_loading import build_measured_pair
+from omnidemo.ui.figures import charts, layout
 
 NAME = "training-cost"
 MODES = ("off", "idle")

@@ -18,8 +18,8 @@ import torch
 from lab.experiments.arm import METRICS, World
 from lab.experiments.plans import Arm, Experiment
 from lab.races.machine import facts
-from omnidemo.figures import charts, layout, marks
-from omnidemo.measuring.report_tables import Spread, csv_table, markdown_table
+from omnidemo.serving.measuring.report_tables import Spread, csv_table, markdown_table
+from omnidemo.ui.figures import charts, layout, marks
 
 Row = Mapping[str, Any]
 PLACE = (

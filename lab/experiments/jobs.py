@@ -21,11 +21,11 @@ from transformers.utils import logging
 
 from lab.experiments.arm import World, run_arm
 from lab.experiments.plans import Arm
-from omnidemo.config import Settings
-from omnidemo.distill.process_worker import TRAINING_ENVIRONMENT
-from omnidemo.probes.replayed_target import RecordedAnswer, TargetRecords
-from omnidemo.processes import deaf_to_ctrl_c
-from omnidemo.records import Trace
+from omnidemo.core.config import Settings
+from omnidemo.core.processes import deaf_to_ctrl_c
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.process_worker import TRAINING_ENVIRONMENT
+from omnidemo.learning.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work

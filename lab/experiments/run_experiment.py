@@ -13,7 +13,7 @@ from lab.experiments.arm import World
 from lab.experiments.jobs import arms_left, recordings, results, run_jobs
 from lab.experiments.plans import EXPERIMENTS, Arm
 from lab.races.machine import commit
-from omnidemo.measuring.report_tables import Stage
+from omnidemo.serving.measuring.report_tables import Stage
 
 TOPICS = ("maths", "code", "howto")
 # `drafter-2` is a target here for its vocabulary.

@@ -15,10 +15,10 @@ from lab.experiments.arm import World, figures, options
 from lab.experiments.jobs import result_path
 from lab.experiments.plans import Arm, Reading
 from lab.races.arms import in_turn
-from omnidemo.methods import BASELINE
+from omnidemo.core.private_folders import replacing
+from omnidemo.core.records import Generation, NgramEntry
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.private_folders import replacing
-from omnidemo.records import Generation, NgramEntry
 from omnidemo.serving.pair_loading import build_measured_pair
 
 Contender = tuple[Arm, Reading, Pair]  # one arm's final drafter and n-gram cache, with the way it decodes

@@ -16,9 +16,9 @@ import httpx
 
 from lab.torture.server import served
 from omnidemo.backends import compile_kernels
-from omnidemo.config import GREEDY, Settings
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.core.records import Generation
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import build_pair
 
 WARM_UP = 3  # untimed answers of both

@@ -19,13 +19,13 @@ from lab.equality.silence import quietly
 from lab.races.machine import live_tensors, resident
 from lab.torture.client import Client, acknowledged
 from lab.torture.server import served
-from omnidemo.config import GREEDY, Settings
-from omnidemo.distill.distiller import Distiller
-from omnidemo.measuring.learning_pair import learning
-from omnidemo.measuring.prompt_files import check_prompts, check_writable
-from omnidemo.measuring.report_tables import Stage, csv_table
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.models.names import drafter_of
 from omnidemo.pair.pair import Pair
+from omnidemo.serving.measuring.learning_pair import learning
+from omnidemo.serving.measuring.prompt_files import check_prompts, check_writable
+from omnidemo.serving.measuring.report_tables import Stage, csv_table
 from omnidemo.serving.pair_loading import build_pair
 
 S = TypeVar("S")

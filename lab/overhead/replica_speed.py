@@ -13,15 +13,15 @@ from importlib.util import find_spec
 from typing import Any
 
 from omnidemo.backends import compile_kernels
-from omnidemo.config import GREEDY, Settings
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.core.records import Generation, Round, Trace
 from omnidemo.models.names import known_settings
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round, Trace
-from omnidemo.remote.messages import Call
-from omnidemo.replicas.failover import Batches
-from omnidemo.replicas.ray_cluster import NEEDED, RayCluster
-from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.pair.remote.messages import Call
 from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.replicas.failover import Batches
+from omnidemo.serving.replicas.ray_cluster import NEEDED, RayCluster
+from omnidemo.serving.replicas.replicated_pair import ReplicatedPair
 
 HEADINGS = ("who answers", "answers", "tokens/s in all", "messages/s", "the app's ms a message")
 

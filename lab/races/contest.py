@@ -22,13 +22,13 @@ from lab.races.machine import Peak, Probe, cores
 from lab.races.speed_report import COLUMNS, Row
 from lab.races.watch import watched
 from omnidemo.backends import bf16_weights
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.decoding.draft_policy import Policy
-from omnidemo.measuring.prompt_files import check_prompts
-from omnidemo.methods import BASELINE, fitting, make_method
+from omnidemo.decoding.methods import BASELINE, fitting, make_method
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
+from omnidemo.serving.measuring.prompt_files import check_prompts
 from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried

@@ -16,13 +16,13 @@ from statistics import fmean, median
 from typing import Any
 
 from lab.races.machine import facts
-from omnidemo.config import GREEDY, Settings
-from omnidemo.copying.copier import LONGEST_COPY, Copier, CopyChances
-from omnidemo.copying.text_index import TextIndex
-from omnidemo.measuring.prompt_files import check_prompts, make_writable
-from omnidemo.measuring.report_tables import Stage, group_by, markdown_table, report
-from omnidemo.methods import BASELINE
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.decoding.methods import BASELINE
+from omnidemo.decoding.sources.copier import LONGEST_COPY, Copier, CopyChances
+from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.pair.pair import Pair
+from omnidemo.serving.measuring.prompt_files import check_prompts, make_writable
+from omnidemo.serving.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 
 BEHIND = 256  # positions before the timed passes, as in the middle of a chat

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from lab.races.engines import MAKERS, Engine, Facts
-from omnidemo.processes import end_with_parent
+from omnidemo.core.processes import end_with_parent
 
 WARM_UP = 3  # untimed passes of each width in a turn
 # seconds of untimed passes at the beginning of a turn: a processor that rested is slow at first

@@ -51,7 +51,7 @@ class OurEngine:
     def __init__(self, target: str, threads: int, settings: str, text: str) -> None:
         from lab.races.machine import commit, synchronise
         from omnidemo.backends import bf16_weights
-        from omnidemo.config import Settings
+        from omnidemo.core.config import Settings
         from omnidemo.serving.pair_loading import build_measured_pair
 
         chosen = Settings.model_validate_json(settings)
@@ -96,7 +96,7 @@ class TransformersEngine:
         import torch
 
         from lab.equality.silence import quietly
-        from omnidemo.config import Settings
+        from omnidemo.core.config import Settings
         from omnidemo.models.load import open_source, pick_device, pick_dtype
         from omnidemo.models.names import resolve
         from omnidemo.models.transformers_runner import TransformersRunner

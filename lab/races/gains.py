@@ -15,16 +15,16 @@ from statistics import fmean, median
 from typing import Any
 
 from lab.races.machine import facts
-from omnidemo.config import GREEDY, Settings
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.core.records import Generation, Prompt, Round
+from omnidemo.core.tasks import task
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.measuring.prompt_files import make_writable
-from omnidemo.measuring.report_tables import Stage, group_by, markdown_table, report
-from omnidemo.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
-from omnidemo.records import Generation, Prompt, Round
+from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
-from omnidemo.tasks import task
 
 LEAST = 8  # tokens behind the first round, below which an answer tells nothing
 HEADINGS = (

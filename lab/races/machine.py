@@ -20,7 +20,7 @@ import psutil
 import torch
 from torch.utils.benchmark import Timer
 
-from omnidemo.resources import usable_cores
+from omnidemo.core.resources import usable_cores
 
 LIBRARIES = ("torch", "transformers", "numpy", "tokenizers", "peft")
 SIZES = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28)  # bytes: from a core's cache to main memory

@@ -16,10 +16,10 @@ from lab.races.assisted import PEER, PLAIN, TheirArm
 from lab.races.contest import BenchRequest, Contest
 from lab.races.machine import Peak
 from lab.races.speed_report import Row
-from omnidemo.config import Settings
-from omnidemo.measuring.report_tables import Spread, Stage, group_by, recorded
-from omnidemo.methods import BASELINE
+from omnidemo.core.config import Settings
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.models.names import known_settings
+from omnidemo.serving.measuring.report_tables import Spread, Stage, group_by, recorded
 
 # Kinds of rows: an answer, at temperature 0 or 1; a χ² test of `samples` drawn tokens, behind a beginning of
 # the answer.

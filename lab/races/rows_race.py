@@ -21,13 +21,13 @@ import torch
 from lab.races.engine_process import EngineFailed, EngineProcess
 from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts
 from lab.races.machine import cores, facts
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.decoding.contexts import common_prefix
-from omnidemo.gguf.sources import is_gguf
-from omnidemo.measuring.prompt_files import make_writable
-from omnidemo.measuring.report_tables import Stage, markdown_list, markdown_table, report
+from omnidemo.models.gguf.sources import is_gguf
 from omnidemo.models.load import pick_device
 from omnidemo.models.names import gguf_file, known_settings, resolve
+from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.report_tables import Stage, markdown_list, markdown_table, report
 
 ROWS = (1, 2, 4, 6, 8, 12)
 BEHIND = (64, 1024)

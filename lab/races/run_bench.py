@@ -18,16 +18,16 @@ from lab.races import llama_cpp, speed_report
 from lab.races.contest import BenchRequest, Contest
 from lab.races.machine import facts
 from lab.races.speed_report import Row
-from omnidemo.adapters.adapter_state import BaseWeights, merged_weights
-from omnidemo.config import Settings
-from omnidemo.measuring.line import Line
-from omnidemo.measuring.prompt_files import make_writable
-from omnidemo.measuring.report_tables import Stage, csv_table
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import replacing
+from omnidemo.learning.probes.replayed_target import TargetRecords
 from omnidemo.models import model_files
+from omnidemo.models.adapters.adapter_state import BaseWeights, merged_weights
 from omnidemo.models.names import at_its_pace, drafter_of
-from omnidemo.private_folders import replacing
-from omnidemo.probes.replayed_target import TargetRecords
-from omnidemo.store.version_store import VersionStore
+from omnidemo.serving.measuring.line import Line
+from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.report_tables import Stage, csv_table
+from omnidemo.storage.version_store import VersionStore
 
 
 def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:

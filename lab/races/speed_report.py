@@ -11,7 +11,8 @@ import pandas as pd
 from lab.races.arms import FRESH
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from lab.races.llama_cpp import LLAMA, LLAMA_LOOKUP
-from omnidemo.measuring.report_tables import (
+from omnidemo.decoding.methods import BASELINE
+from omnidemo.serving.measuring.report_tables import (
     PARTS,
     Percentiles,
     group_by,
@@ -20,7 +21,6 @@ from omnidemo.measuring.report_tables import (
     percentile_cells,
     report,
 )
-from omnidemo.methods import BASELINE
 
 SPEEDS = {
     "tokens/s": ("tokens_per_second", ".0f"),

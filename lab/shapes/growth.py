@@ -8,13 +8,13 @@ from pathlib import Path
 from time import perf_counter
 
 from lab.shapes.scripted import compounds_only, fill, invented, one_word
-from omnidemo.config import Settings
-from omnidemo.figures import charts, layout
-from omnidemo.measuring.prompt_files import make_writable
-from omnidemo.measuring.report_tables import Percentiles, Stage, group_by, recorded
-from omnidemo.methods import BASELINE
+from omnidemo.core.config import Settings
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
+from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.report_tables import Percentiles, Stage, group_by, recorded
 from omnidemo.serving.pair_loading import build_measured_pair
+from omnidemo.ui.figures import charts, layout
 
 METHOD = "ngram-exact"
 TITLES = {"prompt": "prompt, tokens", "answer": "answer, tokens"}

@@ -17,7 +17,7 @@ from omnidemo.backends.runner import Runner
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 SURE = 1e4  # added to the scripted token's logit: the others' probabilities vanish
 # the drafter is wrong at every ninth position: of four drafted tokens a round, seven in eight are accepted

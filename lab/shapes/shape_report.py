@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from omnidemo.measuring.report_tables import (
+from omnidemo.serving.measuring.report_tables import (
     PARTS,
     Columns,
     group_by,

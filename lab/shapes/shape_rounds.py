@@ -33,11 +33,11 @@ from lab.shapes.shape_report import Row
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.compiled_passes import CompiledPasses
 from omnidemo.backends.fused_cache import pick_threads
-from omnidemo.measuring.prompt_files import make_writable
-from omnidemo.measuring.report_tables import Stage, recorded
+from omnidemo.core.records import Round
 from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Round
+from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.report_tables import Stage, recorded
 
 # bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit
 LARGEST = 1 << 30

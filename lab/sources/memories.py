@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from omnidemo.copying.copier import AGREEING, FIRST_CHANCES, LENGTHS
-from omnidemo.copying.text_index import BREAK, LONGEST_MATCH, TextIndex
+from omnidemo.decoding.sources.copier import AGREEING, FIRST_CHANCES, LENGTHS
+from omnidemo.decoding.sources.text_index import BREAK, LONGEST_MATCH, TextIndex
 from omnidemo.pair.copy_memory import TAIL
 
 LEAST = 0.01  # probability of an id that is learned

@@ -16,7 +16,7 @@ from lab.sources.given_answers import Answer, Costs, Sums
 from lab.sources.memories import Copies, Memory, Ngrams, Recycling
 from lab.sources.outcome import Outcome
 from lab.sources.todays_rounds import Today
-from omnidemo.tasks import TASKS
+from omnidemo.core.tasks import TASKS
 
 PARTS = ((0, 5), (5, 10), (10, 20), (20, 40))  # answers of a set
 LONGEST = 16

@@ -13,23 +13,23 @@ from torch import empty
 from lab.drafters import prompt_sets
 from lab.sources.answer_rows import CHAIN, TOP, AnswerRows
 from omnidemo.backends.rollout_backend import RolledDraws, rolls
+from omnidemo.core.records import Prompt
+from omnidemo.core.tasks import TASKS, task
 from omnidemo.decoding.backend import Draft, KVCache, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.method import Method
+from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams, as_array
 from omnidemo.decoding.state import DecodingState, TargetContext
-from omnidemo.methods import make_method
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
 from omnidemo.pair.replay import KnownTarget
-from omnidemo.records import Prompt
-from omnidemo.tasks import TASKS, task
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 
 BUDGET = 12  # drafter tokens of a chain
 

@@ -4,11 +4,11 @@ round."""
 from __future__ import annotations
 
 from lab.sources.given_answers import Answer, Costs, Sums, leading
-from omnidemo.copying.copier import Copier
-from omnidemo.copying.text_index import BREAK, TextIndex
 from omnidemo.decoding.cost_model import READING, CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.sources.copier import Copier
+from omnidemo.decoding.sources.text_index import BREAK, TextIndex
 from omnidemo.pair.copy_memory import TAIL
 
 SLOTS = 8  # drafter tokens of a draft

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.torture.client import SEED
 from lab.torture.ledger import Report, fixed
-from omnidemo.config import DEFAULT, GREEDY, Settings
+from omnidemo.core.config import DEFAULT, GREEDY, Settings
 from omnidemo.serving.pair_loading import build_pair
 
 REPEATED = 300  # answers that are decoded once more at the end

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.torture import harm
-from omnidemo.config import EMBEDDED_TARGET, GREEDY
+from omnidemo.core.config import EMBEDDED_TARGET, GREEDY
 from omnidemo.models.names import catalogued_drafter
 
 # What no visitor should ever read: an error as the language or a library words it.

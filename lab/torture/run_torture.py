@@ -34,7 +34,7 @@ from lab.torture.ledger import (
     tracebacks,
 )
 from lab.torture.server import REPLICA, ROOT, Server, served
-from omnidemo.config import EMBEDDED_TARGET, Settings
+from omnidemo.core.config import EMBEDDED_TARGET, Settings
 from omnidemo.models.names import known_targets
 
 FULL_BYTES = 65_536  # beyond which no file may grow while the disk is "full"

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from lab.torture.client import Away, Client, acknowledged
-from omnidemo.config import EMBEDDED_TARGET
+from omnidemo.core.config import EMBEDDED_TARGET
 
 START_SECONDS = 180.0  # until a pair is ready; the first start on a machine compiles
 REPLICA, TRAINER = "ray::ServeReplica", "ray::Trainer"  # how the titles of Ray's processes begin
@@ -102,7 +102,9 @@ class Server:
     def signal_trainer(self, number: int) -> bool:
         """Send its training process a signal; whether there was one. With replicas, the actor that owns
         it."""
-        return self.signal_one(TRAINER if self.replicas else "omnidemo.distill.worker_process", number)
+        return self.signal_one(
+            TRAINER if self.replicas else "omnidemo.learning.distill.worker_process", number
+        )
 
     def limit_files(self, size: int | None) -> bool:
         """From now on no file may grow beyond so many bytes, as on a full disk; None: any. Whether the system

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.weight_arena import WeightArena
-from omnidemo.resources import free_memory
+from omnidemo.core.resources import free_memory
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama

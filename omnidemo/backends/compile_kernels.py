@@ -19,16 +19,16 @@ from types import ModuleType
 from typing import Any
 
 from omnidemo.backends import processor
-from omnidemo.copying import continuations, ngram_table
-from omnidemo.resources import home
-from omnidemo.vocab import trie_table
+from omnidemo.core.resources import home
+from omnidemo.decoding.sources import continuations, ngram_table
+from omnidemo.vocabulary import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
 MADE = "made from"  # the entry for the latter
 # The compiling process first registers to end with this one: otherwise a killed app would leave it behind and
 # start another one next time.
 START = """
-from omnidemo.processes import end_with_parent
+from omnidemo.core.processes import end_with_parent
 end_with_parent({parent})
 from omnidemo.backends.kernels.entry_points import compile_all
 compile_all()

@@ -18,8 +18,8 @@ from omnidemo.decoding.draft_policy import NEVER
 from omnidemo.decoding.rollout import FEW, Rollout, RolloutRequest
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Seen, as_array
-from omnidemo.vocab.ngram_cache import no_ngrams
-from omnidemo.vocab.vocabulary_map import LONGEST, VocabularyMap
+from omnidemo.vocabulary.ngram_cache import no_ngrams
+from omnidemo.vocabulary.vocabulary_map import LONGEST, VocabularyMap
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_cache import FusedCache

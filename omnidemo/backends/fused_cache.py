@@ -15,10 +15,10 @@ from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest, make_rounds
 from omnidemo.backends.runner import check_ids
 from omnidemo.backends.weight_arena import ROWS, as_array
+from omnidemo.core.resources import usable_cores
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, nothing_drawn
 from omnidemo.decoding.sampling import Logits, as_tensor
-from omnidemo.resources import usable_cores
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama

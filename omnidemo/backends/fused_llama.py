@@ -25,7 +25,7 @@ from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import overwrite_named
 from omnidemo.backends.weight_arena import Layer, Matrix, Norm, Packed, Whole
-from omnidemo.config import Arithmetic
+from omnidemo.core.config import Arithmetic
 
 # those whose frequencies do not depend on how much has been read
 STATIC_ROPES = ("default", "linear", "llama3", "yarn")

@@ -19,7 +19,7 @@ from torch import Tensor
 from omnidemo.backends.cuda_graphs import GraphCache, KVBuffer, Outputs, fixed_pass, lock
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
 from omnidemo.decoding.sampling import SamplingParams, drawn_at
-from omnidemo.vocab.trie_table import NOWHERE, TrieTable
+from omnidemo.vocabulary.trie_table import NOWHERE, TrieTable
 
 if TYPE_CHECKING:
     from omnidemo.backends.fused_llama import FusedLlama

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.resources import usable_cores
+from omnidemo.core.resources import usable_cores
 
 COLUMNS, ROWS = 32, 16  # of a record, or of an eighth of one
 SHARE = 8  # times 32 columns that share a factor of their scales

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from omnidemo.config.refusals import ModelError as ModelError
+from omnidemo.core.config.refusals import ModelError as ModelError
 from omnidemo.decoding.backend import KVCache
 
 

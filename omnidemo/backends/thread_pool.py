@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from omnidemo.resources import usable_cores
+from omnidemo.core.resources import usable_cores
 
 Queue = NDArray[np.int64]  # the numbers that the threads have in common
 # places on it; those that many write are on cache lines of their own

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from omnidemo.backends.arithmetic import int8
 from omnidemo.backends.packed_forms import PackedMatrix
-from omnidemo.config import Arithmetic
+from omnidemo.core.config import Arithmetic
 
 LINE = 64  # bytes of a cache line
 ROWS = 16  # passes of up to this many tokens decode or verify; longer ones are treated as prompts

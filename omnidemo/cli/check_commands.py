@@ -15,9 +15,9 @@ from omnidemo.cli.common import collect, collected, loading, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
-    from omnidemo.advisor.advice import Advice
-    from omnidemo.advisor.trial import Trial
-    from omnidemo.config import Settings
+    from omnidemo.core.config import Settings
+    from omnidemo.serving.advisor.advice import Advice
+    from omnidemo.serving.advisor.trial import Trial
 
 
 def check_backend(
@@ -49,10 +49,10 @@ def check_backend(
         target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off",
         arithmetic="float32",
     )  # fmt: skip
-    from omnidemo.config import GenerationConfig
-    from omnidemo.measuring import mismatch
-    from omnidemo.measuring.prompt_files import read_prompts
-    from omnidemo.methods import check_method
+    from omnidemo.core.config import GenerationConfig
+    from omnidemo.decoding.methods import check_method
+    from omnidemo.serving.measuring import mismatch
+    from omnidemo.serving.measuring.prompt_files import read_prompts
 
     temperatures = temperature or [0.0, 1.0]
     for one in temperatures:
@@ -76,7 +76,7 @@ def space_check(
     with 1 if something would.
     """
     settings = read_settings(storage=storage)
-    from omnidemo.hosting.space_check import check
+    from omnidemo.serving.hosting.space_check import check
 
     report = check(folder.resolve(), settings, os.environ)
     for sentence in report.stops:
@@ -110,8 +110,8 @@ def advise(
     """Say which drafter suits a target, before any weights are downloaded: modelled speedups, overlap of the
     vocabularies, warnings."""
     settings = read_settings(draft_length=draft_length, training="off")
-    from omnidemo.advisor import advice
-    from omnidemo.advisor.overlap import prompts_of
+    from omnidemo.serving.advisor import advice
+    from omnidemo.serving.advisor.overlap import prompts_of
 
     prompts_of(topic, 1)  # a wrong topic is told before anything is read
     found = advice.advise(target, drafters or (), settings)
@@ -132,7 +132,7 @@ def advise(
 
 
 def _print(found: Advice) -> None:
-    from omnidemo.advisor.advice import ACCEPTANCES
+    from omnidemo.serving.advisor.advice import ACCEPTANCES
 
     target = found.target
     typer.echo(
@@ -164,12 +164,12 @@ def _print(found: Advice) -> None:
 
 
 def _try(found: Advice, settings: Settings, topic: str) -> Trial:
-    from omnidemo.advisor import trial
-    from omnidemo.advisor.overlap import prompts_of
     from omnidemo.api import load_pair
-    from omnidemo.config import GREEDY
-    from omnidemo.measuring.report_tables import counted
+    from omnidemo.core.config import GREEDY
+    from omnidemo.serving.advisor import trial
+    from omnidemo.serving.advisor.overlap import prompts_of
     from omnidemo.serving.comparison import compare
+    from omnidemo.serving.measuring.report_tables import counted
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)

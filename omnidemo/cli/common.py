@@ -23,11 +23,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column, Table
 from typer.core import TyperGroup
 
-from omnidemo.config import Settings, shortened
+from omnidemo.core.config import Settings, shortened
 
 if TYPE_CHECKING:
-    from omnidemo.measuring.report_tables import Stage
-    from omnidemo.records import Generation, Reading, Round
+    from omnidemo.core.records import Generation, Reading, Round
+    from omnidemo.serving.measuring.report_tables import Stage
 
 T = TypeVar("T")
 SPREAD = (
@@ -148,7 +148,7 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
     """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it
     yields, which is also put into `rows` as it comes."""
-    from omnidemo.measuring.report_tables import Stage
+    from omnidemo.serving.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
     coming = iter(events)
@@ -222,7 +222,7 @@ def progress(bars: bool = True, stays: bool = True) -> Progress:
 def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
     """An answer, which is made to its end. While its prompt is read, where that takes long and stderr is a
     terminal, a bar there says how far it is."""
-    from omnidemo.records import Reading
+    from omnidemo.core.records import Reading
 
     bar, began, task = progress(sys.stderr.isatty(), stays=False), monotonic(), None
     try:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omnidemo.cli.common import read_settings, show, telling
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 
 
 def fetch(
@@ -28,8 +28,8 @@ def fetch(
     from rich import progress as rich
     from rich.console import Console
 
-    from omnidemo.fetching import fetch as fetching
-    from omnidemo.fetching.fetchable import fetchable
+    from omnidemo.models.fetching import fetch as fetching
+    from omnidemo.models.fetching.fetchable import fetchable
 
     entry = fetchable(name)
     columns = (
@@ -53,7 +53,7 @@ def fetch(
 
 
 def _list(settings: Settings) -> None:
-    from omnidemo.fetching.fetchable import begun, fetchables, where
+    from omnidemo.models.fetching.fetchable import begun, fetchables, where
 
     lines = []
     for entry in fetchables():

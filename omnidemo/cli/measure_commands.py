@@ -19,7 +19,7 @@ from omnidemo.cli.options import (
     Target,
     Temperature,
 )
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 
 
 def compare(
@@ -75,11 +75,17 @@ def compare(
     )
     from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
-    from omnidemo.config import GREEDY, GenerationConfig
-    from omnidemo.measuring import arena, compare_methods
-    from omnidemo.measuring.prompt_files import check_writable, fitting, numbers, read_prompts, read_questions
-    from omnidemo.measuring.report_tables import markdown_table
-    from omnidemo.measuring.report_tables import report as page
+    from omnidemo.core.config import GREEDY, GenerationConfig
+    from omnidemo.serving.measuring import arena, compare_methods
+    from omnidemo.serving.measuring.prompt_files import (
+        check_writable,
+        fitting,
+        numbers,
+        read_prompts,
+        read_questions,
+    )
+    from omnidemo.serving.measuring.report_tables import markdown_table
+    from omnidemo.serving.measuring.report_tables import report as page
 
     if (prompts is None) == (spec_bench is None):
         raise ValueError("give either --prompts or --spec-bench, a JSON Lines file")
@@ -215,9 +221,9 @@ def _experiment(
     temperature: float, seed: int, pause: float, offline: int, storage: Path | None,
 ) -> None:  # fmt: skip
     """`adapt --prompts`. `held_out`: the file, how many of it, and when they are evaluated."""
-    from omnidemo.measuring import adapt
-    from omnidemo.measuring.compare_methods import HEADINGS, check_methods
-    from omnidemo.measuring.prompt_files import check_writable, hold_out, read_prompts
+    from omnidemo.serving.measuring import adapt
+    from omnidemo.serving.measuring.compare_methods import HEADINGS, check_methods
+    from omnidemo.serving.measuring.prompt_files import check_writable, hold_out, read_prompts
 
     check_methods([settings.method])
     path, limit, eval_at = held_out

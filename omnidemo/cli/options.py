@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import typer
 
-from omnidemo.config import ARITHMETIC, DEFAULT, option_named, otherwise, shown_by
+from omnidemo.core.config import ARITHMETIC, DEFAULT, option_named, otherwise, shown_by
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -12,8 +12,8 @@ from omnidemo.cli.common import loading, read_settings, show
 from omnidemo.cli.options import Drafter, KeptIn, Target
 
 if TYPE_CHECKING:
+    from omnidemo.core.records import Round
     from omnidemo.pair.pair import Pair
-    from omnidemo.records import Round
 
 
 def prices(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidemo.cli.common import PREPARING, show, telling
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 
 if TYPE_CHECKING:
     from omnidemo.pair.repeated_task import Repeated
@@ -44,10 +44,10 @@ def run(
 ) -> None:  # fmt: skip
     """Answer `answers` inputs of the task of this name, or of the file; "list" says which tasks there are.
     `asked`: more options of the answers."""
-    from omnidemo.measuring import repeat_task
-    from omnidemo.measuring.compare_methods import check_methods
-    from omnidemo.measuring.prompt_files import check_writable
-    from omnidemo.tasks import TASKS, read_task, task
+    from omnidemo.core.tasks import TASKS, read_task, task
+    from omnidemo.serving.measuring import repeat_task
+    from omnidemo.serving.measuring.compare_methods import check_methods
+    from omnidemo.serving.measuring.prompt_files import check_writable
 
     if name == "list":
         known = map(task, TASKS)

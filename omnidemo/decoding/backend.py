@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from omnidemo.core.records import Match
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.row_ops import RowStats
 from omnidemo.decoding.sampling import Logits, Probs
-from omnidemo.records import Match
 
 if TYPE_CHECKING:
     from omnidemo.decoding.method import Method

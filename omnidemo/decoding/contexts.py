@@ -15,7 +15,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import KVCache
 from omnidemo.decoding.rollout import Rollout
 from omnidemo.decoding.sampling import Logits
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class DrafterContext:

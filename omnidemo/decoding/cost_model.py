@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.copying.copier import LONGEST_COPY, CopyChances
 from omnidemo.decoding.calibration import EDGES, Calibration
 from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.sources.copier import LONGEST_COPY, CopyChances
 
 # Expected tokens per price that a draft needs, above a plain round's, where prices were measured and where
 # they are guessed

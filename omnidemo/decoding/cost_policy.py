@@ -6,11 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from omnidemo.copying.copier import CopiedDraft
+from omnidemo.core.offers import Offer
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel, best_draft
 from omnidemo.decoding.draft_policy import HOLD, AdaptivePolicy
-from omnidemo.offers import Offer
+from omnidemo.decoding.sources.copier import CopiedDraft
 
 # How many times what its price brings elsewhere a further copied id has to bring: chances are of what was
 # best of several, so they are a little too high

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from omnidemo.copying.copier import CopiedDraft
+from omnidemo.core.offers import DraftSource, Offer
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.cost_model import PLAIN, Best, CostModel
-from omnidemo.offers import DraftSource, Offer
+from omnidemo.decoding.sources.copier import CopiedDraft
 
 Policy = Literal["fixed", "confidence", "chance", "cost", "head"]
 State = NDArray[np.float32]  # [H]: what the drafter's output layer read when it predicted a token

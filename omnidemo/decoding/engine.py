@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from omnidemo.copying.copier import CopiedDraft
-from omnidemo.copying.memory_source import Source
+from omnidemo.core.offers import Offer
+from omnidemo.core.records import STAGES, FinishReason, Round, Token
 from omnidemo.decoding.backend import Backend, Clock, RoundPlan, RoundResult, Slot
 from omnidemo.decoding.draft_policy import DraftPolicy
 from omnidemo.decoding.method import Method
@@ -18,12 +18,12 @@ from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.render import discarded_tokens, emitted_tokens, new_ngrams
 from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
+from omnidemo.decoding.sources.copier import CopiedDraft
+from omnidemo.decoding.sources.memory_source import Source
 from omnidemo.decoding.state import DecodingState
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.offers import Offer
-from omnidemo.records import STAGES, FinishReason, Round, Token
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from omnidemo.decoding.randomness import Randomness
 from omnidemo.decoding.rollout import ProposalRule
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Logits, Probs, as_tensor, chosen, highest_each, on_the_host
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class Method:

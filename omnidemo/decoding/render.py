@@ -6,10 +6,10 @@ import codecs
 import math
 from collections.abc import Iterator, Sequence
 
+from omnidemo.core.records import Source, Token
 from omnidemo.decoding.backend import RoundResult, Slot
-from omnidemo.records import Source, Token
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 def emitted_tokens(

@@ -17,8 +17,8 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from omnidemo.decoding.calibration import StopRule
 from omnidemo.decoding.randomness import SharedNoise
 from omnidemo.decoding.sampling import Logits, Probs, SamplingParams, Seen
-from omnidemo.vocab.ngram_cache import no_ngrams
-from omnidemo.vocab.trie_table import FAR, TrieTable
+from omnidemo.vocabulary.ngram_cache import no_ngrams
+from omnidemo.vocabulary.trie_table import FAR, TrieTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # one is equal to itself alone

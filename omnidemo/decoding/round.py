@@ -39,8 +39,8 @@ from omnidemo.decoding.sampling import (
     on_host,
 )
 from omnidemo.decoding.state import TargetContext, target_probs
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 if TYPE_CHECKING:
     from omnidemo.decoding.method import Method

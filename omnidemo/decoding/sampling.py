@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 # One row [V] or several [R, V], in float32: scores before softmax, and distributions that sum to one. Either
 # is a numpy array on the host wherever torch is not needed: a torch call behind a pass that has emptied the

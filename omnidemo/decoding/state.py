@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import torch
 
-from omnidemo.copying.text_index import TextIndex
 from omnidemo.decoding.backend import KVCache, Pass, RoundResult
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array, as_tensor, on_host
+from omnidemo.decoding.sources.text_index import TextIndex
 
 # ids of a prompt that are read at once at most: between two pieces others have their turn, and who has left
 # is noticed

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from omnidemo.core.records import Trace
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.sampling import Logits, as_tensor, on_host
-from omnidemo.records import Trace
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 FIRSTS = 64  # drafter tokens with which the text may go on that are kept of each row
 # tokens that are less probable are not looked at for them: a row has some hundred above it, and all its

@@ -11,13 +11,13 @@ from typing import Any, Literal
 from huggingface_hub import get_token, try_to_load_from_cache
 from transformers import AutoConfig
 
-from omnidemo import resources
-from omnidemo.config import Arithmetic, Settings
-from omnidemo.gguf import sources
-from omnidemo.gguf.gguf_facts import GgufFile
+from omnidemo.core import resources
+from omnidemo.core.config import Arithmetic, Settings
 from omnidemo.models import model_files, names
 from omnidemo.models.catalogue_file import entries, entry_of
 from omnidemo.models.folder_model import BYTES
+from omnidemo.models.gguf import sources
+from omnidemo.models.gguf.gguf_facts import GgufFile
 from omnidemo.models.load import DTYPES, ModelError, pick_device
 from omnidemo.models.memory_need import OF_FILE, least_need, whole_need
 

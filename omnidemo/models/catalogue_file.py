@@ -6,7 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
-from omnidemo.asset_files import ASSETS
+from omnidemo.core.asset_files import ASSETS
 
 CATALOG = ASSETS / "catalog.json"
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from omnidemo.config import check_text
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.core.config import check_text
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 DEEPEST = 8  # levels of lists in a message's content
 ROLE = re.compile(r"[\w-]{1,32}")

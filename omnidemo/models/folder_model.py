@@ -25,7 +25,7 @@ from omnidemo.models import model_files
 from omnidemo.models.manner import SETTINGS_FILE, generation_settings, read_manner
 from omnidemo.models.read_weights import read_model
 from omnidemo.models.transformers_runner import check_cache
-from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
 MOST_LAYERS = 1000  # of a model whose cache is made to see whether it can be

@@ -12,18 +12,18 @@ from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError
 from omnidemo.backends.weight_arena import Packed
-from omnidemo.config import ARITHMETIC, Arithmetic
-from omnidemo.gguf.architecture import plan_of
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.identity import known_name
-from omnidemo.gguf.packing import packed_bytes, packed_weights
-from omnidemo.gguf.tokenizer import read_tokenizer
-from omnidemo.gguf.weights import build_config, build_model, build_shape, check_shapes, one_sentence
+from omnidemo.core.config import ARITHMETIC, Arithmetic
+from omnidemo.models.gguf.architecture import plan_of
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.identity import known_name
+from omnidemo.models.gguf.packing import packed_bytes, packed_weights
+from omnidemo.models.gguf.tokenizer import read_tokenizer
+from omnidemo.models.gguf.weights import build_config, build_model, build_shape, check_shapes, one_sentence
 from omnidemo.models.manner import read_manner
 from omnidemo.models.memory_need import least_need
 from omnidemo.models.model_files import Progress, check_memory, free_memory
 from omnidemo.models.read_weights import LOADING
-from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 
 log = logging.getLogger(__name__)
 # parameters of a packed model from which on its first pass waits for compiled code: torch would need its

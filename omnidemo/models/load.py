@@ -15,7 +15,7 @@ import torch
 
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import ModelError, Runner
-from omnidemo.config import ARITHMETIC, GREEDY, Arithmetic, Manner
+from omnidemo.core.config import ARITHMETIC, GREEDY, Arithmetic, Manner
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models import model_files
 from omnidemo.models.chat_template import check_template, dropped
@@ -27,7 +27,7 @@ from omnidemo.models.names import gguf_file
 from omnidemo.models.parked import ParkedModel, absent_model
 from omnidemo.models.transformers_runner import make_runner
 from omnidemo.models.unserved_settings import check_settings
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 __all__ = ["LanguageModel", "ModelError", "load_model", "pick_device", "pick_dtype"]
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner
+from omnidemo.core.config import COOLEST, GREEDY, SAMPLING, GenerationConfig, Manner
 from omnidemo.models.catalogue_file import entry_of
 
 log = logging.getLogger(__name__)

@@ -14,11 +14,11 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 from safetensors import SafetensorError, safe_open
 
-from omnidemo import resources
-from omnidemo.asset_files import ASSETS
 from omnidemo.backends.runner import ModelError
-from omnidemo.config import DEFAULT, EMBEDDED_TARGET
-from omnidemo.fetching.hub_downloads import (
+from omnidemo.core import resources
+from omnidemo.core.asset_files import ASSETS
+from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET
+from omnidemo.models.fetching.hub_downloads import (
     REFUSED,
     Progress,
     check_variables,
@@ -26,9 +26,9 @@ from omnidemo.fetching.hub_downloads import (
     hub_sentence,
     reporting,
 )
-from omnidemo.gguf.header import POINTER, is_pointer
-from omnidemo.gguf.places import Walk, hub_root, hub_snapshot
-from omnidemo.gguf.sources import is_gguf
+from omnidemo.models.gguf.header import POINTER, is_pointer
+from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
+from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
 # Targets of earlier versions. Requests, n-grams and adapters of them may be stored.

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omnidemo.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
-from omnidemo.fetching.fetch import FetchState, fetch
-from omnidemo.fetching.fetchable import fetchable
-from omnidemo.fetching.hub_downloads import Progress, download_gguf
-from omnidemo.gguf import identity, sources
+from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER, Settings
 from omnidemo.models import model_files
 from omnidemo.models.catalogue_file import entry_of
+from omnidemo.models.fetching.fetch import FetchState, fetch
+from omnidemo.models.fetching.fetchable import fetchable
+from omnidemo.models.fetching.hub_downloads import Progress, download_gguf
+from omnidemo.models.gguf import identity, sources
 from omnidemo.models.model_files import ModelError
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from omnidemo.gguf.header import read_header
+from omnidemo.models.gguf.header import read_header
 from omnidemo.models.model_files import weight_files
 
 DIGITS = 12

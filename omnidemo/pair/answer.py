@@ -9,16 +9,16 @@ from secrets import token_hex
 from time import perf_counter, time
 from typing import TYPE_CHECKING
 
-from omnidemo.config import GenerationConfig
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.metrics import measure
+from omnidemo.core.records import FinishReason, Generation, Prompt, Reading, Round
 from omnidemo.decoding.engine import Limits, decode
 from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.metrics import measure
 from omnidemo.pair.drafting_line import timed
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.prompt_reader import start_in_turns
-from omnidemo.records import FinishReason, Generation, Prompt, Reading, Round
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair

@@ -10,8 +10,8 @@ from omnidemo.backends.runner import Runner
 from omnidemo.backends.thread_pool import pick_size
 from omnidemo.decoding.contexts import DrafterContext, common_prefix
 from omnidemo.decoding.state import PIECE, DecodingState, TargetContext
-from omnidemo.store.visitors import owned
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.storage.visitors import owned
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 DOMAIN = "default"
 IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, where they are short

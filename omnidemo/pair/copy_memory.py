@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.ngram_table import LONGEST
-from omnidemo.copying.text_index import BREAK, TextIndex
-from omnidemo.store.visitors import OWN
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.ngram_table import LONGEST
+from omnidemo.decoding.sources.text_index import BREAK, TextIndex
+from omnidemo.storage.visitors import OWN
 
 TAIL = 32  # ids of the prompt that are kept before an answer, so that its beginning is found too
 PATIENCE = 2.0  # seconds that an answer waits for those that are stored

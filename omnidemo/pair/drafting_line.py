@@ -11,13 +11,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from omnidemo.adapters.acceptance_head import NumpyHead
 from omnidemo.backends.runner import Runner
-from omnidemo.config import GenerationConfig
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.copier import CopyChances
-from omnidemo.copying.memory_source import MemorySource
-from omnidemo.copying.text_index import TextIndex
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import (
@@ -30,8 +26,12 @@ from omnidemo.decoding.draft_policy import (
 )
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import Timed
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.copier import CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
-from omnidemo.records import Round
+from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 
 @dataclass(slots=True, eq=False)

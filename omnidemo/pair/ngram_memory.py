@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from omnidemo.records import Round
-from omnidemo.store.store import Store
-from omnidemo.store.visitor_state import VisitorNgrams
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.core.records import Round
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitor_state import VisitorNgrams
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class NgramMemory:

@@ -13,15 +13,17 @@ from torch import Tensor
 
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.choice import make_backend
-from omnidemo.config import GenerationConfig
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
+from omnidemo.core.tasks import Task
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import FixedPolicy, Policy
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.methods import BASELINE, Method, make_method
 from omnidemo.models.load import LanguageModel
 from omnidemo.pair.answer import Answer, rounds_alone
 from omnidemo.pair.conversation_pool import DOMAIN, Conversations
@@ -33,11 +35,9 @@ from omnidemo.pair.pair_prices import PairPrices
 from omnidemo.pair.prompt_reader import PromptReader, start_in_turns
 from omnidemo.pair.repeated_task import Repeated, repeat
 from omnidemo.pair.stored_answers import StoredAnswers
-from omnidemo.records import Agreement, Generation, Prompt, Reading, Round, Trace, drain
-from omnidemo.store.store import Store
-from omnidemo.tasks import Task
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.storage.store import Store
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 AGREEMENTS = 500  # answers whose agreement is kept
 WARM_UP_SECONDS = 2.0  # after which no other round of a warm-up answer begins
@@ -99,7 +99,7 @@ class Pair:
         """As `stream`, with a `Reading` around each piece of a prompt that is read in several.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
-        messages, or ids. options: those of `omnidemo.config.GenerationConfig`, which says what each means.
+        messages, or ids. options: those of `omnidemo.core.config.GenerationConfig`, which explains each.
         cancelled: looked at before each piece of such a prompt and after each round. note: whether the line,
         which learns chances and prices, and `round_listeners` hear of the rounds. begun: ids
         of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
@@ -114,8 +114,8 @@ class Pair:
         """Answer `count` inputs of a task one after another, on an adapter line of the task's name, and say
         of each answer what it took, and what it would have taken with less learned.
 
-        task: "json", "sql", "commits", "handbook", or one of your own (`omnidemo.tasks.own_task`). first: the
-        input to begin with, so that a run goes on where another ended; order: a seed of the inputs' order.
+        task: "json", "sql", "commits", "handbook", or one of your own (`own_task` of `omnidemo.core.tasks`).
+        first: the input to begin with, so that a run goes on where another ended; order: a seed of the order.
         options: those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
         ValueError for a task that there is not, and as for `stream`.
         """

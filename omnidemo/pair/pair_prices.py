@@ -18,9 +18,9 @@ from omnidemo.backends import processor
 from omnidemo.backends.choice import arithmetic_of, kind_of
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
+from omnidemo.core.private_folders import replacing
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.gguf.places import models_root
-from omnidemo.private_folders import replacing
+from omnidemo.models.gguf.places import models_root
 
 if TYPE_CHECKING:
     from omnidemo.models.load import LanguageModel

@@ -9,10 +9,10 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any
 
+from omnidemo.core.records import Prompt, Reading
 from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
-from omnidemo.records import Prompt, Reading
 
 # between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
 TURN_SECONDS = 0.001

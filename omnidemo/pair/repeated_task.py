@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omnidemo.config import GREEDY, GenerationConfig
+from omnidemo.core.config import GREEDY, GenerationConfig
+from omnidemo.core.records import Generation, Prompt, Round
+from omnidemo.core.tasks import Task
+from omnidemo.core.tasks import task as named_task
 from omnidemo.pair.replay import Beginning, Replay, SameAnswer
-from omnidemo.records import Generation, Prompt, Round
-from omnidemo.tasks import Task
-from omnidemo.tasks import task as named_task
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair

@@ -9,19 +9,19 @@ from copy import deepcopy
 from dataclasses import dataclass, fields
 from statistics import median
 
-from omnidemo.config import GenerationConfig
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.text_index import TextIndex
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.metrics import Speed
+from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
-from omnidemo.methods import BASELINE
-from omnidemo.metrics import Speed
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round
 
 # passes over both lanes; more of them where these are short, until they have taken so long together
 PASSES, ENOUGH_SECONDS = 3, 3.0

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 from torch import empty
 
 from omnidemo.backends.rollout_backend import RolledDraws, rolls
-from omnidemo.config import GenerationConfig
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.text_index import TextIndex
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.backend import Acceptance, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
@@ -28,11 +27,12 @@ from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState, TargetContext
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import remember
-from omnidemo.records import Generation, Round
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair

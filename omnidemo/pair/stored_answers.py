@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from omnidemo.pair.copy_memory import TAIL, CopyMemory
-from omnidemo.store.store import Store
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.storage.store import Store
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
 LONGEST_PROMPT = 4000  # characters; a longer one is not read again for the few ids at its end

@@ -9,20 +9,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo import config, private_folders
-from omnidemo.config import Settings
-from omnidemo.config.controls import CONTROLS
-from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.lines import learning_curve, sample_prompts
-from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import AUTO, LineInfo, check_domain
-from omnidemo.lines.router import DEFAULT, OTHER, Route, Router
-from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.core import config, private_folders
+from omnidemo.core.config import Settings
+from omnidemo.core.config.controls import CONTROLS
+from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.lines import learning_curve, sample_prompts
+from omnidemo.learning.lines.learning_curve import BeforeAfter
+from omnidemo.learning.lines.line_names import AUTO, LineInfo, check_domain
+from omnidemo.learning.lines.router import DEFAULT, OTHER, Route, Router
+from omnidemo.learning.lines.trainer_pool import TrainerPool
 from omnidemo.pair.drafting_now import Drafting
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.store.store import Store
-from omnidemo.store.version_store import VersionStore
-from omnidemo.store.visitors import owned
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import VersionStore
+from omnidemo.storage.visitors import owned
 
 log = logging.getLogger(__name__)
 SEEDS = 100  # sample prompts of each topic that a new router knows

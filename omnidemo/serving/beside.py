@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from omnidemo.methods import BASELINE, METHODS, make_method
+from omnidemo.core.records import Generation
+from omnidemo.decoding.methods import BASELINE, METHODS, make_method
 from omnidemo.models.catalogue import reading
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from omnidemo.backends import compile_kernels
-from omnidemo.config import DEFAULT, Settings
-from omnidemo.fetching.fetch import Fetch
-from omnidemo.fetching.fetchable import fetchable, where
-from omnidemo.gguf import identity, sources
+from omnidemo.core.config import DEFAULT, Settings
+from omnidemo.models.fetching.fetch import Fetch
+from omnidemo.models.fetching.fetchable import fetchable, where
+from omnidemo.models.gguf import identity, sources
 from omnidemo.models.names import default_target, lacking
 
 Stage = Literal["none", "fetching", "compiling", "ready", "stopped", "failed"]

@@ -7,16 +7,16 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, Self
 
-from omnidemo.config import Settings
-from omnidemo.lines.line_names import AUTO
-from omnidemo.lines.router import DEFAULT
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import without_folders
+from omnidemo.core.records import Generation, Part, Round
+from omnidemo.learning.lines.line_names import AUTO
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.pair.repeated_task import Repeated
-from omnidemo.private_folders import without_folders
-from omnidemo.records import Generation, Part, Round
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import LONGEST_ANSWER, NO_ID, UPLOADS, Quotas, Refused
 from omnidemo.serving.services import Services
-from omnidemo.store.visitors import Caller, Visitors, is_operator, is_public
+from omnidemo.storage.visitors import Caller, Visitors, is_operator, is_public
 
 
 class CallerRights:

@@ -12,27 +12,27 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Literal
 
-from omnidemo.config import GenerationConfig, shown_by
-from omnidemo.config.answer_options import Policy
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.line_names import AUTO
-from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.lines.session_routes import SessionRoutes
-from omnidemo.methods import make_method
-from omnidemo.metrics import measure
+from omnidemo.core.config import GenerationConfig, shown_by
+from omnidemo.core.config.answer_options import Policy
+from omnidemo.core.metrics import measure
+from omnidemo.core.records import Generation, Part, Prompt, Reading, Round
+from omnidemo.decoding.methods import make_method
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.line_names import AUTO
+from omnidemo.learning.lines.router import DEFAULT, Route
+from omnidemo.learning.lines.session_routes import SessionRoutes
 from omnidemo.models.catalogue import reading
 from omnidemo.models.chat_template import check_messages
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Part, Prompt, Reading, Round
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.answers.listening import listen
 from omnidemo.serving.comparison import Asked, Comparison, compare
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import TRAFFIC
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import TRAFFIC
 
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
 # longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnidemo.config import SAMPLING
-from omnidemo.methods import BASELINE, METHODS, make_method
+from omnidemo.core.config import SAMPLING
+from omnidemo.core.records import Generation, Prompt
+from omnidemo.decoding.methods import BASELINE, METHODS, make_method
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
-from omnidemo.records import Generation, Prompt
 from omnidemo.serving import beside
 
 FRESH = "fresh"  # not a method of its own: TODAY with the drafter as it was before it learned anything

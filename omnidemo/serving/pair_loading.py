@@ -13,13 +13,13 @@ import torch
 from omnidemo.backends import bf16_weights, choice, compile_kernels
 from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import DEFAULT, GREEDY, Settings
-from omnidemo.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.core.config import DEFAULT, GREEDY, Settings
+from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
 from omnidemo.models.load import load_model
 from omnidemo.models.memory_need import LEARNING
 from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 
 StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
 

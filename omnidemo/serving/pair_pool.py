@@ -13,17 +13,17 @@ from typing import Any, Literal
 
 from omnidemo.backends import bf16_weights
 from omnidemo.backends.choice import conditions_of
-from omnidemo.config import Settings
-from omnidemo.fetching.fetch_job import Stopped
-from omnidemo.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.core.config import Settings
+from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
+from omnidemo.models.fetching.fetch_job import Stopped
 from omnidemo.models.model_files import TooLarge
 from omnidemo.models.names import known_settings, resolve, with_files
 from omnidemo.models.weights_digest import weights_digest
 from omnidemo.pair.pair import Pair
-from omnidemo.remote.remote_pair import RemotePair
+from omnidemo.pair.remote.remote_pair import RemotePair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 
 log = logging.getLogger(__name__)
 LoadStage = Literal[

@@ -8,15 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.config import Manner
-from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import LineInfo
-from omnidemo.lines.router import DEFAULT, Route
-from omnidemo.metrics import Speed
+from omnidemo.core.config import Manner
+from omnidemo.core.metrics import Speed
+from omnidemo.core.records import Generation, Part
+from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.lines.learning_curve import BeforeAfter
+from omnidemo.learning.lines.line_names import LineInfo
+from omnidemo.learning.lines.router import DEFAULT, Route
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.pair.drafting_now import Drafting
-from omnidemo.records import Generation, Part
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
@@ -24,8 +24,8 @@ from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, WHY, Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import OWN, owned
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import OWN, owned
 
 
 class PublicServices(CallerRights):

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from omnidemo import private_folders
-from omnidemo.config import Manner, Settings
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.trainer_pool import Trainers
-from omnidemo.methods import AUTO, AUTO_HELP, METHODS
+from omnidemo.core import private_folders
+from omnidemo.core.config import Manner, Settings
+from omnidemo.decoding.methods import AUTO, AUTO_HELP, METHODS
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.trainer_pool import Trainers
 from omnidemo.models.catalogue import ModelCard, list_models
 from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.serving.adaptation_service import AdaptationService
 from omnidemo.serving.answers.repeated_answers import RepeatedAnswers
 from omnidemo.serving.beside import Beside
@@ -22,9 +23,8 @@ from omnidemo.serving.pair_loading import StageReport, build_pair, open_store
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
 from omnidemo.serving.visitor_lines import VisitorLines
-from omnidemo.store.backup import Backup
-from omnidemo.store.visitors import is_public
-from omnidemo.zerogpu import start as zero_gpu
+from omnidemo.storage.backup import Backup
+from omnidemo.storage.visitors import is_public
 
 if TYPE_CHECKING:
     from omnidemo.serving.public_services import PublicServices

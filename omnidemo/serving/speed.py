@@ -10,14 +10,14 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from omnidemo.config import GenerationConfig
-from omnidemo.metrics import Speed
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.metrics import Speed
+from omnidemo.core.records import Generation, Prompt
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.remote.remote_pair import RemotePair
 from omnidemo.pair.repetition import Before, Repetition
-from omnidemo.records import Generation, Prompt
-from omnidemo.remote.remote_pair import RemotePair
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 
 log = logging.getLogger(__name__)
 # seconds without a question before measuring begins: of one's own, and where strangers may come

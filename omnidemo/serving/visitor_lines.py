@@ -6,8 +6,8 @@ import threading
 import time
 
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.store.store import Store
-from omnidemo.store.version_store import VersionStore
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import VersionStore
 
 
 class VisitorLines:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.lines.router import DEFAULT
+from omnidemo.learning.lines.router import DEFAULT
+from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.database import StoreStatus
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import Caller, sessions_of
+from omnidemo.storage.database import StoreStatus
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import Caller, sessions_of
 
 
 class VisitorStore:

@@ -8,15 +8,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.config.controls import CONTROLS
-from omnidemo.figures import charts, curves, layout, marks
-from omnidemo.lines.line_names import LineInfo
-from omnidemo.probes.drift import shifts
+from omnidemo.core.config.controls import CONTROLS
+from omnidemo.learning.lines.line_names import LineInfo
+from omnidemo.learning.probes.drift import shifts
+from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite
+from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.figures import charts, curves, layout, marks
 from omnidemo.ui.live_answers import answers_json
 from omnidemo.ui.shell import if_loaded
 from omnidemo.ui.tabs.trainer_panel import calibration

@@ -1,7 +1,7 @@
 """An answer as JSON lines for the browser: its head, its live figures and its end. Pure: no gradio.
 
-The lines of the rounds and tokens between them are made in `store/recorded_rounds.py`, for live and recorded
-answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
+The lines of the rounds and tokens between them are made in `storage/recorded_rounds.py`, for live and
+recorded answers alike. An answer is an append-only string; each line is one JSON object with a key `k`:
 
     run     first line: run, method, target, drafter, and what the text is drawn with (`config.SAMPLING`)
     p       before the rounds, where reading the prompt takes long: the names of `Reading`
@@ -24,9 +24,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from omnidemo.metrics import Speed, measure
-from omnidemo.records import Generation, Reading, Round, Source
-from omnidemo.store.recorded_rounds import finite, json_line
+from omnidemo.core.metrics import Speed, measure
+from omnidemo.core.records import Generation, Reading, Round, Source
+from omnidemo.storage.recorded_rounds import finite, json_line
 from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import Node
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo import endpoint
-from omnidemo.answer_figures import FIGURES, MAIN_FIGURES
-from omnidemo.asset_files import ASSETS
-from omnidemo.config import GenerationConfig
-from omnidemo.records import Generation
+from omnidemo.core.answer_figures import FIGURES, MAIN_FIGURES
+from omnidemo.core.asset_files import ASSETS
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import Generation
+from omnidemo.serving import endpoint
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads, replay_data, text

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omnidemo.config import SAMPLING, GenerationConfig
+from omnidemo.core.config import SAMPLING, GenerationConfig
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 

@@ -9,23 +9,23 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from omnidemo.answer_figures import columns, figures_of
-from omnidemo.figures import charts, layout
-from omnidemo.lines.line_names import AUTO
-from omnidemo.lines.router import DEFAULT
-from omnidemo.measuring.prompt_files import read_questions
-from omnidemo.measuring.report_tables import csv_table
-from omnidemo.methods import BASELINE
-from omnidemo.metrics import Lengths
+from omnidemo.core.answer_figures import columns, figures_of
+from omnidemo.core.metrics import Lengths
+from omnidemo.core.private_folders import without_folders
+from omnidemo.core.records import Round
+from omnidemo.decoding.methods import BASELINE
+from omnidemo.learning.lines.line_names import AUTO
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.models.catalogue import credits_of
-from omnidemo.private_folders import without_folders
-from omnidemo.records import Round
 from omnidemo.serving.comparison import FRESH, Asked, Comparison, Question, turns_of
+from omnidemo.serving.measuring.prompt_files import read_questions
+from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.recorded_rounds import finite, round_lines
+from omnidemo.storage.recorded_rounds import finite, round_lines
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
+from omnidemo.ui.figures import charts, layout
 
 MOST_PROMPTS = 500
 SUMMARY = ("speedup", *(figure.name for figure in figures_of("compare")))

@@ -9,12 +9,12 @@ from typing import Any
 
 import gradio as gr
 
+from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite
+from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
-from omnidemo.zerogpu import start as zero_gpu
 
 
 def hero_json(

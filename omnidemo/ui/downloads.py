@@ -14,9 +14,9 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo import private_folders
-from omnidemo.figures.layout import PLOTLY_JS
+from omnidemo.core import private_folders
 from omnidemo.ui.errors import report
+from omnidemo.ui.figures.layout import PLOTLY_JS
 from omnidemo.ui.shell import PRIVATE
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon

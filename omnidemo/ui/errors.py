@@ -16,7 +16,7 @@ from typing import Any
 import gradio as gr
 from gradio.exceptions import ComponentProcessingError
 
-from omnidemo.private_folders import without_folders
+from omnidemo.core.private_folders import without_folders
 
 log = logging.getLogger(__name__)
 PROSE = re.compile(r"[a-z]+ [a-z]")  # such as Python's libraries write them

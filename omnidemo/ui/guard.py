@@ -16,12 +16,11 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from omnidemo import endpoint
-from omnidemo.config import Settings
-from omnidemo.serving import gc_pauses
+from omnidemo.core.config import Settings
+from omnidemo.serving import endpoint, gc_pauses
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
-from omnidemo.store.visitors import LOOPBACK, is_loopback
+from omnidemo.storage.visitors import LOOPBACK, is_loopback
 from omnidemo.ui.errors import report
 
 # headers, so that neither is in an address or a log

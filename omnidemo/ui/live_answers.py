@@ -10,9 +10,9 @@ from functools import cache
 from itertools import pairwise
 from typing import Any
 
-from omnidemo.asset_files import ASSETS
+from omnidemo.core.asset_files import ASSETS
 from omnidemo.models.catalogue import title_of
-from omnidemo.store.recorded_rounds import finite
+from omnidemo.storage.recorded_rounds import finite
 
 MOST = 100  # newest answers of a line
 RECORDED = ASSETS / "recorded.json"  # written by `python -m lab recorded-run`

@@ -9,11 +9,11 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config import SAMPLING, GenerationConfig
-from omnidemo.methods import BASELINE
-from omnidemo.records import Generation, Round
+from omnidemo.core.config import SAMPLING, GenerationConfig
+from omnidemo.core.records import Generation, Round
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import round_lines
+from omnidemo.storage.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines
 from omnidemo.ui.chat_request import conversation, read_line, read_seed
 from omnidemo.ui.downloads import for_browser

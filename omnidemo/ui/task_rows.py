@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from omnidemo.measuring.report_tables import csv_table
+from omnidemo.core.records import Generation, Part, Reading, Round
+from omnidemo.core.tasks import TASKS, Task, own_task, task
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
-from omnidemo.records import Generation, Part, Reading, Round
+from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.recorded_rounds import json_line, round_lines
-from omnidemo.tasks import TASKS, Task, own_task, task
+from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines
 from omnidemo.ui.errors import sentence
 

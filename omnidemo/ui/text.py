@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import astuple
 from typing import Any
 
-from omnidemo.config import SAMPLING, Manner, Settings, option_named
+from omnidemo.core.config import SAMPLING, Manner, Settings, option_named
 
 TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}

@@ -20,8 +20,8 @@ if __name__ == "__main__":
     from omnidemo.decoding import engine
     from omnidemo.decoding.backend import RoundPlan
     from omnidemo.decoding.state import PIECE, TargetContext
-    from omnidemo.distill import process_worker
-    from omnidemo.lines import measurer
+    from omnidemo.learning.distill import process_worker
+    from omnidemo.learning.lines import measurer
 
     storage = Path(os.environ["OMNIDEMO_STORAGE"])
     plan, slow = engine._plan, storage / "slow"

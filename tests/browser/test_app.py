@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.answer_figures import FIGURES
+from omnidemo.core.answer_figures import FIGURES
 from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser

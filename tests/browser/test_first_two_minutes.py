@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.config import GREEDY, Settings
+from omnidemo.core.config import GREEDY, Settings
 from omnidemo.models.catalogue import reading
 from omnidemo.models.names import drafter_of
 from omnidemo.serving.conversation_window import newest

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from omnidemo.config import SAMPLING
+from omnidemo.core.config import SAMPLING
 from omnidemo.ui.text import MANNER
 from tests.browser.visits import EXPERT, App, ask, visitor
 from tests.support.trained_pair import TARGET

@@ -19,10 +19,10 @@ from typer.main import get_command
 from lab.__main__ import app as laboratory
 from omnidemo import load_pair
 from omnidemo.cli.moved_commands import GONE, TO_THE_LABORATORY
-from omnidemo.config import Settings
-from omnidemo.measuring.adapt import plan_checkpoints
-from omnidemo.measuring.prompt_files import hold_out
-from omnidemo.measuring.report_tables import Spread
+from omnidemo.core.config import Settings
+from omnidemo.serving.measuring.adapt import plan_checkpoints
+from omnidemo.serving.measuring.prompt_files import hold_out
+from omnidemo.serving.measuring.report_tables import Spread
 from omnidemo.serving.pair_loading import open_store
 from tests.support.cli import Cli, Result, refused
 
@@ -344,8 +344,8 @@ def test_adapt_goes_on_from_its_storage_and_export_has_it_all(
         "0 rows"
     )
     code = (
-        f"import sys, omnidemo.private_folders as f; f.hold({str(tmp_path / 'kept')!r}); print(flush=True);"
-        " sys.stdin.read()"
+        f"import sys, omnidemo.core.private_folders as f; f.hold({str(tmp_path / 'kept')!r});"
+        " print(flush=True); sys.stdin.read()"
     )
     # as one that runs on it
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as app:

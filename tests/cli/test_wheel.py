@@ -83,7 +83,7 @@ def test_commands_of_a_wheel_work_in_any_folder(built: Path, tmp_path: Path) -> 
     )
     assert told.returncode == 0 and told.stdout.strip(), told.stderr
     code = (
-        "from omnidemo.lines.sample_prompts import prompts; from omnidemo.ui.app import PARTS;"
+        "from omnidemo.learning.lines.sample_prompts import prompts; from omnidemo.ui.app import PARTS;"
         " print(len(prompts('maths')), PARTS)"
     )
     assert installed(built, tmp_path, "-c", code).stdout.split() == [

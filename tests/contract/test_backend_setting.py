@@ -15,7 +15,7 @@ import torch
 from omnidemo import load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.choice import backend_of
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.decoding import row_ops
 from omnidemo.serving.services import Services
 from tests.support.cli import Cli

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
-from omnidemo.lines import sample_prompts
+from omnidemo.core.config import Settings
+from omnidemo.learning.lines import sample_prompts
 from omnidemo.pair.pair import Pair
 
 LONGEST = 300  # tokens

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from omnidemo.config import GenerationConfig, Settings
+from omnidemo.core.config import GenerationConfig, Settings
+from omnidemo.core.records import Round
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.records import Round
-from omnidemo.remote.messages import Adapter, Call, insertions
-from omnidemo.remote.writing_pair import WritingPair
+from omnidemo.pair.remote.messages import Adapter, Call, insertions
+from omnidemo.pair.remote.writing_pair import WritingPair
 from omnidemo.serving.pair_loading import build_pair
 from tests.contract.sides import STORY, Sides
 from tests.support.trained_pair import DRAFTER, TARGET

@@ -12,7 +12,7 @@ import torch
 
 from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.copying.text_index import TextIndex
+from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
 from omnidemo.models.transformers_runner import TransformersRunner
 from omnidemo.pair.conversation_pool import IDLE_CONVERSATIONS, Conversations
@@ -115,7 +115,7 @@ def test_recorded_buffers_are_kept_as_far_as_there_is_room(monkeypatch: pytest.M
 
 def test_a_pair_bounds_its_conversations(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     from omnidemo import load_pair
-    from omnidemo.config import Settings
+    from omnidemo.core.config import Settings
     from tests.support.models import save
 
     folders = save(tmp_path / "target", "byte-level"), save(tmp_path / "drafter", "sentence-piece", seed=1)

@@ -15,7 +15,7 @@ import pytest
 from lab.equality.equality import CASES, Laboratory, all_pairs, equality_matrix
 from lab.equality.tiny import ARCHITECTURES, FAMILIES
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.methods import METHODS
+from omnidemo.decoding.methods import METHODS
 from omnidemo.models.transformers_runner import TransformersRunner
 
 # Rotary positions, plain and scaled, sliding, learned and ALiBi ones; norms of heads; both runners.

@@ -20,17 +20,17 @@ from omnidemo import Pair, load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation, Round, Token
 from omnidemo.decoding.backend import Pass
+from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.randomness import NUMBERS, Sampler
 from omnidemo.decoding.sampling import as_tensor
-from omnidemo.measuring import mismatch
-from omnidemo.measuring.company import differing
-from omnidemo.measuring.mismatch import Report
-from omnidemo.measuring.rounding import unstable
-from omnidemo.methods import fitting
 from omnidemo.models.load import load_model
-from omnidemo.records import Generation, Round, Token
+from omnidemo.serving.measuring import mismatch
+from omnidemo.serving.measuring.company import differing
+from omnidemo.serving.measuring.mismatch import Report
+from omnidemo.serving.measuring.rounding import unstable
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save

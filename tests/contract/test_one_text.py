@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.methods import METHODS, fitting
+from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.pair.pair import Pair
 from tests.contract.conftest import save
 from tests.contract.sides import Sides

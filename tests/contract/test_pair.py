@@ -12,23 +12,23 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo import load_pair
-from omnidemo.adapters import acceptance_head
 from omnidemo.backends import compile_kernels
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.offers import Offer
+from omnidemo.core.records import Generation, Round, Trace
 from omnidemo.decoding import engine
 from omnidemo.decoding.backend import Clock, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.method import Method
+from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.round import RoundContext, reference_round
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.methods import fitting
-from omnidemo.offers import Offer
+from omnidemo.models.adapters import acceptance_head
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.replay import Beginning, Replay, Without
-from omnidemo.records import Generation, Round, Trace
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 from tests.support.models import PROMPT, save
 
 

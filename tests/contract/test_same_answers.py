@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from omnidemo.decoding.methods import METHODS
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.methods import METHODS
 from tests.contract.conftest import PAIRS
 from tests.contract.sides import STORY, SUM, TEXTS, WINDOW, Sides, answer
 

@@ -20,14 +20,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from omnidemo.adapters import acceptance_head
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation
 from omnidemo.decoding.draft_policy import Policy
-from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.learning.lines.trainer_pool import TrainerPool
+from omnidemo.models.adapters import acceptance_head
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import attach_storage, build_pair
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 
 METHODS = ("ngram-exact", "token-intersection", "string-exact-match")
 WAYS = list(itertools.product(METHODS, get_args(Policy)))

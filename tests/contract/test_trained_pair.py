@@ -14,14 +14,14 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
-from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.measurer import Measurer
-from omnidemo.methods import fitting
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation
+from omnidemo.decoding.methods import fitting
+from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.measurer import Measurer
 from omnidemo.models.model_files import find
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation
 from omnidemo.serving.pair_loading import build_pair
 from omnidemo.serving.services import Services
 from tests.contract.sides import TEXTS

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.adapters import acceptance_head
-from omnidemo.distill import losses, trace_agreement
-from omnidemo.distill.head_training import HeadTrainer
-from omnidemo.records import Trace
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill import losses, trace_agreement
+from omnidemo.learning.distill.head_training import HeadTrainer
+from omnidemo.models.adapters import acceptance_head
 
 
 def logits_of(*rows: list[float]) -> torch.Tensor:

@@ -18,15 +18,15 @@ from safetensors.torch import save, save_file
 from torch import Tensor
 from transformers import LlamaForCausalLM
 
-from omnidemo.adapters import adapter_state, version_folders
-from omnidemo.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState
-from omnidemo.adapters.peft_export import export_peft
-from omnidemo.adapters.peft_zip import import_peft
-from omnidemo.config import Settings
-from omnidemo.distill import train_step
-from omnidemo.distill.distiller import Distiller
-from omnidemo.distill.learner import Learner
-from omnidemo.distill.worker import TrainingPlan
+from omnidemo.core.config import Settings
+from omnidemo.learning.distill import train_step
+from omnidemo.learning.distill.distiller import Distiller
+from omnidemo.learning.distill.learner import Learner
+from omnidemo.learning.distill.worker import TrainingPlan
+from omnidemo.models.adapters import adapter_state, version_folders
+from omnidemo.models.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState
+from omnidemo.models.adapters.peft_export import export_peft
+from omnidemo.models.adapters.peft_zip import import_peft
 from omnidemo.models.model_files import BUNDLED
 from tests.support.learning import LAYER, VOCAB, FakeStore, Owner, make_trace, noise, save_drafter
 

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.adapters import adapter_state, version_folders
-from omnidemo.adapters.adapter_state import AdapterState
-from omnidemo.config import Settings, changed
-from omnidemo.distill import in_process_worker, train_step
-from omnidemo.distill.distiller import ADAPTABLE, Distiller
-from omnidemo.distill.evaluation import difference
-from omnidemo.distill.learner import Learner, learner_for
-from omnidemo.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
-from omnidemo.distill.trace_buffer import TraceBuffer
-from omnidemo.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
+from omnidemo.core.config import Settings, changed
+from omnidemo.learning.distill import in_process_worker, train_step
+from omnidemo.learning.distill.distiller import ADAPTABLE, Distiller
+from omnidemo.learning.distill.evaluation import difference
+from omnidemo.learning.distill.learner import Learner, learner_for
+from omnidemo.learning.distill.payback import SURE_UPDATES, TRIAL_REQUESTS
+from omnidemo.learning.distill.trace_buffer import TraceBuffer
+from omnidemo.learning.distill.worker import POLL_SECONDS, PauseController, TrainingPlan, plan_of
+from omnidemo.models.adapters import adapter_state, version_folders
+from omnidemo.models.adapters.adapter_state import AdapterState
 from tests.support.learning import FakeStore, FakeWorker, Owner, make_trace, save_drafter, until
 
 torch.set_num_threads(1)

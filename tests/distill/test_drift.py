@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from omnidemo.probes.drift import RECENT, DriftDetector, shifts
+from omnidemo.learning.probes.drift import RECENT, DriftDetector, shifts
 
 
 def noisy(levels: list[float], deviation: float, seed: int) -> list[float]:

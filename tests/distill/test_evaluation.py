@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import EARLIER, Measured, verdict_of_both
+from omnidemo.learning.distill.evaluation import EARLIER, Measured, verdict_of_both
 
 
 def measured(change: float, answers: int = EARLIER, positions: int = 400) -> list[Measured]:

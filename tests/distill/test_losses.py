@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.distill import losses
-from omnidemo.records import Trace
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill import losses
 
 
 def trace(

@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.config import Settings
-from omnidemo.distill import losses, trace_agreement, train_step
-from omnidemo.distill.learner import Learner
-from omnidemo.lines import learning_curve, measurer, sample_prompts
-from omnidemo.records import Generation, Probe, Trace
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation, Probe, Trace
+from omnidemo.learning.distill import losses, trace_agreement, train_step
+from omnidemo.learning.distill.learner import Learner
+from omnidemo.learning.lines import learning_curve, measurer, sample_prompts
+from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
-from omnidemo.store.request_rows import RequestRecord
+from omnidemo.storage.request_rows import RequestRecord
 from tests.support.learning import FakeWorker, make_trace, save_drafter, until
 from tests.support.models import save
 

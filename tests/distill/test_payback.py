@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omnidemo.distill.evaluation import (
+from omnidemo.learning.distill.evaluation import (
     EVIDENCE_DECAY,
     MOST_HALVINGS,
     SPAN,
@@ -16,7 +16,7 @@ from omnidemo.distill.evaluation import (
     effect,
     verdict_on,
 )
-from omnidemo.distill.payback import (
+from omnidemo.learning.distill.payback import (
     HORIZON,
     POOR_UPDATES,
     SURE_UPDATES,
@@ -27,7 +27,7 @@ from omnidemo.distill.payback import (
     seconds_saved,
     speed_gain,
 )
-from omnidemo.distill.trainer_status import State, explain
+from omnidemo.learning.distill.trainer_status import State, explain
 from tests.support.learning import make_trace, noise
 
 

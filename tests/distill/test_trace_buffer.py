@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from omnidemo.distill.trace_buffer import TraceBuffer, usable
-from omnidemo.records import Trace
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.trace_buffer import TraceBuffer, usable
 
 
 def make_trace(accepted: float = 0.5, n: int = 10) -> Trace:

@@ -20,15 +20,15 @@ import pytest
 import torch
 from transformers import CohereConfig, CohereForCausalLM, LlamaForCausalLM
 
-from omnidemo.adapters import acceptance_head as heads
-from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
-from omnidemo.distill import train_step
-from omnidemo.distill.head_training import HeadTrainer
-from omnidemo.distill.in_process_worker import InProcessWorker
-from omnidemo.distill.learner import FULL, Learner, learner_for
-from omnidemo.distill.process_worker import ProcessWorker
-from omnidemo.distill.trainer_status import hanging
-from omnidemo.distill.worker import TrainingPlan, WorkerError
+from omnidemo.learning.distill import train_step
+from omnidemo.learning.distill.head_training import HeadTrainer
+from omnidemo.learning.distill.in_process_worker import InProcessWorker
+from omnidemo.learning.distill.learner import FULL, Learner, learner_for
+from omnidemo.learning.distill.process_worker import ProcessWorker
+from omnidemo.learning.distill.trainer_status import hanging
+from omnidemo.learning.distill.worker import TrainingPlan, WorkerError
+from omnidemo.models.adapters import acceptance_head as heads
+from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 from tests.support.learning import VOCAB, make_trace, save_drafter, until
 
 torch.set_num_threads(1)
@@ -387,10 +387,10 @@ def test_the_child_trains_and_judges_as_here(child: ProcessWorker, folder: Path,
 
 def test_the_child_lowers_its_priority_before_it_loads_torch(child: ProcessWorker, folder: Path) -> None:
     code = (
-        "import sys; import omnidemo.distill.worker_process; print([name for name in ('torch', 'numpy',"
-        " 'gradio') if name in sys.modules])"
+        "import sys; import omnidemo.learning.distill.worker_process;"
+        " print([name for name in ('torch', 'numpy', 'gradio') if name in sys.modules])"
     )
-    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[3])}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
     )
@@ -409,8 +409,10 @@ def test_the_child_lowers_its_priority_before_it_loads_torch(child: ProcessWorke
 def test_a_process_whose_parent_was_killed_as_it_began_ends_at_once() -> None:
     """A stopped one would never read the end of its input, and Linux tells only of parents that die after it
     was asked to."""
-    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2])}
-    code = "import os; from omnidemo.processes import end_with_parent; end_with_parent({}); print('lives')"
+    environment = os.environ | {"PYTHONPATH": str(Path(train_step.__file__).resolve().parents[3])}
+    code = (
+        "import os; from omnidemo.core.processes import end_with_parent; end_with_parent({}); print('lives')"
+    )
     for parent, said in (("os.getppid()", "lives\n"), ("os.getppid() + 1", "")):
         command = [sys.executable, "-c", code.format(parent)]
         done = subprocess.run(
@@ -581,8 +583,8 @@ def test_children_die_with_their_parent_also_a_paused_one(folder: Path) -> None:
     code = f"""
 import os, signal, threading, time
 from pathlib import Path
-from omnidemo.distill.process_worker import ProcessWorker
-from omnidemo.distill.worker import TrainingPlan
+from omnidemo.learning.distill.process_worker import ProcessWorker
+from omnidemo.learning.distill.worker import TrainingPlan
 from tests.support.learning import make_trace
 request = Path({str(folder)!r}), None, None, [[make_trace(0)]], TrainingPlan(rank=4)
 child, paused = ProcessWorker(nice=0), ProcessWorker(nice=0)
@@ -598,7 +600,7 @@ print(child.pid, paused.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     environment = os.environ | {
-        "PYTHONPATH": str(Path(train_step.__file__).resolve().parents[2]),
+        "PYTHONPATH": str(Path(train_step.__file__).resolve().parents[3]),
         "OMP_NUM_THREADS": "1",
     }
     done = subprocess.run(

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 import torch
 
-from omnidemo.config import Settings
-from omnidemo.distill import in_process_worker, train_step
-from omnidemo.distill.distiller import Distiller
-from omnidemo.lines import trainer_pool as module
-from omnidemo.lines.line_names import check_domain
-from omnidemo.lines.trainer_pool import TrainerPool
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill import in_process_worker, train_step
+from omnidemo.learning.distill.distiller import Distiller
+from omnidemo.learning.lines import trainer_pool as module
+from omnidemo.learning.lines.line_names import check_domain
+from omnidemo.learning.lines.trainer_pool import TrainerPool
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Trace
 from omnidemo.serving.pair_loading import attach_storage, build_pair
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 from tests.support.row_counts import row_counts
 
 NAMES = ("maths", "code", "stories")

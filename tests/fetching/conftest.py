@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from huggingface_hub import constants
 
-from omnidemo.config import Settings
-from omnidemo.fetching import wheel_parts
-from omnidemo.fetching.fetch_job import FetchJob
-from omnidemo.fetching.fetchable import Wheel
-from omnidemo.gguf import places, sources
+from omnidemo.core.config import Settings
+from omnidemo.models.fetching import wheel_parts
+from omnidemo.models.fetching.fetch_job import FetchJob
+from omnidemo.models.fetching.fetchable import Wheel
+from omnidemo.models.gguf import places, sources
 from tests.support.wheels import file_name, index_is
 
 

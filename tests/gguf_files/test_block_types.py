@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omnidemo.gguf.block_types import BLOCK_TYPES, READABLE
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.weights import GgufWeights
+from omnidemo.models.gguf.block_types import BLOCK_TYPES, READABLE
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.weights import GgufWeights
 from tests.support.gguf_files import gguf, tiny_model, write_gguf
 
 

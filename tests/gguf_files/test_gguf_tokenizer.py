@@ -13,12 +13,12 @@ import pytest
 from tokenizers import Tokenizer
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.pre_tokenizers import PRE_TOKENIZERS
-from omnidemo.gguf.tokenizer import read_tokenizer
 from omnidemo.models.chat_template import Speller
-from omnidemo.vocab.alphabets import byte_alphabet
-from omnidemo.vocab.vocabulary import read_vocabulary
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.pre_tokenizers import PRE_TOKENIZERS
+from omnidemo.models.gguf.tokenizer import read_tokenizer
+from omnidemo.vocabulary.alphabets import byte_alphabet
+from omnidemo.vocabulary.vocabulary import read_vocabulary
 
 SIGNS = sorted(byte_alphabet(), key=byte_alphabet().__getitem__)  # id = byte
 SPACES, HE, TWELVE, SPACE_1, T_SIGN, THIRTY_FOUR, WHOLE = range(256, 263)

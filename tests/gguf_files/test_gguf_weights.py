@@ -12,9 +12,9 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.gguf.architecture import plan_of
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.weights import build_config, build_model, check_shapes
+from omnidemo.models.gguf.architecture import plan_of
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.weights import build_config, build_model, check_shapes
 from tests.support.gguf_files import tiny_model, write_gguf
 
 IDS = torch.tensor([[5, 80, 33, 7, 7, 120, 9, 64]])

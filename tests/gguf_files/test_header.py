@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.gguf.architecture import plan_of
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.identity import known_name
-from omnidemo.gguf.weights import build_config, check_shapes
+from omnidemo.models.gguf.architecture import plan_of
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.identity import known_name
+from omnidemo.models.gguf.weights import build_config, check_shapes
 from tests.support.gguf_files import gguf, tiny_model, write_gguf
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.advisor.model_facts import read_facts
-from omnidemo.config import Settings
-from omnidemo.gguf import sources
+from omnidemo.core.config import Settings
 from omnidemo.models.catalogue import list_models
+from omnidemo.models.gguf import sources
 from omnidemo.models.load import load_model
 from omnidemo.models.names import resolve
+from omnidemo.serving.advisor.model_facts import read_facts
 
 pytestmark = pytest.mark.qwen
 KNOWN = "gguf/Qwen2.5-Coder-1.5B-Instruct-Q4_K_M-6dbf11a0"

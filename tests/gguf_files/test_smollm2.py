@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.config import Settings
-from omnidemo.gguf import sources
-from omnidemo.gguf.architecture import plan_of
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.weights import build_config, build_model
-from omnidemo.methods import METHODS
+from omnidemo.core.config import Settings
+from omnidemo.decoding.methods import METHODS
+from omnidemo.models.gguf import sources
+from omnidemo.models.gguf.architecture import plan_of
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.weights import build_config, build_model
 from omnidemo.models.load import load_model
 from omnidemo.models.names import known_settings, resolve
 from omnidemo.pair.pair import Pair

@@ -15,12 +15,12 @@ import pytest
 from huggingface_hub import constants
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.config import Settings
-from omnidemo.gguf import places, sources
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.identity import known_name
+from omnidemo.core.config import Settings
 from omnidemo.models import names
 from omnidemo.models.catalogue import ModelCard, list_models
+from omnidemo.models.gguf import places, sources
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.identity import known_name
 from tests.support.gguf_files import gguf, tiny_model, write_gguf
 
 

@@ -13,9 +13,15 @@ from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.engine import DecodingState
+from omnidemo.decoding.methods import (
+    BlockVerification,
+    Method,
+    NgramExact,
+    StringRejection,
+    TokenIntersection,
+)
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import BlockVerification, Method, NgramExact, StringRejection, TokenIntersection
 from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.worlds import PLAIN, World, distance, law_of
 

@@ -23,19 +23,19 @@ from omnidemo.backends.compiled_rounds import MadeRound
 from omnidemo.backends.cpu_backend import CpuBackend
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.core.records import Round
 from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import HOLD, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import make_method
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Round
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import LONGEST
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import LONGEST
 from tests.support.cost_models import known
 from tests.support.models import PROMPT, save
 from tests.support.runners import close

@@ -19,7 +19,7 @@ from omnidemo.backends.cuda_graphs import CudaGraphs, GraphCache, Outputs, fixed
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.weight_arena import ROWS
-from omnidemo.methods import fitting
+from omnidemo.decoding.methods import fitting
 from omnidemo.models.transformers_runner import TransformersRunner
 from tests.support.fake_graphs import CUDA, Notes, recorded
 from tests.support.models import PROMPT, save

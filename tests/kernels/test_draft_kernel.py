@@ -21,12 +21,12 @@ from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import ConfidencePolicy, HeadPolicy, StopRule
+from omnidemo.decoding.methods import NgramExact, make_method
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import RolloutRequest, token_by_token
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
-from omnidemo.methods import NgramExact, make_method
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 from tests.support.models import save
 from tests.support.rollout_sides import (
     MAP,

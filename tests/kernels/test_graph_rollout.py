@@ -27,16 +27,16 @@ from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.methods import NgramExact, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, token_by_token
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import NgramExact, make_method
-from omnidemo.vocab import trie_table
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.trie_table import CHILD, FAR, SIBLING, TOKEN, TrieTable
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary import trie_table
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.trie_table import CHILD, FAR, SIBLING, TOKEN, TrieTable
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.fake_graphs import CUDA, Notes, recorded
 from tests.support.models import save
 from tests.support.rollout_sides import (
@@ -367,7 +367,7 @@ def test_a_residual_rarely_waits_more_than_once(
 
 
 def test_growing_shrinking_and_full_tries(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.vocab.trie_table.SIZES", (11, 101, 1009))
+    monkeypatch.setattr("omnidemo.vocabulary.trie_table.SIZES", (11, 101, 1009))
     chance, ahead, plain = random.Random(4), side_of(model, True), side_of(model, False)
     ngrams, sampling, method = NgramCache(TOKENS, size=25), SamplingParams(1.0), NgramExact()
     filled: list[int] = []

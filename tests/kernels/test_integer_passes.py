@@ -13,8 +13,8 @@ from omnidemo import load_pair
 from omnidemo.backends import bf16_weights, choice, compile_kernels, compiled_passes
 from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
-from omnidemo.methods import METHODS, fitting
+from omnidemo.core.config import Settings
+from omnidemo.decoding.methods import METHODS, fitting
 from omnidemo.models.load import LanguageModel, load_model
 from tests.kernels.test_packed_passes import TYPES, form, greedy, logits, runner_of, written
 from tests.support.models import save

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from omnidemo.backends import compile_kernels
-from omnidemo.copying import continuations
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.ngram_table import KEPT, WAYS
+from omnidemo.decoding.sources import continuations
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.ngram_table import KEPT, WAYS
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from omnidemo.backends import bf16_weights, compile_kernels, compiled_passes
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.backends.runner import ModelError
-from omnidemo.gguf.header import read_header
-from omnidemo.gguf.weights import build_model
 from omnidemo.models import gguf_model
+from omnidemo.models.gguf.header import read_header
+from omnidemo.models.gguf.weights import build_model
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import load_model
 from tests.support.gguf_files import packed, tiny_model, write_gguf

@@ -21,15 +21,15 @@ from omnidemo.decoding.backend import RoundPlan, RoundResult
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import HOLD, FixedPolicy
+from omnidemo.decoding.methods import Autoregressive
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest, anything
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import Autoregressive
 from omnidemo.pair.pair import Pair
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 from tests.support.models import PROMPT, save
 from tests.support.runners import close
 

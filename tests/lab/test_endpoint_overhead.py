@@ -13,7 +13,7 @@ import pytest
 
 from lab.overhead import endpoint_overhead
 from lab.overhead.endpoint_overhead import Paired, run, summary
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from tests.support.running_app import free_port, running
 from tests.support.trained_pair import DRAFTER, TARGET

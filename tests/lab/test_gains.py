@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lab.races.gains import Gain, charged, table
+from omnidemo.core.records import Round, Token
 from omnidemo.decoding.price_list import PriceList
-from omnidemo.records import Round, Token
 from tests.support.cli import Cli, refused
 
 

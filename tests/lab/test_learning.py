@@ -14,8 +14,8 @@ from lab.drafters import learning
 from lab.drafters.learning import Reading
 from lab.drafters.prompt_sets import Prompt
 from omnidemo.api import load_pair
-from omnidemo.config import Settings
-from omnidemo.records import Trace
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Trace
 from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.trained_pair.patterns import UNREAD, questions
 

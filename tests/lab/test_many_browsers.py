@@ -12,7 +12,7 @@ import pytest
 
 from lab.overhead import memory
 from lab.overhead.memory import AppSample, flat
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.ui import app, errors
 from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.web import call, launched

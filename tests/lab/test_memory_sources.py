@@ -17,8 +17,8 @@ from lab.sources.memories import Copies, Memory, Ngrams, Recycling, Written
 from lab.sources.memory_tables import beside, costs_of, pooled
 from lab.sources.todays_rounds import Today
 from omnidemo import load_pair
+from omnidemo.core.tasks import own_task
 from omnidemo.pair.repeated_task import prompt_of
-from omnidemo.tasks import own_task
 from tests.support.cli import Cli, refused
 
 COSTS = Costs([1.0 + 0.1 * max(0, count - 1) for count in range(20)], 0.01)

@@ -14,8 +14,8 @@ from lab.races import peer as bench
 from lab.races.arms import Answer, Request
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PEER, PLAIN, Peer
 from lab.races.peer import chi_square, compare_with_peer, upper_tail
-from omnidemo.config import Settings
-from omnidemo.measuring.report_tables import Stage
+from omnidemo.core.config import Settings
+from omnidemo.serving.measuring.report_tables import Stage
 from omnidemo.serving.pair_loading import build_pair
 from tests.support.trained_pair import DRAFTER, TARGET
 from tests.support.trained_pair.patterns import questions

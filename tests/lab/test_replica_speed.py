@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from lab.overhead.replica_speed import Task, run, sizes, timed
-from omnidemo.config import Settings
-from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.core.config import Settings
+from omnidemo.serving.replicas.replicated_pair import ReplicatedPair
 from tests.support.local_replicas import LocalCluster
 from tests.support.trained_pair import DRAFTER, TARGET
 

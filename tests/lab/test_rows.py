@@ -17,7 +17,7 @@ from lab.drafters.shards import Recorded, read_shards
 from lab.drafters.spelling import LABELS, WHOLE, Spelling
 from lab.drafters.training.training_llama import labels_of
 from omnidemo.models.load import open_source
-from omnidemo.vocab.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="module")

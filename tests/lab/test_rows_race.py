@@ -17,8 +17,8 @@ from lab.races import rows_race
 from lab.races.engine_process import EngineFailed, EngineProcess, Timed
 from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts, LlamaCppEngine
 from lab.races.rows_race import Race, Raced, RaceRequest
-from omnidemo.config import Settings
-from omnidemo.measuring.report_tables import Stage
+from omnidemo.core.config import Settings
+from omnidemo.serving.measuring.report_tables import Stage
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import TOKENS, tiny_model, write_gguf
 

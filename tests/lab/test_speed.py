@@ -32,11 +32,11 @@ from lab.races.watch import bare, take_reads, unwatched_cache, waiting_clock, wa
 from lab.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
 from lab.shapes.scripted import compounds_only, fill, invented, one_word
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
-from omnidemo.measuring import report_tables
-from omnidemo.measuring.report_tables import Stage
+from omnidemo.core.config import Settings
 from omnidemo.models import model_files
 from omnidemo.pair.pair import Pair
+from omnidemo.serving.measuring import report_tables
+from omnidemo.serving.measuring.report_tables import Stage
 from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]

@@ -13,7 +13,7 @@ from lab.torture import client, harm, ledger, run_torture
 from lab.torture.databases import PostgresServer, SqliteFile
 from lab.torture.ledger import Outcome, Report
 from lab.torture.run_torture import TortureRequest
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 from tests.store.test_store import record
 from tests.support.cli import Cli
 

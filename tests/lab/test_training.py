@@ -27,7 +27,7 @@ from lab.drafters.training.row_files import shard_path
 from lab.drafters.training.training_llama import TrainingLlama
 from lab.drafters.training.training_loop import Job, latest, train
 from omnidemo.models.chat_template import Speller
-from omnidemo.vocab.vocabulary import read_vocabulary
+from omnidemo.vocabulary.vocabulary import read_vocabulary
 from tests.support.tokenizer_families import SENTENCES
 
 TEXTS = [

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 import torch
 
+from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import Probs, SamplingParams
-from omnidemo.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
-from omnidemo.records import Round
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, World, distance, p_value
 

@@ -17,10 +17,10 @@ from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.methods import make_method, ngram_residual
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import SamplingParams, fetch
-from omnidemo.methods import make_method, ngram_residual
 from tests.support.worlds import CASES, NESTED, Branching, World, pretend_device
 
 

@@ -9,8 +9,7 @@ import pytest
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import ChancePolicy, ConfidencePolicy, DraftPolicy, HeadPolicy
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import (
+from omnidemo.decoding.methods import (
     BlockVerification,
     NgramExact,
     StringExactMatch,
@@ -18,6 +17,7 @@ from omnidemo.methods import (
     TokenIntersection,
     Union,
 )
+from omnidemo.decoding.sampling import SamplingParams
 from tests.support.cost_models import known
 from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
 

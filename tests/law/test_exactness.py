@@ -10,10 +10,7 @@ import torch
 
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.method import subtract
-from omnidemo.decoding.randomness import Sampler
-from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import (
+from omnidemo.decoding.methods import (
     METHODS,
     Autoregressive,
     BlockVerification,
@@ -29,7 +26,10 @@ from omnidemo.methods import (
     fitting,
     make_method,
 )
-from omnidemo.methods.string_rejection import strings_of
+from omnidemo.decoding.methods.string_rejection import strings_of
+from omnidemo.decoding.randomness import Sampler
+from omnidemo.decoding.round import RoundContext
+from omnidemo.decoding.sampling import SamplingParams
 from tests.support.worlds import CROSSING, NESTED, PLAIN, SAME, WORLDS, World, distance, p_value, vocabulary
 
 WARPS = {

@@ -9,15 +9,15 @@ from functools import cache
 import pytest
 import torch
 
-from omnidemo.copying.continuations import Continuations
-from omnidemo.copying.copier import CopiedDraft, CopyChances
-from omnidemo.copying.memory_source import MemorySource
+from omnidemo.core.records import Round
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.methods import Copy, Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import Copy, Method
-from omnidemo.records import Round
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.copier import CopiedDraft, CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource
 from tests.law.test_exactness import LOSSLESS, WARPS
 from tests.support.worlds import CROSSING, NESTED, PLAIN, World, distance
 

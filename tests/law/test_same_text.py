@@ -12,10 +12,7 @@ import torch
 from omnidemo.decoding import row_ops
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import Place, SharedNoise, randomness_of, stream_of
-from omnidemo.decoding.row_ops import noise, race
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import (
+from omnidemo.decoding.methods import (
     METHODS,
     Autoregressive,
     Method,
@@ -25,6 +22,9 @@ from omnidemo.methods import (
     StringRejection,
     TokenIntersection,
 )
+from omnidemo.decoding.randomness import Place, SharedNoise, randomness_of, stream_of
+from omnidemo.decoding.row_ops import noise, race
+from omnidemo.decoding.sampling import SamplingParams
 from tests.law.test_exactness import LOSSLESS, WARPS, emitted
 from tests.support.worlds import (
     CROSSING,

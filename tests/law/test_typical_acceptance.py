@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
+from omnidemo.core.metrics import measure
+from omnidemo.core.records import Round
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.methods import METHODS, NgramMerge, TokenIntersection, TypicalAcceptance
+from omnidemo.decoding.methods.typical_acceptance import DELTA, EPSILON, threshold
 from omnidemo.decoding.randomness import Randomness, Sampler
 from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.methods import METHODS, NgramMerge, TokenIntersection, TypicalAcceptance
-from omnidemo.methods.typical_acceptance import DELTA, EPSILON, threshold
-from omnidemo.metrics import measure
-from omnidemo.records import Round
 from tests.law.test_copies import AGAIN, Copying
 from tests.support.worlds import NESTED, PLAIN, SAME, World, distance, exact_law
 

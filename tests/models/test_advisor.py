@@ -13,17 +13,24 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.advisor import advice, model_facts, overlap
-from omnidemo.advisor.advice import LARGEST_SHARE, Advice, Candidate, advise, candidates, modelled_speedup
-from omnidemo.advisor.model_facts import read_facts
-from omnidemo.advisor.trial import METHODS, Trial, summed_up, whole_prompts
-from omnidemo.config import Settings
-from omnidemo.measuring.vocabularies import read_tokenizer
+from omnidemo.core.config import Settings
 from omnidemo.models.catalogue import entries
 from omnidemo.models.load import ModelError
+from omnidemo.serving.advisor import advice, model_facts, overlap
+from omnidemo.serving.advisor.advice import (
+    LARGEST_SHARE,
+    Advice,
+    Candidate,
+    advise,
+    candidates,
+    modelled_speedup,
+)
+from omnidemo.serving.advisor.model_facts import read_facts
+from omnidemo.serving.advisor.trial import METHODS, Trial, summed_up, whole_prompts
 from omnidemo.serving.comparison import Comparison, compare
+from omnidemo.serving.measuring.vocabularies import read_tokenizer
 from omnidemo.ui.tabs import advice_panel
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.cli import Cli, refused
 from tests.support.fakes import FakeServices, generation, script
 from tests.support.models import save
@@ -219,8 +226,8 @@ def test_bad_input_gets_one_sentence(cli: Cli, arguments: tuple[str, ...], words
 
 
 def test_the_command_tries_the_best_pair(cli: Cli, names: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("omnidemo.advisor.trial.PROMPTS", 2)
-    monkeypatch.setattr("omnidemo.advisor.trial.TOKENS", 8)
+    monkeypatch.setattr("omnidemo.serving.advisor.trial.PROMPTS", 2)
+    monkeypatch.setattr("omnidemo.serving.advisor.trial.TOKENS", 8)
     tried = json.loads(cli("advise", names[1], names[3], "--try", "--json", "--topic", "code").out)["trial"]
     assert (
         tried["prompts"] == 2
@@ -380,7 +387,7 @@ def test_a_gguf_file_is_judged_by_its_header(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes, type and vocabulary come from the file's header; its weights are not read."""
-    from omnidemo.gguf import weights
+    from omnidemo.models.gguf import weights
     from tests.support.gguf_files import tiny_model, write_gguf
 
     monkeypatch.setattr(weights, "build_model", lambda *_: pytest.fail("the advisor read weights"))

@@ -22,7 +22,7 @@ from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import PromptReader, TooLong
-from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 from tests.support.models import save
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
 

@@ -11,10 +11,10 @@ from types import SimpleNamespace
 import pytest
 from huggingface_hub.utils import _http
 
-from omnidemo.fetching import hub_downloads
-from omnidemo.fetching.fetch_job import Stopped
-from omnidemo.gguf import sources
 from omnidemo.models import model_files, names
+from omnidemo.models.fetching import hub_downloads
+from omnidemo.models.fetching.fetch_job import Stopped
+from omnidemo.models.gguf import sources
 from omnidemo.models.model_files import ModelError
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.hub_double import CHUNK, HubDouble, hub_double

@@ -22,7 +22,7 @@ from transformers.cache_utils import DynamicCache
 
 from omnidemo import load_pair
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.models import catalogue, folder_model, load, model_files
 from omnidemo.models.catalogue import list_models
 from omnidemo.models.load import ModelError, load_model, pick_device

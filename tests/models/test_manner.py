@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from gguf import Keys
 
-from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner
+from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner
 from omnidemo.models import catalogue_file, manner
 from omnidemo.models.catalogue_file import entries
 from omnidemo.models.load import load_model
 from omnidemo.models.manner import SETTINGS_FILE, read_manner
 from omnidemo.pair.pair import Pair
-from omnidemo.remote.remote_pair import RemotePair
+from omnidemo.pair.remote.remote_pair import RemotePair
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 

@@ -10,9 +10,8 @@ import pytest
 import transformers
 
 from lab.equality.tiny import ARCHITECTURES
-from omnidemo.advisor.advice import advise
 from omnidemo.backends.fused_llama import FusedLlama
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.models import catalogue, memory_need, model_files
 from omnidemo.models.gguf_model import GgufModel
 from omnidemo.models.load import ModelError, load_model
@@ -27,6 +26,7 @@ from omnidemo.models.memory_need import (
 )
 from omnidemo.models.model_files import TooLarge
 from omnidemo.models.transformers_runner import TransformersRunner
+from omnidemo.serving.advisor.advice import advise
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save
 from tests.support.runners import make, some_ids

@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from omnidemo import load_pair
-from omnidemo.adapters import adapter_state
-from omnidemo.adapters.adapter_state import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
-from omnidemo.adapters.peft_zip import import_peft
-from omnidemo.methods import METHODS
+from omnidemo.decoding.methods import METHODS
+from omnidemo.models.adapters import adapter_state
+from omnidemo.models.adapters.adapter_state import CONFIG, PREFIX, WEIGHTS, AdapterState, BaseWeights
+from omnidemo.models.adapters.peft_zip import import_peft
 from omnidemo.models.load import ModelError, load_model
 from omnidemo.pair.pair import Pair
 from tests.support.models import save

@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.endpoint import api_routes
-from omnidemo.records import Generation
-from omnidemo.remote.messages import Call
-from omnidemo.replicas.ray_cluster import RayCluster, RayReplicas
-from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation
+from omnidemo.pair.remote.messages import Call
+from omnidemo.serving.endpoint import api_routes
 from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.replicas.ray_cluster import RayCluster, RayReplicas
+from omnidemo.serving.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.services import Services
 from tests.support.running_app import free_port, running
 

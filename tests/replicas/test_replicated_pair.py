@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.config import GenerationConfig, Settings
+from omnidemo.core.config import GenerationConfig, Settings
+from omnidemo.core.records import Generation, Reading, Round, Trace
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Reading, Round, Trace
-from omnidemo.remote.messages import Adapter, Behind, Call, Finished, Insertions
-from omnidemo.remote.remote_pair import _conversation
-from omnidemo.remote.writing_pair import WritingPair
-from omnidemo.replicas import ray_cluster
-from omnidemo.replicas.failover import LOSSES
-from omnidemo.replicas.pair_replica import PairReplica
-from omnidemo.replicas.ray_cluster import RayCluster
-from omnidemo.replicas.replicated_pair import ALONG, ReplicatedPair
+from omnidemo.pair.remote.messages import Adapter, Behind, Call, Finished, Insertions
+from omnidemo.pair.remote.remote_pair import _conversation
+from omnidemo.pair.remote.writing_pair import WritingPair
 from omnidemo.serving.pair_loading import build_pair
-from omnidemo.store import visitor_state
-from omnidemo.store.visitors import OWN
+from omnidemo.serving.replicas import ray_cluster
+from omnidemo.serving.replicas.failover import LOSSES
+from omnidemo.serving.replicas.pair_replica import PairReplica
+from omnidemo.serving.replicas.ray_cluster import RayCluster
+from omnidemo.serving.replicas.replicated_pair import ALONG, ReplicatedPair
+from omnidemo.storage import visitor_state
+from omnidemo.storage.visitors import OWN
 from tests.support.local_replicas import LocalCluster, LocalReplicas
 from tests.support.models import PROMPT
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from omnidemo.distill.worker import WorkerError
-from omnidemo.replicas.trainer import RayTrainer, Trainer
+from omnidemo.learning.distill.worker import WorkerError
+from omnidemo.serving.replicas.trainer import RayTrainer, Trainer
 from tests.support.trained_pair import DRAFTER
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from omnidemo.backends import compile_kernels
-from omnidemo.config import DEFAULT, EMBEDDED_TARGET, Settings
-from omnidemo.fetching.fetch import FetchState
-from omnidemo.gguf import identity, sources
+from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, Settings
 from omnidemo.models import model_files, names
+from omnidemo.models.fetching.fetch import FetchState
+from omnidemo.models.gguf import identity, sources
 from omnidemo.serving import better_target
 from omnidemo.serving.better_target import BetterTarget, first_target
 from omnidemo.ui.tabs import better_panel

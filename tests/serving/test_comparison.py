@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
-from omnidemo.methods import BASELINE
+from omnidemo.core.config import Settings
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import beside, chat_service
 from omnidemo.serving.comparison import FRESH, TODAY, compare

@@ -64,7 +64,7 @@ def test_a_second_signal_ends_at_once_and_one_that_comes_with_the_first_does_not
     number: signal.Signals, status: int
 ) -> None:
     script = (
-        "import time; from omnidemo.processes import end_by_signal\n"
+        "import time; from omnidemo.core.processes import end_by_signal\n"
         "end_by_signal()\n"
         "try: print('on', flush=True); time.sleep(600)\n"
         "finally: print('ending', flush=True); time.sleep(600)\n"

@@ -14,14 +14,14 @@ from typing import Any
 import httpx
 import pytest
 
-from omnidemo.config import SAMPLING
-from omnidemo.endpoint import answer_slots, api_routes
-from omnidemo.endpoint.answer_format import StopFilter
-from omnidemo.endpoint.answer_slots import AnswerSlots, Work
-from omnidemo.endpoint.api_errors import ApiError
-from omnidemo.endpoint.request_body import LEAST_TOP_P
+from omnidemo.core.config import SAMPLING
+from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.pair.prompt_reader import TooLong
-from omnidemo.records import Generation, Part, Reading, Round
+from omnidemo.serving.endpoint import answer_slots, api_routes
+from omnidemo.serving.endpoint.answer_format import StopFilter
+from omnidemo.serving.endpoint.answer_slots import AnswerSlots, Work
+from omnidemo.serving.endpoint.api_errors import ApiError
+from omnidemo.serving.endpoint.request_body import LEAST_TOP_P
 from tests.support.fakes import FakeServices, generation, script
 from tests.support.running_app import serving
 

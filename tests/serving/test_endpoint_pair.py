@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from omnidemo.backends import choice
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.models.catalogue import Reading
 from omnidemo.serving import chat_service
 from omnidemo.serving.services import Services
-from omnidemo.store.visitors import Visitors
+from omnidemo.storage.visitors import Visitors
 from tests.support.running_app import free_port, running
 from tests.support.trained_pair import DRAFTER, TARGET
 

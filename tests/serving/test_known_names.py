@@ -12,13 +12,13 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.endpoint import model_ids
-from omnidemo.fetching import hub_downloads
-from omnidemo.gguf import sources
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation
 from omnidemo.models import names
+from omnidemo.models.fetching import hub_downloads
+from omnidemo.models.gguf import sources
 from omnidemo.models.load import load_model
-from omnidemo.records import Generation
+from omnidemo.serving.endpoint import model_ids
 from omnidemo.serving.pair_pool import STOPPED, PairState
 from omnidemo.serving.services import Services
 from omnidemo.ui.tabs import models_panel
@@ -176,7 +176,7 @@ def test_the_panel_of_other_models(file: Path, tmp_path: Path) -> None:
 
 def test_visitors_of_a_public_app_choose_from_the_list_alone(file: Path, tmp_path: Path) -> None:
     from omnidemo.serving.quotas import Refused
-    from omnidemo.store.visitors import Caller
+    from omnidemo.storage.visitors import Caller
 
     with serving(tmp_path, str(file), public="true") as services:
         known = services.settings.target

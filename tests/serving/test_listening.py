@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.ui import build_app, errors, launch_options
+from omnidemo.core.config import Settings
+from omnidemo.ui.app import build_app, errors, launch_options
 from tests.support.fakes import FakeServices
 from tests.support.running_app import serving
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from omnidemo.ui.adaptation_data import View, page_json
 from tests.support.chats import chat, ready

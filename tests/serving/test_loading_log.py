@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 
 
 def test_the_log_says_how_far_a_pair_is(

@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from omnidemo.config import SAMPLING
-from omnidemo.endpoint import api_routes, mcp_server
+from omnidemo.core.config import SAMPLING
+from omnidemo.serving.endpoint import api_routes, mcp_server
 from tests.support.fakes import FakeServices
 from tests.support.running_app import serving
 

@@ -16,10 +16,10 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from omnidemo import load_pair
-from omnidemo.config import GenerationConfig, Settings
+from omnidemo.core.config import GenerationConfig, Settings
 from omnidemo.models.load import ModelError, load_model
 from omnidemo.pair.pair import Pair
-from omnidemo.ui import build_app
+from omnidemo.ui.app import build_app
 from tests.support.cli import Cli, refused
 from tests.support.fakes import FakeServices
 from tests.support.models import save

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from tests.support.chats import ready
 from tests.support.models import save

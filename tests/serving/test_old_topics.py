@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.measurer import Measurer
-from omnidemo.lines.router import DEFAULT
-from omnidemo.records import Probe
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Probe
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.measurer import Measurer
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.services import Services
 from omnidemo.ui.curve_data import hero_json

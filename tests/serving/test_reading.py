@@ -17,11 +17,11 @@ from omnidemo import load_pair
 from omnidemo.backends import fused_cache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation, Reading, Round
 from omnidemo.decoding.state import PIECE
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Reading, Round
 from omnidemo.serving.services import Services
 from tests.support.chats import ready
 from tests.support.models import PROMPT, save

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation, Round
+from omnidemo.core.tasks import own_task
 from omnidemo.pair.repeated_task import Repeated
-from omnidemo.records import Generation, Round
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import Services
-from omnidemo.store.visitors import OWN, Caller
-from omnidemo.tasks import own_task
+from omnidemo.storage.visitors import OWN, Caller
 from tests.serving.test_visitors import App, public_settings
 from tests.support.chats import chat, ready
 

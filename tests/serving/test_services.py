@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 
 from lab.experiments.jobs import record
-from omnidemo.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
-from omnidemo.copying.text_index import BREAK, TextIndex
-from omnidemo.lines.router import Route, Router
+from omnidemo.core.config import GREEDY, SAMPLING, GenerationConfig, Manner, Settings
+from omnidemo.core.records import Generation
+from omnidemo.decoding.sources.text_index import BREAK, TextIndex
+from omnidemo.learning.lines.router import Route, Router
+from omnidemo.learning.probes.replayed_target import Replay, TargetRecords
 from omnidemo.models.model_files import TooLarge
 from omnidemo.pair.pair import Pair
-from omnidemo.probes.replayed_target import Replay, TargetRecords
-from omnidemo.records import Generation
 from omnidemo.serving import gc_pauses, pair_pool
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.services import Services
-from omnidemo.store.database import Database
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import KEY, Visitors
+from omnidemo.storage.database import Database
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import KEY, Visitors
 from omnidemo.ui.tabs import chat_tab
 from tests.support.chats import chat, ready
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.metrics import Speed
+from omnidemo.core.config import Settings
+from omnidemo.core.metrics import Speed
+from omnidemo.core.records import Generation
 from omnidemo.pair import repetition
-from omnidemo.records import Generation
 from omnidemo.serving import speed as speed_module
 from omnidemo.serving.services import Services
-from omnidemo.vocab.ngram_cache import NgramCache
+from omnidemo.vocabulary.ngram_cache import NgramCache
 from tests.support.chats import chat, ready
 
 PATIENCE = 60.0

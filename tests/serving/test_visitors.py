@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from omnidemo.adapters import version_folders
-from omnidemo.config import Settings
-from omnidemo.records import Generation, Round
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation, Round
+from omnidemo.models.adapters import version_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import HOUR, Quotas, Refused
 from omnidemo.serving.services import Cluster, Services
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import KEY, OWN, Caller, Visitors, is_operator, is_public
 from omnidemo.ui import replay_data
 
 NAME = "a" * 24  # of a visitor, as `Visitors` makes them

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.store.store import Store
+from omnidemo.storage.store import Store
 from tests.support.crash_child import PROMPTS, distil
 from tests.support.learning import Owner, save_drafter, until
 from tests.support.models import save
@@ -124,8 +124,8 @@ def test_a_killed_parent_leaves_no_child_behind(tmp_path: Path) -> None:
 import time
 from pathlib import Path
 from tests.support.learning import FakeStore, Owner, make_trace
-from omnidemo.config import Settings
-from omnidemo.distill.distiller import Distiller
+from omnidemo.core.config import Settings
+from omnidemo.learning.distill.distiller import Distiller
 settings = Settings(training="idle", update_interval=1, steps_per_update=1_000_000, lora_rank=4)
 made = []
 for name in ("trains", "rests"):

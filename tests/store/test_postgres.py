@@ -17,16 +17,16 @@ import pytest
 import torch
 
 from lab.torture.databases import PostgresServer
-from omnidemo.adapters import version_folders
-from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
-from omnidemo.config import Settings
-from omnidemo.records import NgramEntry
+from omnidemo.core.config import Settings
+from omnidemo.core.records import NgramEntry
+from omnidemo.models.adapters import version_folders
+from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 from omnidemo.serving.services import Services
-from omnidemo.store import connections
-from omnidemo.store.postgres import with_driver
-from omnidemo.store.store import Store
-from omnidemo.store.version_store import VersionStore
-from omnidemo.store.visitors import KEY, Visitors
+from omnidemo.storage import connections
+from omnidemo.storage.postgres import with_driver
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import VersionStore
+from omnidemo.storage.visitors import KEY, Visitors
 from tests.store.test_store import PAIR, record, version, wait_for
 from tests.support.chats import chat, ready
 from tests.support.models import save

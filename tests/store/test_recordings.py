@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.offers import Offer
-from omnidemo.records import Generation, Replayed, Round, Token
+from omnidemo.core.config import Settings
+from omnidemo.core.offers import Offer
+from omnidemo.core.records import Generation, Replayed, Round, Token
 from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
-from omnidemo.store import recorded_rounds, recordings
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import Caller
+from omnidemo.storage import recorded_rounds, recordings
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import Caller
 from omnidemo.ui import replay_data
 from omnidemo.ui.tabs import history_tab
 from tests.support.chats import chat, ready

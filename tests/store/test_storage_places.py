@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo import private_folders
-from omnidemo.config import Settings
+from omnidemo.core import private_folders
+from omnidemo.core.config import Settings
 from omnidemo.serving.pair_loading import open_store
 
 NAMES = [

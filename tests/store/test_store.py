@@ -19,23 +19,23 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import event
 
-from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.adapters.version_folders import line_folder, version_folder, versions
-from omnidemo.answer_figures import FIGURES
-from omnidemo.config import Settings
-from omnidemo.lines import learning_curve
-from omnidemo.metrics import measure
-from omnidemo.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
-from omnidemo.store import backup as backups
-from omnidemo.store import database
-from omnidemo.store.backup import Backup, back_up_database, restore_database
-from omnidemo.store.connections import make_engine
-from omnidemo.store.database import StoreStatus
-from omnidemo.store.line_store import replayed
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
-from omnidemo.store.tables import METADATA
-from omnidemo.store.visitors import OWN
+from omnidemo.core.answer_figures import FIGURES
+from omnidemo.core.config import Settings
+from omnidemo.core.metrics import measure
+from omnidemo.core.records import Agreement, Generation, NgramEntry, Probe, Replayed, Round, Token, TrainStep
+from omnidemo.learning.lines import learning_curve
+from omnidemo.models.adapters.adapter_state import AdapterVersion
+from omnidemo.models.adapters.version_folders import line_folder, version_folder, versions
+from omnidemo.storage import backup as backups
+from omnidemo.storage import database
+from omnidemo.storage.backup import Backup, back_up_database, restore_database
+from omnidemo.storage.connections import make_engine
+from omnidemo.storage.database import StoreStatus
+from omnidemo.storage.line_store import replayed
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+from omnidemo.storage.tables import METADATA
+from omnidemo.storage.visitors import OWN
 from tests.support.row_counts import row_counts
 
 ROOT = Path(__file__).parents[2]
@@ -1016,7 +1016,7 @@ def test_one_backup_at_a_time(store: Store, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_who_waits_for_a_row_waits_no_longer_than_the_database_works(tmp_path, monkeypatch):
-    monkeypatch.setattr("omnidemo.store.connections.LOCK_SECONDS", 1)
+    monkeypatch.setattr("omnidemo.storage.connections.LOCK_SECONDS", 1)
     store = Store(f"sqlite:///{tmp_path}/db.sqlite")
     other = sqlite3.connect(tmp_path / "db.sqlite", isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from omnidemo.adapters import adapter_state, version_folders
-from omnidemo.store import version_files
-from omnidemo.store.version_files import Noted
-from omnidemo.store.visitors import OWN
+from omnidemo.models.adapters import adapter_state, version_folders
+from omnidemo.storage import version_files
+from omnidemo.storage.version_files import Noted
+from omnidemo.storage.visitors import OWN
 
 NAMES = ("target", "drafter")
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from omnidemo.records import Generation, Round
+from omnidemo.core.records import Generation, Round
 from omnidemo.serving import adaptation_service, gc_pauses
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import Services

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
-from omnidemo.distill.distiller import Distiller
-from omnidemo.distill.learner import Learner, learner_for
-from omnidemo.distill.worker import plan_of
+from omnidemo.core.config import Settings
+from omnidemo.learning.distill.distiller import Distiller
+from omnidemo.learning.distill.learner import Learner, learner_for
+from omnidemo.learning.distill.worker import plan_of
 from omnidemo.pair.pair import Pair
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
 from tests.support.row_counts import row_counts
 
 PROMPTS = ("the other ducks swim — naïve ✓", "the small duck", "def double(n):", "there is another theory")

@@ -14,23 +14,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from omnidemo.adapters.adapter_state import AdapterVersion
-from omnidemo.config import GREEDY, Manner, Settings
-from omnidemo.distill.trainer_status import TrainerStatus
-from omnidemo.lines.learning_curve import BeforeAfter
-from omnidemo.lines.line_names import AUTO, LineInfo
-from omnidemo.lines.router import Route
-from omnidemo.metrics import Speed
+from omnidemo.core.config import GREEDY, Manner, Settings
+from omnidemo.core.metrics import Speed
+from omnidemo.core.records import Generation, Replayed, Round, Token
+from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.lines.learning_curve import BeforeAfter
+from omnidemo.learning.lines.line_names import AUTO, LineInfo
+from omnidemo.learning.lines.router import Route
+from omnidemo.models.adapters.adapter_state import AdapterVersion
 from omnidemo.models.catalogue import ModelCard
 from omnidemo.models.load import ModelError
 from omnidemo.models.names import drafter_of
 from omnidemo.pair.drafting_now import Drafting
-from omnidemo.records import Generation, Replayed, Round, Token
 from omnidemo.serving.better_target import BetterTarget
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import MethodInfo
-from omnidemo.store.database import StoreStatus
+from omnidemo.storage.database import StoreStatus
 
 HOSTILE = (
     'def double(n):\n    """<b>Return</b> ${1+1} 😀 naïve."""\n    return 2 * n  # Therefore:'

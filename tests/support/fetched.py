@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.gguf import sources
-from omnidemo.gguf.sources import NotHere
+from omnidemo.core.config import Settings
+from omnidemo.models.gguf import sources
+from omnidemo.models.gguf.sources import NotHere
 
 MARKED = {"smollm2": "smollm2", "qwen": "qwen2.5-coder-1.5b"}  # marker → the file's name in the catalogue
 

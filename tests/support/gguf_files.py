@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from omnidemo.vocab.alphabets import byte_alphabet
+from omnidemo.vocabulary.alphabets import byte_alphabet
 
 gguf: Any = pytest.importorskip("gguf", reason="the package gguf is not installed")
 SIGNS = sorted(byte_alphabet(), key=byte_alphabet().__getitem__)

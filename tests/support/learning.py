@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from omnidemo.adapters import adapter_state, version_folders
-from omnidemo.adapters.adapter_state import AdapterState, OptimiserState
-from omnidemo.distill.train_step import Batches, Trained
-from omnidemo.distill.worker import TrainingPlan, Worker
-from omnidemo.records import Trace, TrainStep
+from omnidemo.core.records import Trace, TrainStep
+from omnidemo.learning.distill.train_step import Batches, Trained
+from omnidemo.learning.distill.worker import TrainingPlan, Worker
+from omnidemo.models.adapters import adapter_state, version_folders
+from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 
 VOCAB = 40
 LAYER = "model.layers.0.self_attn.q_proj"

@@ -7,17 +7,17 @@ import pickle
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from omnidemo.config import Settings
-from omnidemo.distill.in_process_worker import InProcessWorker
-from omnidemo.lines.trainer_pool import Trainers
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Round, Trace
+from omnidemo.learning.distill.in_process_worker import InProcessWorker
+from omnidemo.learning.lines.trainer_pool import Trainers
 from omnidemo.models.load import load_model
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Round, Trace
-from omnidemo.remote.messages import Call, Message
-from omnidemo.remote.writing_pair import WritingPair, told
-from omnidemo.replicas.failover import Lost
-from omnidemo.replicas.replicated_pair import ReplicatedPair
+from omnidemo.pair.remote.messages import Call, Message
+from omnidemo.pair.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
+from omnidemo.serving.replicas.failover import Lost
+from omnidemo.serving.replicas.replicated_pair import ReplicatedPair
 
 
 class LocalReplicas:

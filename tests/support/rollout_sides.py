@@ -18,14 +18,14 @@ from omnidemo.decoding.backend import Draft, Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy, StopRule
 from omnidemo.decoding.method import Method
+from omnidemo.decoding.methods import fitting
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import Rollout, RolloutRequest
 from omnidemo.decoding.round import RoundContext
 from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams, as_tensor
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import fitting
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.models import PROMPT
 from tests.support.runners import close
 from tests.support.worlds import TableCache, copy_nothing, vocabulary

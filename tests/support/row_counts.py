@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, func, select
 
-from omnidemo.store.store import Store
-from omnidemo.store.tables import METADATA
+from omnidemo.storage.store import Store
+from omnidemo.storage.tables import METADATA
 
 
 def row_counts(store: Store) -> dict[str, int]:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from omnidemo.config import Settings
-from omnidemo.ui import build_app, launch_options
+from omnidemo.core.config import Settings
+from omnidemo.ui.app import build_app, launch_options
 from tests.support.fakes import FakeServices
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from omnidemo.processes import end_with_parent
+from omnidemo.core.processes import end_with_parent
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,7 +60,7 @@ def main() -> None:
         with suppress(ImportError):
             importlib.import_module(name)
 
-    from omnidemo.store.store import Store
+    from omnidemo.storage.store import Store
     from tests.store.test_store import record
 
     def opens(url: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from omnidemo.config import Settings
-from omnidemo.ui import build_app, launch_options
+from omnidemo.core.config import Settings
+from omnidemo.ui.app import build_app, launch_options
 from tests.support.fakes import FakeServices
 
 

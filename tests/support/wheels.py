@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.fetching.fetchable import Fetchable, Wheel
+from omnidemo.models.fetching.fetchable import Fetchable, Wheel
 
 VERSION = "1.2.0"
 

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from omnidemo.copying.copier import Copier, CopyChances
 from omnidemo.decoding import randomness
 from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
@@ -20,14 +19,15 @@ from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.methods import Method, fitting, ngram_residual
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.sources.copier import Copier, CopyChances
 from omnidemo.decoding.state import TargetContext
-from omnidemo.methods import Method, fitting, ngram_residual
 from omnidemo.pair.pair import Pair
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import Vocabulary
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary import Vocabulary
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 Budget = int | Callable[[], DraftPolicy]  # a fixed draft length, or what makes the rule of a round
 

@@ -13,9 +13,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from omnidemo import config, private_folders
-from omnidemo.config import GREEDY, Settings
-from omnidemo.config.controls import CONTROLS
+from omnidemo.core import config, private_folders
+from omnidemo.core.config import GREEDY, Settings
+from omnidemo.core.config.controls import CONTROLS
 from omnidemo.models.names import at_its_pace
 from omnidemo.ui import text
 from omnidemo.ui.adaptation_data import View, figures, line_rows, page_json, request_rows, version_rows

@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from omnidemo import shell_network
-from omnidemo.config import ModelError, Settings
+from omnidemo.core import shell_network
+from omnidemo.core.config import ModelError, Settings
 from omnidemo.models import model_files
-from omnidemo.store.visitors import is_public
-from omnidemo.ui import build_app, launch_options
+from omnidemo.storage.visitors import is_public
+from omnidemo.ui.app import build_app, launch_options
 from tests.support.fakes import FakeServices
 from tests.support.running_app import free_port
 

@@ -17,14 +17,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnidemo.answer_figures import FIGURES
-from omnidemo.config import SAMPLING, Manner, option_named
-from omnidemo.endpoint.api_errors import as_api_error
-from omnidemo.metrics import measure
-from omnidemo.private_folders import without_folders
-from omnidemo.records import LONG_READING, Generation, Match, Part, Reading, Round, Source, Token
+from omnidemo.core.answer_figures import FIGURES
+from omnidemo.core.config import SAMPLING, Manner, option_named
+from omnidemo.core.metrics import measure
+from omnidemo.core.private_folders import without_folders
+from omnidemo.core.records import LONG_READING, Generation, Match, Part, Reading, Round, Source, Token
+from omnidemo.serving.endpoint.api_errors import as_api_error
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.recorded_rounds import round_lines
+from omnidemo.storage.recorded_rounds import round_lines
 from omnidemo.ui import answer_lines, errors, text
 from omnidemo.ui.code_colours import coloured
 from omnidemo.ui.markdown_tree import tree

@@ -10,9 +10,9 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from omnidemo.figures import charts, curves, layout, marks
-from omnidemo.figures.curves import CURVES
-from omnidemo.figures.marks import Mark
+from omnidemo.ui.figures import charts, curves, layout, marks
+from omnidemo.ui.figures.curves import CURVES
+from omnidemo.ui.figures.marks import Mark
 
 ACCEPTANCE = CURVES[0]
 

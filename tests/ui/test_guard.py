@@ -13,9 +13,8 @@ import anyio
 import httpx
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.ui import build_app
-from omnidemo.ui.app import STREAMS
+from omnidemo.core.config import Settings
+from omnidemo.ui.app import STREAMS, build_app
 from omnidemo.ui.errors import ENGINE
 from omnidemo.ui.guard import OPERATOR, VISITOR, _repeat
 from tests.support.fakes import FakeServices

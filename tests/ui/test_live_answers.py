@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from omnidemo.lines.router import DEFAULT
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.ui import live_answers
 from omnidemo.ui.live_answers import answers_json, version_marks
 

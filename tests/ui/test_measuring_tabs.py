@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.methods import AUTO
-from omnidemo.records import Generation
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Generation
+from omnidemo.decoding.methods import AUTO
 from omnidemo.serving.comparison import Comparison, Question
 from omnidemo.serving.quotas import Refused
 from omnidemo.serving.services import MethodInfo
 from omnidemo.serving.visitor_store import VisitorStore
-from omnidemo.store.request_rows import RequestRecord
-from omnidemo.store.store import Store
-from omnidemo.store.visitors import Caller, sessions_of
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+from omnidemo.storage.visitors import Caller, sessions_of
 from omnidemo.ui import downloads, replay_data
 from omnidemo.ui.comparison_tables import ComparisonView, read_batch, summary, write_csv
 from omnidemo.ui.tabs import history_tab, traffic_panel

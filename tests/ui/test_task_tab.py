@@ -13,13 +13,13 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.figures.task_curve import LINES, task_curve
+from omnidemo.core.config import Settings
+from omnidemo.core.tasks import TASKS
 from omnidemo.pair.repeated_task import COLUMNS, Repeated
 from omnidemo.pair.replay import SameAnswer
 from omnidemo.serving.quotas import Refused
-from omnidemo.tasks import TASKS
 from omnidemo.ui import task_rows
+from omnidemo.ui.figures.task_curve import LINES, task_curve
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.tabs import task_tab
 from tests.support.fakes import generation, script

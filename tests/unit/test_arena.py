@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from omnidemo import load_pair
-from omnidemo.measuring.arena import HEADINGS, Standing, standings, tables
-from omnidemo.measuring.prompt_files import fitting, group_of, numbers, read_questions
-from omnidemo.methods import BASELINE
-from omnidemo.metrics import Lengths, measure
+from omnidemo.core.metrics import Lengths, measure
+from omnidemo.core.records import Generation, Round, Token
+from omnidemo.decoding.methods import BASELINE
 from omnidemo.pair.pair import Pair
-from omnidemo.records import Generation, Round, Token
 from omnidemo.serving.comparison import Comparison, Question, compare
+from omnidemo.serving.measuring.arena import HEADINGS, Standing, standings, tables
+from omnidemo.serving.measuring.prompt_files import fitting, group_of, numbers, read_questions
 from tests.support.models import save
 
 

@@ -8,13 +8,13 @@ import time
 
 import pytest
 
-from omnidemo.copying.copier import CopiedDraft, Copier, CopyChances
-from omnidemo.copying.text_index import AT_ONCE, BREAK, CANDIDATES, TextIndex
+from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
+from omnidemo.decoding.sources.copier import CopiedDraft, Copier, CopyChances
+from omnidemo.decoding.sources.text_index import AT_ONCE, BREAK, CANDIDATES, TextIndex
 from omnidemo.pair import copy_memory
 from omnidemo.pair.copy_memory import CopyMemory
-from omnidemo.records import Match
 from tests.support.cost_models import known
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

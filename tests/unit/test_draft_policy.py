@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from omnidemo.copying.copier import CopiedDraft
+from omnidemo.core.records import Match
 from omnidemo.decoding.calibration import TRUST, Calibration
 from omnidemo.decoding.cost_model import FIRST, MARGIN, PLAIN, READING, CostModel, best_draft
 from omnidemo.decoding.cost_policy import CAUTION, CostPolicy
@@ -21,8 +21,8 @@ from omnidemo.decoding.draft_policy import (
     HeadPolicy,
 )
 from omnidemo.decoding.price_list import PriceList, Timed
+from omnidemo.decoding.sources.copier import CopiedDraft
 from omnidemo.pair.drafting_now import describe
-from omnidemo.records import Match
 from tests.support.cost_models import known
 
 

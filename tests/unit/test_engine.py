@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 import torch
 
-from omnidemo.config import GenerationConfig
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import STAGES, Round
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
 from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.methods import fitting, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
 from omnidemo.decoding.tracing import Tracer
-from omnidemo.methods import fitting, make_method
-from omnidemo.records import STAGES, Round
-from omnidemo.store.request_rows import round_row
+from omnidemo.storage.request_rows import round_row
 from omnidemo.ui.answer_lines import figures_line
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.worlds import CASES, NESTED, WORLDS, TableCache, World, vocabulary
 
 

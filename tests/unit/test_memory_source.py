@@ -7,12 +7,12 @@ import random
 import numpy as np
 import pytest
 
-from omnidemo.copying.agreement import FIRST_WEIGHTS, Agreement, Offers, log_odds
-from omnidemo.copying.continuations import BYTES, Continuations
-from omnidemo.copying.copier import CopyChances, class_of_continuation
-from omnidemo.copying.memory_source import MemorySource
-from omnidemo.copying.ngram_table import BEHIND, DECAY, LONGEST, UNLIKELY, WAYS
-from omnidemo.copying.text_index import BREAK, TextIndex
+from omnidemo.decoding.sources.agreement import FIRST_WEIGHTS, Agreement, Offers, log_odds
+from omnidemo.decoding.sources.continuations import BYTES, Continuations
+from omnidemo.decoding.sources.copier import CopyChances, class_of_continuation
+from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.ngram_table import BEHIND, DECAY, LONGEST, UNLIKELY, WAYS
+from omnidemo.decoding.sources.text_index import BREAK, TextIndex
 
 
 class ByHand:

@@ -9,10 +9,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from omnidemo.core.records import NgramEntry
 from omnidemo.pair.ngram_memory import NgramMemory
-from omnidemo.records import NgramEntry
-from omnidemo.vocab.ngram_cache import FAR, NgramCache
-from omnidemo.vocab.trie_table import TrieTable
+from omnidemo.vocabulary.ngram_cache import FAR, NgramCache
+from omnidemo.vocabulary.trie_table import TrieTable
 from tests.support.worlds import NESTED
 
 GRAMS = st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple), unique=True, max_size=20)

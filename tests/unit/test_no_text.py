@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from omnidemo.cli import common
-from omnidemo.config import GenerationConfig, Settings, check_text
-from omnidemo.measuring import prompt_files
-from omnidemo.measuring.prompt_files import read_prompts
+from omnidemo.core.config import GenerationConfig, Settings, check_text
+from omnidemo.serving.measuring import prompt_files
+from omnidemo.serving.measuring.prompt_files import read_prompts
 from tests.support.cli import Cli, refused
 
 GOOD = b'{"prompt": "the duck"}\n'

@@ -9,12 +9,12 @@ from itertools import accumulate
 
 import pytest
 
-from omnidemo.copying.copier import CopiedDraft
+from omnidemo.core.records import Match
 from omnidemo.decoding.cost_model import MARGIN, CostModel
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.price_list import ENOUGH, ROWS, PriceList, Timed
+from omnidemo.decoding.sources.copier import CopiedDraft
 from omnidemo.pair.pair_prices import smoothed
-from omnidemo.records import Match
 
 PASSES = {1: 1.0, 2: 1.05, 4: 1.2, 6: 1.6, 8: 2.0, 16: 3.6}
 TRUE = PriceList(PASSES, 0.1, attention=1e-4, origin="measured", at=1.0)

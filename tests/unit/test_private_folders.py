@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo import load_pair, private_folders
-from omnidemo.config import Settings
+from omnidemo import load_pair
+from omnidemo.core import private_folders
+from omnidemo.core.config import Settings
 from omnidemo.serving.services import Services
 from omnidemo.ui import downloads
 from tests.support.processes import start
@@ -20,13 +21,13 @@ ROOT = Path(__file__).parents[2]
 TAKE = """
 import sys, time
 from pathlib import Path
-from omnidemo import private_folders
+from omnidemo.core import private_folders
 private_folders.hold(Path(sys.argv[1]))
 """
 HOLDER = TAKE + "print('held', flush=True); time.sleep(60)"
 KEEPER = """
 import time
-from omnidemo import private_folders
+from omnidemo.core import private_folders
 folder = private_folders.temporary_folder()
 (folder / "secret.csv").write_text("x")
 print(folder, flush=True)

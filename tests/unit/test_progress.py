@@ -12,10 +12,10 @@ import pytest
 
 from lab.equality import equality
 from omnidemo.cli import common
-from omnidemo.config import Settings
-from omnidemo.measuring import mismatch
-from omnidemo.measuring.report_tables import Stage, counted
-from omnidemo.records import LONG_READING, Generation, Reading, Round
+from omnidemo.core.config import Settings
+from omnidemo.core.records import LONG_READING, Generation, Reading, Round
+from omnidemo.serving.measuring import mismatch
+from omnidemo.serving.measuring.report_tables import Stage, counted
 from omnidemo.serving.pair_loading import open_store
 from tests.support.cli import Cli, refused
 from tests.support.fakes import generation, script

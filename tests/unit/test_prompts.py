@@ -9,10 +9,10 @@ from itertools import combinations
 
 import pytest
 
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.sample_prompts import FOLDER, TOPICS, examples, probes, prompts
-from omnidemo.measuring.prompt_files import read_prompts, read_questions
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.sample_prompts import FOLDER, TOPICS, examples, probes, prompts
 from omnidemo.serving.comparison import turns_of
+from omnidemo.serving.measuring.prompt_files import read_prompts, read_questions
 from omnidemo.ui import text
 
 RUN = 8  # words in a row that two prompts have in common only where one was made of the other

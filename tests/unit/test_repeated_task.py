@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from omnidemo import Pair, Round, load_pair
+from omnidemo.core.tasks import own_task
 from omnidemo.pair.repeated_task import COLUMNS, Repeated, prompt_of, repeat
-from omnidemo.tasks import own_task
 from tests.support.models import save
 
 LINES = own_task(

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from omnidemo import Generation, Pair, load_pair
+from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Pass
+from omnidemo.learning.probes.replayed_target import ReplayCache
 from omnidemo.pair.replay import Beginning, Replay, SameAnswer, Without
-from omnidemo.probes.replayed_target import ReplayCache
-from omnidemo.records import Round
 from tests.support.models import save
 
 ALL = [Without(memory, learning) for learning in (False, True) for memory in (False, True)]

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from omnidemo import resources
-from omnidemo.gguf import places
+from omnidemo.core import resources
+from omnidemo.models.gguf import places
 
 GB = 2**30
 

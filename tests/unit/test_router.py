@@ -8,8 +8,8 @@ from time import perf_counter
 
 import pytest
 
-from omnidemo.lines import sample_prompts
-from omnidemo.lines.router import DEFAULT, SURE, Router
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.lines.router import DEFAULT, SURE, Router
 from omnidemo.serving.adaptation_service import LABELLED, _sample_prompts
 
 MATHS = [

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from omnidemo.config import Settings
-from omnidemo.hosting import space_check
-from omnidemo.hosting.space_check import SpaceReport, check
-from omnidemo.zerogpu.sign import DRAFTER, TARGET
+from omnidemo.core.config import Settings
+from omnidemo.pair.zerogpu.sign import DRAFTER, TARGET
+from omnidemo.serving.hosting import space_check
+from omnidemo.serving.hosting.space_check import SpaceReport, check
 
 FRONT = """---
 title: A test

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, get_args
 import pytest
 from pydantic import BaseModel, Field
 
-from omnidemo.answer_figures import FIGURES, columns
 from omnidemo.cli import options as command_options
-from omnidemo.config import GenerationConfig, Settings, answer_options, option_of, shown_by
-from omnidemo.config.answer_options import Option
-from omnidemo.config.controls import CONTROLS
-from omnidemo.endpoint.request_body import ChatRequest, with_options
+from omnidemo.core.answer_figures import FIGURES, columns
+from omnidemo.core.config import GenerationConfig, Settings, answer_options, option_of, shown_by
+from omnidemo.core.config.answer_options import Option
+from omnidemo.core.config.controls import CONTROLS
+from omnidemo.serving.endpoint.request_body import ChatRequest, with_options
 
 WAYS = {"command", "endpoint", "own", "mcp", "page", "history"}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from omnidemo.tasks import FOLDER, PLACE, TASKS, Task, own_task, read_task, task
+from omnidemo.core.tasks import FOLDER, PLACE, TASKS, Task, own_task, read_task, task
 
 
 @pytest.mark.parametrize("name", TASKS)

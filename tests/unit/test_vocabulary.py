@@ -13,11 +13,11 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.backends.runner import ModelError
-from omnidemo.measuring import vocabularies as coverage
-from omnidemo.methods.string_rejection import strings_of
-from omnidemo.vocab.alphabets import byte_alphabet
-from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.decoding.methods.string_rejection import strings_of
+from omnidemo.serving.measuring import vocabularies as coverage
+from omnidemo.vocabulary.alphabets import byte_alphabet
+from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.tokenizer_families import (
     FAMILIES,
     byte_level,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from omnidemo.decoding.contexts import DrafterContext
-from omnidemo.vocab.ngram_cache import NgramCache
-from omnidemo.vocab.vocabulary import Vocabulary, read_vocabulary
-from omnidemo.vocab.vocabulary_map import VocabularyMap
+from omnidemo.vocabulary.ngram_cache import NgramCache
+from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
+from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 from tests.support.tokenizer_families import FAMILIES, SPECIAL
 from tests.support.worlds import TableCache, vocabulary
 

@@ -17,11 +17,11 @@ import pytest
 from gradio_client import Client
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.price_list import Timed
-from omnidemo.zerogpu import start as zero_gpu
-from omnidemo.zerogpu.sign import DRAFTER, TARGET, names, on
+from omnidemo.pair.zerogpu import start as zero_gpu
+from omnidemo.pair.zerogpu.sign import DRAFTER, TARGET, names, on
 from tests.support.spaces_double import SENTENCE
 
 ROOT = Path(__file__).resolve().parents[2]

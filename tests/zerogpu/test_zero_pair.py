@@ -15,14 +15,14 @@ import pytest
 import torch
 
 from omnidemo import load_pair
-from omnidemo.config import Settings
+from omnidemo.core.config import Settings
+from omnidemo.core.private_folders import temporary_folder
+from omnidemo.core.records import Generation, Reading, Round, Trace
 from omnidemo.pair import conversation_pool
 from omnidemo.pair.pair import Pair
-from omnidemo.private_folders import temporary_folder
-from omnidemo.records import Generation, Reading, Round, Trace
+from omnidemo.pair.zerogpu import start as zero_gpu
+from omnidemo.pair.zerogpu.zero_pair import ZeroPair
 from omnidemo.serving.services import Services
-from omnidemo.zerogpu import start as zero_gpu
-from omnidemo.zerogpu.zero_pair import ZeroPair
 from tests.support import spaces_double as double
 
 PROMPTS = ("the small duck", "= 1 + 1 is a formula", "the other ducks swim")
@@ -179,13 +179,14 @@ def test_errors_arrive_with_their_text(pair: ZeroPair, monkeypatch: pytest.Monke
     def broken(self: Any, call: Any, cancelled: Any) -> Any:
         raise KeyError("what went wrong over there")
 
-    monkeypatch.setattr("omnidemo.zerogpu.gpu_pair.GpuPair.serve", broken)
+    monkeypatch.setattr("omnidemo.pair.zerogpu.gpu_pair.GpuPair.serve", broken)
     with pytest.raises(
         RuntimeError, match="KeyError in the process that has the GPU: 'what went wrong over there'"
     ):
         pair.generate("duck")
     monkeypatch.setattr(
-        "omnidemo.zerogpu.gpu_pair.GpuPair.serve", lambda self, call, cancelled: sys.modules["os"]._exit(9)
+        "omnidemo.pair.zerogpu.gpu_pair.GpuPair.serve",
+        lambda self, call, cancelled: sys.modules["os"]._exit(9),
     )
     with pytest.raises(RuntimeError, match="GPU task aborted"):
         pair.generate("duck")

@@ -17,8 +17,8 @@ import torch
 import torch.multiprocessing as mp
 from torch import Tensor
 
-from omnidemo.private_folders import replacing
-from omnidemo.processes import deaf_to_ctrl_c
+from omnidemo.core.private_folders import replacing
+from omnidemo.core.processes import deaf_to_ctrl_c
 
 from .flat_llama import Shape
 from .optimiser import Rates, Share

@@ -40,7 +40,7 @@ from omnidemo.backends.kernels.rows_kernel import (
     mass,
     ordered,
 )
-from omnidemo.vocab.trie_table import PROBES, SPREAD
+from omnidemo.vocabulary.trie_table import PROBES, SPREAD
 
 TO_RACE = -2
 

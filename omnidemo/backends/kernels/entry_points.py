@@ -34,8 +34,8 @@ from omnidemo.backends.kernels.rows_kernel import (
     softmax_given,
     token_prob,
 )
-from omnidemo.copying import ngram_table
-from omnidemo.copying.continuations import Continuations
+from omnidemo.decoding.sources import ngram_table
+from omnidemo.decoding.sources.continuations import Continuations
 
 follow, count = (
     njit(cache=True, error_model="numpy", nogil=True)(each)

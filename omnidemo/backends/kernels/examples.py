@@ -25,7 +25,7 @@ from omnidemo.backends.call_layout import (
 )
 from omnidemo.backends.packed_forms import FLOAT32
 from omnidemo.backends.thread_pool import new_queue
-from omnidemo.vocab.trie_table import PROBES
+from omnidemo.vocabulary.trie_table import PROBES
 
 
 def zeros(*shape: int) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from omnidemo.backends.call_layout import Noise
 from omnidemo.backends.kernels.rows_kernel import BLOCK, compiled, highest
-from omnidemo.vocab.trie_table import CHILD, SIBLING, TARGET, TOKEN
+from omnidemo.vocabulary.trie_table import CHILD, SIBLING, TARGET, TOKEN
 
 Row = NDArray[np.uint32]
 LANES = 64  # as in `row_ops`

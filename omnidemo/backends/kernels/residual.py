@@ -1,5 +1,5 @@
-"""The compiled form of `omnidemo.methods.ngram_residual`: what takes the place of a rejected slot, by
-rejection."""
+"""The compiled form of `omnidemo.decoding.methods.ngram_residual`: what takes the place of a
+rejected slot, by rejection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from omnidemo.backends.kernels.filters_kernel import filtered
 from omnidemo.backends.kernels.forward import run_pass
 from omnidemo.backends.kernels.outlined import outlined
 from omnidemo.backends.kernels.rows_kernel import BLOCK, append, block_sums, compiled, int64, inverse_cdf_by
-from omnidemo.vocab.trie_table import CHILD, SIBLING, TOKEN
+from omnidemo.vocabulary.trie_table import CHILD, SIBLING, TOKEN
 
 SPARE = 48  # numbers that a correction may need
 ROUNDING = 1e-6  # as in `row_ops`

@@ -53,7 +53,7 @@ from omnidemo.backends.kernels.rows_kernel import (
     inverse_cdf_by,
     softmax_given,
 )
-from omnidemo.vocab.trie_table import TARGET
+from omnidemo.vocabulary.trie_table import TARGET
 
 POSIX = os.name == "posix"
 MONOTONIC = getattr(time, "CLOCK_MONOTONIC", 0)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
-from omnidemo.records import Generation, Part, Reading, Round, drain
+from omnidemo.core.records import Generation, Part, Reading, Round, drain
 
 
 def listen(

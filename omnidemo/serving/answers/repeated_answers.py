@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from omnidemo.config import GenerationConfig
+from omnidemo.core.config import GenerationConfig
+from omnidemo.core.records import Generation, Part, Prompt
+from omnidemo.core.tasks import Task
+from omnidemo.core.tasks import task as named_task
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import Repeated, Watched, options_of
-from omnidemo.records import Generation, Part, Prompt
 from omnidemo.serving.pair_pool import PairPool
-from omnidemo.tasks import Task
-from omnidemo.tasks import task as named_task
 
 if TYPE_CHECKING:
     from omnidemo.serving.chat_service import ChatService

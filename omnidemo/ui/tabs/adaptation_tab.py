@@ -14,8 +14,8 @@ from typing import Any
 import gradio as gr
 from pydantic import ValidationError
 
-from omnidemo.config import refusal
-from omnidemo.private_folders import without_folders
+from omnidemo.core.config import refusal
+from omnidemo.core.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json

@@ -11,9 +11,9 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.advisor import advice, trial
-from omnidemo.advisor.overlap import prompts_of
-from omnidemo.config import GREEDY
+from omnidemo.core.config import GREEDY
+from omnidemo.serving.advisor import advice, trial
+from omnidemo.serving.advisor.overlap import prompts_of
 from omnidemo.serving.comparison import Comparison
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import MOST_PROMPTS

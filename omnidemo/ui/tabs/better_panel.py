@@ -7,7 +7,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from omnidemo.gguf import identity
+from omnidemo.models.gguf import identity
 from omnidemo.serving.better_target import BetterState
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui.downloads import for_browser

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import gradio as gr
 
-from omnidemo.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
+from omnidemo.core.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.shell import EXPERT, PRIVATE, longest_answer, widget

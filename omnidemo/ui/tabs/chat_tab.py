@@ -11,11 +11,11 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config import SAMPLING
-from omnidemo.records import Generation, Part, Reading, Round
+from omnidemo.core.config import SAMPLING
+from omnidemo.core.records import Generation, Part, Reading, Round
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.recorded_rounds import json_line, round_lines
+from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
 from omnidemo.ui.chat_request import conversation, in_manner, read_line, read_seed, refusal
 from omnidemo.ui.errors import ENGINE, report

@@ -12,7 +12,7 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.methods import AUTO, BASELINE
+from omnidemo.decoding.methods import AUTO, BASELINE
 from omnidemo.serving.comparison import FRESH, TODAY, Asked, turns_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused

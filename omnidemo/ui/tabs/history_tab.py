@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import gradio as gr
 
-from omnidemo.answer_figures import figures_of
-from omnidemo.methods import AUTO
+from omnidemo.core.answer_figures import figures_of
+from omnidemo.core.private_folders import without_folders
+from omnidemo.decoding.methods import AUTO
 from omnidemo.models import model_files
-from omnidemo.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite
-from omnidemo.store.visitors import is_public, sessions_of
+from omnidemo.storage.recorded_rounds import finite
+from omnidemo.storage.visitors import is_public, sessions_of
 from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget

@@ -8,8 +8,8 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config import Settings
-from omnidemo.config.controls import CONTROLS, GROUPS
+from omnidemo.core.config import Settings
+from omnidemo.core.config.controls import CONTROLS, GROUPS
 from omnidemo.models.names import at_its_pace, learning_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui.downloads import fields, for_browser

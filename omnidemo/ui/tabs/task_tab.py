@@ -12,13 +12,13 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.figures.task_curve import LINES, task_curve
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
-from omnidemo.store.recorded_rounds import json_line
+from omnidemo.storage.recorded_rounds import json_line
 from omnidemo.ui import downloads, task_rows
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
+from omnidemo.ui.figures.task_curve import LINES, task_curve
 from omnidemo.ui.running_answers import Running
 from omnidemo.ui.shell import PRIVATE, Shell, load_ready, widget
 

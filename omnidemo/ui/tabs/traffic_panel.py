@@ -14,10 +14,10 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config.answer_options import Policy
-from omnidemo.records import Generation
+from omnidemo.core.config.answer_options import Policy
+from omnidemo.core.records import Generation
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite, round_lines
+from omnidemo.storage.recorded_rounds import finite, round_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running

@@ -8,10 +8,10 @@ from typing import Any
 
 import gradio as gr
 
-from omnidemo.config.controls import CONTROLS
-from omnidemo.private_folders import without_folders
+from omnidemo.core.config.controls import CONTROLS
+from omnidemo.core.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
-from omnidemo.store.recorded_rounds import finite
+from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of

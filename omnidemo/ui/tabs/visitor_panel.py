@@ -16,7 +16,7 @@ from starlette.routing import Route
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import NO_ID, Refused
 from omnidemo.serving.services import Services
-from omnidemo.store.visitors import Caller
+from omnidemo.storage.visitors import Caller
 from omnidemo.ui import downloads, text
 from omnidemo.ui.guard import OPERATOR, VISITOR
 from omnidemo.ui.shell import QUIET, Shell, pair_choices, widget

@@ -1,0 +1,238 @@
+"""Every setting once: name, type, default, help. Each is read from the environment as `OMNIDEMO_<NAME>`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import SettingsConfigDict
+
+from omnidemo.core.config.answer_options import (
+    SAMPLING,
+    Confidence,
+    DraftLength,
+    Gamma,
+    GenerationConfig,
+    LongestDraft,
+    Policy,
+    Tokens,
+)
+from omnidemo.core.config.learning_settings import LearningSettings
+from omnidemo.core.config.refusals import check_text, refusal
+
+Arithmetic = Literal["float32", "int8"]
+ARITHMETIC: Arithmetic = "int8"  # of packed weights on a CPU, where nobody asks for another
+MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each other
+
+DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
+# models that ship with the project
+EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-2"
+
+
+class Settings(LearningSettings):
+    """Settings of the app and the command line. Unknown `OMNIDEMO_*` names are refused by
+    `check_environment`."""
+
+    model_config = SettingsConfigDict(env_prefix="OMNIDEMO_", extra="forbid", allow_inf_nan=False)
+
+    # fmt: off
+    target: str = Field(DEFAULT, description=
+        "Target model at start: auto, bundled name, Hub id, local folder, or a GGUF file by path or name;"
+        " auto is the first of Qwen2.5-Coder-1.5B-Instruct, SmolLM2-135M-Instruct and bundled/large that is"
+        " there and fits the memory.")
+    drafter: str = Field(DEFAULT, description=
+        "Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else"
+        " drafter-2.")
+    model_folders: str = Field("", description=
+        "Folders in which GGUF files are looked for too, with commas between.")
+    models: str = Field("", description=
+        "Folder of the models that OmniDemo fetches; empty: omnidemo/models in the user's cache folder.")
+    method: str = Field("ngram-exact", description="Decoding method at start.")
+    device: str = Field("auto", description=
+        "auto, cpu, cuda, cuda:N, mps, or a device map such as `balanced`.")
+    dtype: str = Field("auto", description=
+        "auto, float32, bfloat16 or float16; auto is float32 on a CPU, the model's own elsewhere. On a CPU"
+        " the others round the weights; Llama, Qwen2 and Qwen3 shapes compute in float32 where there is"
+        " room.")
+    backend: Literal["auto", "reference", "cpu", "cuda"] = Field("auto", description=
+        "What makes the rounds: reference is plain torch, one pass at a time; cpu is compiled, cuda"
+        " recorded code; auto takes what is there.")
+    quantization: Literal["", "4bit", "8bit"] = Field("", description=
+        "Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU.")
+    compact: Literal["auto", "drafter", "both", "neither"] = Field("auto", description=
+        "Whose CPU passes run over fewer bytes (Llama shapes): the drafter's weights are rounded to"
+        " bfloat16, a target's read as its GGUF file packs them, or in bfloat16 where that is exact (auto:"
+        " if it decodes faster so).")
+    arithmetic: Arithmetic = Field(ARITHMETIC, description=
+        "How a target on a CPU multiplies weights that its GGUF file packs: in float32, or in int8, with"
+        " activations of eight bits, which is faster and moves its probabilities a little.")
+    threads: int = Field(0, ge=0, le=MOST_THREADS, description=
+        "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
+        " computes.")
+    draft_policy: Literal["auto", Policy] = Field("auto", description=
+        "How long a draft gets: fixed, as long as the drafter is sure, as long as it is likely to be right,"
+        " what pays for itself, or by the acceptance head; auto is chance on the page, unless a visitor"
+        " wants only guesses that are faster, and cost elsewhere.")
+    draft_length: DraftLength = Field(4, description=
+        "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
+    longest_draft: LongestDraft = Field(14, description=
+        "Most drafter tokens per round of the other policies.")
+    confidence: Confidence = Field(0.4, description=
+        "Policy `confidence`: least probability that lets a draft go on.")
+    gamma: Gamma = Field(0.7, description=
+        "Policy `head`: a draft ends when a rejection becomes likelier than this.")
+    copying: bool = Field(True, description=
+        "Whether drafts may also be copied from the chat and from earlier answers.")
+    copy_mb: int = Field(4, ge=0, le=1024, description=
+        "Most memory of the earlier answers that a line, or a visitor, copies from. What followed in them"
+        " takes four times as much beside it, a visitor's half as much, and 32 times as much in all.")
+    max_new_tokens: Tokens = Field(256, description="Longest answer, in target tokens.")
+
+    storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
+    database_url: str = Field("", description=
+        "Database: SQLite inside the storage folder, or an URL such as postgresql://user@host/name.")
+    backup: str = Field("", description=
+        "Folder that receives a copy of the SQLite database and adapters, such as /data on a Space.")
+    keep_text: bool = Field(True, description=
+        "Store prompts and answers in the history; false: figures alone (sessions can opt out of either by"
+        " themselves).")
+    adapters_kept: int = Field(20, ge=1, le=10_000, description=
+        "Adapter versions kept on disk per line; older files are pruned.")
+    cache_size: int = Field(20_000, ge=0, le=10_000_000, description=
+        "Most n-grams kept per pair; 0 switches merging off.")
+    cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
+    conversations_mb: int = Field(1024, ge=0, le=1_048_576, description=
+        "Most memory of a pair's idle conversations, up to 8; the newest stays, however long it is.")
+    warm_start: bool = Field(False, description=
+        "Fill the n-gram cache with every spellable target token at a load that finds it empty.")
+
+    domain: str = Field("default", description=
+        "Adapter line that answers use and teach; auto chooses one by the prompt.")
+    lines_in_memory: int = Field(4, ge=1, le=32, description=
+        "Adapter lines of a pair kept in memory; the others wait on disk.")
+
+    measure_speed: bool = Field(True, description=
+        "While no request is running, measure how much faster guessing made the newest answer.")
+    host: str = Field("127.0.0.1", description=
+        "Address the app listens on; 0.0.0.0 for every interface, :: for every one by IPv6.")
+    port: int = Field(7860, ge=0, le=65_535, description="Port of the app; 0 picks a free one.")
+    share: bool = Field(False, description="Ask Gradio for a public link.")
+    auth: str = Field("", description="user:password that the app asks for; empty: none.")
+    queue_size: int = Field(32, ge=1, le=10_000, description=
+        "Most requests that wait, on the page and at the endpoint each; more get a clear refusal.")
+    public: Literal["auto", "true", "false"] = Field("auto", description=
+        "Whether strangers may come; auto: on a Space, shared, or reached by another way than this"
+        " machine's loopback.")
+    allowed_hosts: str = Field("", description=
+        "Names beside localhost by which the app may be reached, with commas between.")
+    operator_key: str = Field("", repr=False, description=
+        "Password for what concerns everybody in a public app; empty: nobody may do it.")
+    api_keys: str = Field("", repr=False, description=
+        "Keys of the endpoint, with commas between; empty: this machine only, and nobody in a public app"
+        " or one with a password.")
+    upload_mb: int = Field(20, ge=1, description="Largest file that may be uploaded.")
+    visitor_requests: int = Field(600, ge=1, description="Public: answers for one visitor in an hour.")
+    visitor_tokens: int = Field(150_000, ge=1, description="Public: tokens for one visitor in an hour.")
+    visitor_rows: int = Field(200, ge=1, description=
+        "Public: requests in a visitor's history; older ones are deleted.")
+    visitor_hours: float = Field(24.0, gt=0, description="Public: hours that a visitor's history is kept.")
+    visitor_minutes: float = Field(60.0, gt=0, description=
+        "Public: minutes unused after which a visitor's adapter and n-grams go.")
+    visitor_lines: int = Field(32, ge=1, description=
+        "Public: visitors with an adapter of their own; of more, the one unused for longest goes.")
+    public_requests: int = Field(6000, ge=1, description=
+        "Public: answers for all visitors together in an hour.")
+    public_tokens: int = Field(1_500_000, ge=1, description=
+        "Public: tokens for all visitors together in an hour.")
+    public_rows: int = Field(5000, ge=1, description=
+        "Public: requests in the history of all visitors together.")
+    trust_hub: bool = Field(True, description=
+        "Allow downloads of models (safetensors and GGUF only, no remote code).")
+    # fmt: on
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_text(cls, value: Any) -> Any:
+        # Windows' line ends in a file of settings leave half of one behind each value.
+        return check_text(value).rstrip("\r\n") if isinstance(value, str) else value
+
+    @field_validator("host")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return value.strip().removeprefix("[").removesuffix("]")
+
+    @field_validator("storage", "backup")
+    @classmethod
+    def _at_home(cls, value: Any) -> Any:
+        return type(value)(os.path.expanduser(value))
+
+    @property
+    def folders(self) -> list[str]:
+        """Where GGUF files are looked for, beside the places of programs and the user's cache folder. Lines,
+        as `with_files` in `models/names.py` writes them, may hold what separates others otherwise."""
+        between = "\n" if "\n" in self.model_folders else f"[,{re.escape(os.pathsep)}]"
+        listed = [part.strip() for part in re.split(between, self.model_folders) if part.strip()]
+        return list(dict.fromkeys([*listed, *filter(None, [self.models])]))
+
+    @property
+    def packed(self) -> bool:
+        """Whether passes of a target on a CPU read a GGUF file's weights as they are packed."""
+        wide = self.backend == "reference" or self.dtype not in ("auto", "float32")
+        return self.compact in ("auto", "both") and not wide
+
+    def policy(self, on_page: bool = False, only_faster: bool = False) -> Policy:
+        """The draft policy of an answer that names none. With `auto` an answer `on_page` drafts wherever a
+        guess is likely to be right, so that guesses are seen on every machine; where its visitor wants `only`
+        guesses that are `faster`, and elsewhere, it drafts only where that is faster by its prices."""
+        if self.draft_policy != "auto":
+            return self.draft_policy
+        return "chance" if on_page and not only_faster else "cost"
+
+    @property
+    def drafting(self) -> dict[str, Any]:
+        """DRAFTING by name, of an answer that says nothing of it and is not the page's."""
+        return {name: getattr(self, name) for name in DRAFTING} | {"draft_policy": self.policy()}
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What a `Pair` takes of the settings."""
+        taken = {"cache_size": self.cache_size, "cache_policy": self.cache_policy, "top_k": self.top_k_traces}
+        return taken | {"conversations_mb": self.conversations_mb, "copy_mb": self.copy_mb}
+
+
+def changed(settings: Settings, changes: Mapping[str, Any], names: Collection[str]) -> Settings:
+    """The settings with changes of these names. ValueError, one sentence, for another name or a value that is
+    not possible."""
+    wrong = sorted(set(changes) - set(names))
+    if wrong:
+        raise ValueError(
+            f"{', '.join(wrong)[:200]} cannot be changed while the app runs; choose from"
+            f" {', '.join(sorted(names))}."
+        )
+    try:
+        return Settings.model_validate(settings.model_dump(exclude_unset=True) | dict(changes))
+    except ValidationError as error:
+        raise ValueError(refusal(error) + ".") from None
+
+
+# Options of an answer whose value is the settings' where a request says nothing; what it asks of itself is
+# apart.
+DRAFTING = tuple(
+    name
+    for name in GenerationConfig.model_fields
+    if name in Settings.model_fields and name not in ("method", "max_new_tokens", "domain")
+)
+
+
+def otherwise(name: str) -> str:
+    """What holds of an option that a command does not give, in words."""
+    if name in SAMPLING:
+        return "the target's own"
+    if name in Settings.model_fields:
+        return f"OMNIDEMO_{name.upper()}, else {Settings.model_fields[name].default}"
+    default = GenerationConfig.model_fields[name].default
+    return "" if default in (None, ()) else str(default)

@@ -1,0 +1,184 @@
+"""The figures of a generation: one definition each, used everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from omnidemo.core.records import STAGES, Round
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """How many times as fast as plain decoding guessing was, by passes in which both wrote the first `tokens`
+    of an answer in turns: median, least and most. `guessed` and `plain` are the rounds of the pass nearest to
+    the median."""
+
+    speedup: float
+    low: float
+    high: float
+    tokens: int
+    guessed: tuple[Round, ...]
+    plain: tuple[Round, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long what rounds accepted was, of any number of rounds and answers, copied tokens with the
+    drafter's own.
+
+    `rounds[n]`: rounds that wrote n tokens, the target's own (bonus or correction) among them; an answer that
+    ends within a round counts what it kept. `judged[i]` and `accepted[i]`: rounds whose proposal at position
+    i, from 0, was judged, and accepted. `proposed`: tokens that were proposed in all.
+    """
+
+    rounds: tuple[int, ...]
+    judged: tuple[int, ...]
+    accepted: tuple[int, ...]
+    proposed: int
+
+    @classmethod
+    def of(cls, rounds: Iterable[Round]) -> Lengths:
+        facts = [(len(r.tokens), r.judged, r.accepted, r.proposed) for r in rounds]
+        written, judged, accepted, proposed = zip(*facts, strict=True) if facts else ((), (), (), ())
+        reached = range(max(judged, default=0))
+        return cls(
+            rounds=tuple(written.count(n) for n in range(max(written, default=-1) + 1)),
+            judged=tuple(sum(count > i for count in judged) for i in reached),
+            accepted=tuple(sum(count > i for count in accepted) for i in reached),
+            proposed=sum(proposed),
+        )
+
+    @property
+    def mean(self) -> float | None:
+        """Mean accepted length τ, also called MAT: tokens per pass of the target, its own included."""
+        total = sum(self.rounds)
+        return sum(n * count for n, count in enumerate(self.rounds)) / total if total else None
+
+    @property
+    def pooled(self) -> float | None:
+        """Accepted ÷ proposed tokens."""
+        return sum(self.accepted) / self.proposed if self.proposed else None
+
+    @property
+    def alpha(self) -> float | None:
+        """Accepted ÷ judged tokens: those after a rejection are not judged."""
+        return sum(self.accepted) / sum(self.judged) if sum(self.judged) else None
+
+    @property
+    def by_position(self) -> list[float]:
+        """The share that was accepted at each position, of the rounds in which everything before it was."""
+        return [right / count for right, count in zip(self.accepted, self.judged, strict=True)]
+
+    def __str__(self) -> str:
+        """The histogram: "1:20 3:4" is 20 rounds of one token and 4 of three."""
+        return " ".join(f"{n}:{count}" for n, count in enumerate(self.rounds) if count)
+
+
+def measure(
+    rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
+) -> Mapping[str, float | None]:
+    """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
+    the target's at the end, and `plain_at`, the UNIX time of the newest round that `plain_seconds`
+    knows.
+
+    `plain_seconds` is the time of one plain round (draft length 0) by the price list, for replays on the
+    page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None where
+    they are undefined.
+
+    seconds: those of its rounds, which every speed is made of, on the clocks of the page too. What lies
+    between rounds is not decoding: other answers whose turn it was, and who reads along.
+    block_efficiency: target tokens emitted per target forward pass, which is the mean accepted length τ (MAT)
+    with the bonus token. time_per_output_token: seconds per token after the first round, which
+    `time_to_first_token` has. total_variation: mean over the answer's tokens of how far the law by which each
+    was written is from the target's own, given what stands before; the text as a whole is at most the sum
+    away. Only of a method that measures it because it is not lossless.
+    """
+    tokens = sum(len(done.tokens) for done in rounds)
+    later = tokens - len(rounds[0].tokens) if rounds else 0
+    took = [done.seconds.get("total", 0.0) for done in rounds]
+    seconds, later_seconds = sum(took), sum(took[1:])
+    variations = [done.variation for done in rounds if done.variation is not None]
+    return {
+        "tokens": float(tokens),
+        "rounds": float(len(rounds)),
+        "seconds": seconds,
+        "tokens_per_second": tokens / seconds if seconds > 0 else None,
+        "time_to_first_token": first_token_seconds,
+        "time_per_output_token": later_seconds / later if later and later_seconds > 0 else None,
+        "block_efficiency": _share(tokens, len(rounds)),
+        "total_variation": sum(variations) / tokens if variations else None,
+        **_guesses(rounds),
+        **_copies(rounds, tokens),
+        **_times(rounds, tokens),
+        "plain_seconds": plain_seconds,
+    }
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _guesses(rounds: Sequence[Round]) -> Mapping[str, float | None]:
+    """proposed, accepted: all proposals, also those that were copied. How good the drafter is at guessing is
+    computed without these. acceptance_rate: accepted / proposed of the drafter's target tokens, averaged over
+    the rounds where it proposed one. guesses_right: the same over the answer. alpha: mean acceptance over
+    the drafter's judged slots (those after a rejection are not judged). ngram_hits: accepted n-grams per
+    round. drafted: drafter tokens drawn. draft_length: the same per round, of all rounds."""
+    own = [
+        (done.accepted - copies.accepted, done.proposed - copies.proposed)
+        for done in rounds
+        if done.proposed > (copies := done.copies).proposed
+    ]
+    accepted, proposed = sum(right for right, _ in own), sum(made for _, made in own)
+    judged = sum(done.judged - done.copies.judged for done in rounds)
+    drafted = sum(done.drafted for done in rounds)
+    return {
+        "acceptance_rate": _share(sum(right / made for right, made in own), len(own)),
+        "guesses_right": _share(accepted, proposed),
+        "alpha": _share(accepted, judged),
+        "ngram_hits": _share(sum(done.ngram_hits for done in rounds), len(rounds)),
+        "draft_length": _share(drafted, len(rounds)),
+        "proposed": float(sum(done.proposed for done in rounds)),
+        "accepted": float(sum(done.accepted for done in rounds)),
+        "drafted": float(drafted),
+    }
+
+
+def _copies(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
+    """copied: target tokens that were copied, which are the accepted copies. copied_earlier: those of them
+    that an earlier answer had; prompt and answer had the others. copied_share: their share of the answer's
+    tokens. copies_proposed: copied tokens that were proposed."""
+    proposed = sum(done.copies.proposed for done in rounds)
+    copied = sum(done.copies.accepted for done in rounds)
+    return {
+        "copied": float(copied),
+        "copied_earlier": float(
+            sum(
+                token.source == "copied" and token.match is not None and token.match.origin == "earlier"
+                for done in rounds
+                for token in done.tokens
+            )
+        ),
+        "copied_share": _share(copied, tokens),
+        "copies_proposed": float(proposed),
+        "copies_right": _share(copied, proposed),
+    }
+
+
+def _times(rounds: Sequence[Round], tokens: int) -> Mapping[str, float | None]:
+    """engine_overhead: the part of the rounds' time outside drafting and verifying. cost_ratio: c, the
+    drafter's seconds per drafted token / the target's per pass, planning and draws included.
+    modelled_speedup: block efficiency / (1 + k·c), c = drafter seconds per token / verification seconds."""
+    draft, verify, settle, other = (sum(done.seconds.get(name, 0.0) for done in rounds) for name in STAGES)
+    drafted = sum(done.drafted for done in rounds)
+    timed = drafted and verify > 0
+    return {
+        "draft_seconds": draft,
+        "verify_seconds": verify,
+        "settle_seconds": settle,
+        "other_seconds": other,
+        "engine_overhead": _share(settle + other, draft + verify + settle + other),
+        "cost_ratio": draft / drafted / (verify / len(rounds)) if timed else None,
+        "modelled_speedup": tokens / len(rounds) / (1 + draft / verify) if timed else None,
+    }

@@ -1,0 +1,294 @@
+"""The plain, picklable records that travel between the rooms. No models, no files, no clock. They are never
+changed. Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a
+pass)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+
+from omnidemo.core.offers import Copies, Offer
+
+T = TypeVar("T")
+# Where an emitted (or discarded) target token came from:
+#   direct     proposed as one drafter token, by the direct vocabulary map, and accepted
+#   ngram      proposed as several drafter tokens, by the n-gram cache (the string methods: by their text)
+#   copied     proposed because the text has gone on so before (`Token.match`), and accepted
+#   corrected  written by the target after it rejected the proposal (or the drafter had nothing to propose)
+#   bonus      written by the target after it accepted everything that was proposed
+#   plain      written by the target without any draft (`autoregressive`, or a round with draft length 0)
+Source = Literal["direct", "ngram", "copied", "corrected", "bonus", "plain"]
+PROPOSED: tuple[Source, ...] = ("direct", "ngram", "copied")  # the others are of the target alone
+FinishReason = Literal["end", "stop", "length", "context", "cancelled"]
+LONG_READING = 1.5  # seconds of reading a prompt from which on people are told how far it is
+
+
+class Match(NamedTuple):
+    """Why a token was copied: the newest `length` tokens stand, with it behind them, in the prompt, in the
+    answer so far, or in an earlier answer."""
+
+    length: int
+    origin: Literal["prompt", "answer", "earlier"]
+
+
+@dataclass(slots=True)  # not frozen: see above
+class Token:
+    """One target token: emitted, or proposed and discarded.
+
+    `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete,
+    so that the texts of all emitted tokens, joined, are the text of the generation. `p` is the target's
+    probability of the token at temperature 1, `q` the proposal's (an upper bound where the method uses one;
+    at temperature 0 the drafter's at temperature 1), `accept` the probability with which it was accepted; `q`
+    and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the
+    token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings also
+    none, where no drafter token ends on the token's last byte. `match`: of a token that was copied; then
+    nobody drew it, and `q` is 1.
+    """
+
+    id: int
+    text: str
+    source: Source
+    p: float
+    q: float | None = None
+    accept: float | None = None
+    pieces: tuple[int, ...] = ()
+    piece_texts: tuple[str, ...] = ()
+    match: Match | None = None
+
+
+STAGES = ("draft", "verify", "settle", "other")  # keys of `Round.seconds`, beside "total"
+
+
+@dataclass(slots=True)  # not frozen: see above
+class Round:
+    """One pass through draft → translate → verify → correct.
+
+    `tokens` were emitted, in order. `discarded` were proposed and did not make it: the rejected one first,
+    then those that were never judged; their `source` says how they had been proposed. `drafted` counts
+    drafter tokens drawn, also those thrown away. `ngram_hits` counts accepted proposals with the source
+    "ngram". `seconds` splits the wall time: draft (with planning, draws and translation), verify (the
+    target's pass), settle (accepting and committing), other; `total` is their sum. `inserts` are new n-grams:
+    (target id, drafter ids). `proposed`, `accepted` and `judged` count copies with the drafter's own;
+    `variation`: as in `Acceptance`. `offers`: what the policies "cost" and "chance" chose from.
+    """
+
+    index: int
+    tokens: tuple[Token, ...]
+    discarded: tuple[Token, ...]
+    draft_length: int
+    drafted: int
+    proposed: int
+    accepted: int
+    judged: int
+    ngram_hits: int
+    seconds: Mapping[str, float]
+    inserts: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    finish_reason: FinishReason | None = None
+    variation: float | None = None
+    offers: tuple[Offer, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return "".join(token.text for token in self.tokens)
+
+    @property
+    def copies(self) -> Copies:
+        accepted = sum(token.source == "copied" for token in self.tokens)
+        lost = [token.source == "copied" for token in self.discarded]
+        return Copies(
+            accepted + sum(lost), accepted, accepted + sum(lost[: max(0, self.judged - self.accepted)])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How far a target has read a prompt before the first round: `read` of `total` tokens, and before these
+    `kept`, which it knew from an earlier answer."""
+
+    read: int
+    total: int
+    kept: int
+
+    def is_long(self, seconds: float) -> bool:
+        """Whether all of it takes LONG_READING, by the seconds of what is read."""
+        return self.read > 0 and seconds * self.total >= LONG_READING * self.read
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A finished (or cancelled) answer. `metrics` uses the names of `metrics.py`. Prompt and answer take
+    `context_tokens` of the `context_limit` tokens that the target's window holds (0: not known)."""
+
+    token_ids: tuple[int, ...]
+    text: str
+    rounds: tuple[Round, ...]
+    metrics: Mapping[str, float | None]
+    finish_reason: FinishReason
+    method: str
+    prompt_tokens: int
+    seed: int | None = None
+    adapter_version: int = 0  # 0: the base drafter
+    cache_entries: int = 0
+    domain: str = "default"  # the adapter line that drafted
+    key: str = ""  # by which `Pair.agreement` finds what is measured of it later
+    context_limit: int = 0
+    dropped_messages: int = 0  # of the chat, its oldest, which the target no longer read
+    # as it began: none by its method, off by its length, alone by "cost"
+    guessing: Literal["on", "none", "off", "alone"] = "on"
+    # what the target's own numbers depended on, see `PairPool.conditions`
+    conditions: str = ""
+    # What the guesses came from, as the answer began: drafter, adapter version, n-grams and earlier answers,
+    # each with a digest, and the draft policy. With method and line it is all that the answer was made under
+    # but its own options.
+    guesses: str = ""
+
+    @property
+    def context_tokens(self) -> int:
+        return self.prompt_tokens + len(self.token_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a drafter and its target agree on a text, by the drafter's own distribution: no draft policy
+    and no temperature enters.
+
+    `overlap` is the mean of Σ min(p, q) over all `positions`, those that the drafter cannot spell counting 0,
+    and `same_first` the fraction of positions where both find the same token most probable. Both are lower
+    bounds where the kept tokens do not cover p.
+    """
+
+    overlap: float
+    same_first: float
+    positions: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """What an answer leaves behind for the distiller; everything on the CPU, n = number of answer positions.
+
+    The drafter read `drafter_ids` [length]; the target token at position i is spelled by
+    `drafter_ids[starts[i] : starts[i] + lengths[i]]` (length 1: direct map; ≥ 2: n-gram; 0: not spellable).
+    `accepted[i]` says whether it was an accepted proposal. `top_ids`/`top_p` [n, K] are the drafter ids and
+    raw target probabilities (before temperature and top-p) of the K most probable directly mapped tokens; 1 −
+    Σ top_p is the rest bucket. `p` [n] is the raw probability of the emitted token itself. `copied` [n] says
+    which of the accepted were copied, so that nobody asked the drafter; None: none of them.
+    `first_ids`/`first_p` [n, F]: drafter ids (−1: padding), the most probable first, and the raw probability
+    of all tokens whose spelling begins with each, n-grams too; None: not kept.
+    """
+
+    drafter_ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    accepted: np.ndarray
+    p: np.ndarray
+    top_ids: np.ndarray
+    top_p: np.ndarray
+    temperature: float = 0.0  # of the request
+    domain: str = "default"  # the adapter line that drafted, and that learns from it
+    version: int = 0  # of that line, when the answer began
+    key: str = ""  # of the answer's `Generation`
+    copied: np.ndarray | None = None
+    first_ids: np.ndarray | None = None
+    first_p: np.ndarray | None = None
+
+    @property
+    def nbytes(self) -> int:
+        values = (getattr(self, name) for name in self.__slots__)
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+
+    @property
+    def own(self) -> np.ndarray:
+        """[n]: which positions were the drafter's to guess."""
+        return np.ones(len(self.accepted), dtype=bool) if self.copied is None else ~self.copied
+
+    @property
+    def acceptance(self) -> float:
+        """The share of accepted proposals among the `own` positions; 0 where there are none."""
+        return float(np.mean(self.accepted[self.own])) if self.own.any() else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrainStep:
+    """One optimiser step of the distiller. Losses are nats per position; `seconds` is the step's wall
+    time."""
+
+    step: int
+    loss: float
+    loss_direct: float
+    loss_ngram: float
+    grad_norm: float
+    learning_rate: float
+    seconds: float
+    loss_head: float = float("nan")  # of the acceptance head, where it is trained
+
+
+@dataclass(slots=True)  # not frozen: the cache counts in its own, and gives copies away
+class NgramEntry:
+    """An n-gram of the cache with its counters: `hits` counts its proposals that the target judged, `accepts`
+    those that it accepted (which `Round.ngram_hits` counts); `inserted_at` and `last_used` count requests of
+    the pair."""
+
+    target_id: int
+    drafter_ids: tuple[int, ...]
+    hits: int
+    accepts: int
+    inserted_at: int
+    last_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How one drafter version does on the probe prompts of a topic: the target's recorded answers, replayed
+    with drafts of 4 tokens.
+
+    `domain` is the adapter line, "" for version 0, the fresh drafter of all lines. `recording` tells
+    recordings apart: of a target whose weights have changed, or of other prompts, nothing is compared with
+    what was measured before. `examples`: answers that the version had learned from. `counts`: (tokens, passes
+    of the target) of each prompt, in their order. `shown` are some of the prompts, round by round.
+    """
+
+    target: str
+    drafter: str
+    domain: str
+    version: int
+    topic: str
+    recording: str
+    examples: int
+    counts: tuple[tuple[int, int], ...]
+    agreement: Agreement | None = None
+    shown: tuple[Replayed, ...] = ()
+    created_at: str = ""  # UTC, ISO 8601; empty: now
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A recorded answer as a drafter went through it. Its rounds have no seconds: the target did not
+    compute."""
+
+    prompt: str
+    rounds: tuple[Round, ...]
+
+    @property
+    def text(self) -> str:
+        return "".join(done.text for done in self.rounds)
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(done.tokens) for done in self.rounds)
+
+
+Part = Reading | Round | Generation  # what an answer is given in, in this order
+Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
+
+
+def drain(steps: Generator[Any, None, T]) -> T:
+    """Run a generator to its end; returns its value."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value

@@ -1,0 +1,161 @@
+"""Repeated tasks: one system prompt, many inputs. Four ship with the project (`assets/tasks`), and anybody
+may give one of their own.
+
+A task that ships has inputs written by hand and a grammar that makes more. A rule is a list of texts; in a
+text, `{city}` stands for one of the rule `city`, the same wherever it stands in one input, `{city_2}` for
+another one, `{City}` for the first with a capital, and `{2-9}` for a number.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from pathlib import Path
+
+from omnidemo.core.asset_files import ASSETS
+from omnidemo.core.config import check_text
+
+FOLDER = ASSETS / "tasks"
+TASKS = ("json", "sql", "commits", "handbook")
+LONGEST = 1_000_000  # characters of a task of one's own
+TRIES = 50  # inputs that the grammar makes for each new one, before it counts as exhausted
+PLACE = re.compile(r"\{(?:(\d+)-(\d+)|([A-Za-z]+)((?:_\d+)?))\}")
+FORM = 'write a text or {"input": "…"}'
+Rules = Mapping[str, Sequence[str | Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`name`: its own, and that of its adapter line. `title`, `sentence`: for people. `system`: the prompt of
+    every answer; empty: none. `written`: inputs written by hand. `rules`: the grammar of more; empty: there
+    are no others. `max_new_tokens`: of an answer at most."""
+
+    name: str
+    title: str
+    sentence: str
+    system: str
+    written: tuple[str, ...]
+    rules: Rules = field(default_factory=dict)
+    max_new_tokens: int = 128
+    ask: str = ""  # what stands before each input: small models forget what a system prompt wants
+
+    def inputs(self, count: int, seed: int = 0, first: int = 0) -> list[str]:
+        """`count` different inputs in the order of a seed, from the one numbered `first`: those written by
+        hand, in the order of the file where the seed is 0, then made ones. Fewer where there are no more."""
+        return list(islice(self._all(seed), first, first + count))
+
+    def messages(self, text: str) -> list[dict[str, str]]:
+        """The chat that asks for an answer to an input."""
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": self.ask + text}]
+
+    def prompt(self, text: str) -> str:
+        """The same for a target without a chat template."""
+        return "".join(f"{part}\n\n" for part in (self.system, self.ask + text) if part)
+
+    def _all(self, seed: int) -> Iterator[str]:
+        rng, written = random.Random(seed), list(self.written)
+        if seed:
+            rng.shuffle(written)
+        yield from written
+        known, vain = set(written), 0
+        while self.rules and vain < TRIES:
+            made, vain = _expanded("input", self.rules, rng), vain + 1
+            if made not in known:
+                known.add(made)
+                vain = 0
+                yield made
+
+
+@cache
+def task(name: str) -> Task:
+    """A task that ships with the project. ValueError for another name."""
+    if name not in TASKS:
+        raise ValueError(f"there is no task {name!r}; choose one of {', '.join(TASKS)}, or give a file")
+    read = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    read |= {"system": _text(read["system"]), "written": tuple(map(_text, read.pop("inputs")))}
+    return Task(**read)
+
+
+def own_task(text: str, system: str = "", name: str = "own", where: str = "the inputs") -> Task:
+    """A task of one's own. text: an input on each line, as it is or as JSON, `{"input": "…"}`; the system
+    prompt may be a line too, `{"system": "…"}`, unless one is given. Equal inputs count once. ValueError, one
+    sentence with the number of the line, for a line that cannot serve, and where there is no input. where:
+    what the sentence calls the text."""
+    if len(text) > LONGEST:
+        raise ValueError(f"{where} has more than {LONGEST:,} characters; give fewer inputs")
+    found, said = list[str](), ""
+    for number, line in enumerate(text.split("\n"), 1):
+        try:
+            given = _line(line.strip())
+        except ValueError as error:
+            raise ValueError(f"{where}, line {number}: {error}") from None
+        said = given.get("system", said)
+        found += [given["input"]] if "input" in given else []
+    if not found:
+        raise ValueError(f"{where} has no inputs; {FORM} on each line")
+    written = tuple(dict.fromkeys(found))
+    return Task(name, "Your own", f"{len(written)} inputs of your own.", check_text(system or said), written)
+
+
+def read_task(path: Path, system: str = "") -> Task:
+    """`own_task` of a file, whose name becomes the task's. ValueError also for a file that cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file") from None
+    return own_task(text, system, path.stem[:40], str(path))
+
+
+def _line(line: str) -> dict[str, str]:
+    """What a line gives: an input, a system prompt, or nothing. ValueError says why it cannot be used."""
+    if not line.startswith("{"):
+        return {"input": check_text(line)} if line else {}
+    try:
+        value = json.loads(line)
+    except json.JSONDecodeError as error:
+        said = f"this is not JSON ({error.msg.removesuffix(' at')} at column {error.colno})"
+        raise ValueError(f"{said}; {FORM}") from None
+    except RecursionError:
+        raise ValueError(f"this is nested too deeply; {FORM}") from None
+    given = {name: text for name, text in value.items() if name in ("input", "system")}
+    if not given:
+        raise ValueError(f"there is no input; {FORM}")
+    for name, text in given.items():
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"the {name} is no text; {FORM}")
+        check_text(text)
+    return given
+
+
+def _text(lines: str | Sequence[str]) -> str:
+    return lines if isinstance(lines, str) else "\n".join(lines)
+
+
+def _expanded(rule: str, rules: Rules, rng: random.Random) -> str:
+    """A text of the grammar."""
+    chosen: dict[str, str] = {}
+
+    def expand(text: str) -> str:
+        return PLACE.sub(put, text)
+
+    def put(place: re.Match[str]) -> str:
+        low, high, name, number = place.groups()
+        if low:
+            return str(rng.randint(int(low), int(high)))
+        own = name.lower()
+        if own not in rules:
+            return place[0]  # a brace of the text itself
+        if own + number not in chosen:
+            chosen[own + number] = expand(_text(rng.choice(rules[own])))
+        value = chosen[own + number]
+        return value if own == name else value[:1].upper() + value[1:]
+
+    return expand(_text(rng.choice(rules[rule])))

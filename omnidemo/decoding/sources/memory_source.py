@@ -1,0 +1,97 @@
+"""Drafts from memory, in one chain: id by id what is likeliest by the copies of the conversation, those of
+earlier answers, and the continuations of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from omnidemo.core.records import Match
+from omnidemo.decoding.sources.agreement import Offers, log_odds
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.copier import LEAST, LONGEST_COPY, CopiedDraft, Copier, class_of_continuation
+from omnidemo.decoding.sources.ngram_table import LONGEST, MEETINGS
+
+NOWHERE = Match(0, "earlier")
+
+
+class Source(Protocol):
+    """Proposes ids for the target, each with a chance, and hears what was written in their place.
+
+    Whatever it proposes depends on what came before alone, so each proposal is a point mass and the law of
+    the text stays the target's. The drafter, whose tokens are drawn, is the other source: `Method.draft`
+    proposes, and the draft policy has the chances and hears.
+    """
+
+    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        """At most `most` ids after the text `ids`; None for none."""
+        ...
+
+    def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
+        """Take what was written where the draft was proposed, or would have been."""
+        ...
+
+
+@dataclass(slots=True)
+class _Chain(CopiedDraft):
+    """A draft, and what was offered for each of its places."""
+
+    offers: list[Offers] = field(default_factory=list)
+
+
+class MemorySource(Copier):
+    """What `Copier` copies, and what is `known` of earlier answers, which an answer does not change. Each
+    source has chances of its own by class; `CopyChances.agreement` makes one of them for each id."""
+
+    known: Continuations | None = None
+
+    def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        most, tail, made = min(most, LONGEST_COPY), [*ids[-LONGEST:]], _Chain()
+        both, known, agreement = self.drafts(ids, most), self.known, self.chances.agreement
+        copies = [(source, copied) for source, copied in enumerate(both, 1) if copied is not None]
+        found, first, whole = known.follow(tail, most) if known is not None else [], 0, 1.0
+        for step in range(most):
+            offers: Offers = []
+            follows, match = -1, NOWHERE
+            if step - first < len(found):
+                follows, share, kind = found[step - first]
+                own = class_of_continuation(kind, share)
+                offers.append((0, follows, own, log_odds(self.chances(own))))
+            for source, copied in copies:
+                if step < len(copied.ids):
+                    kind = copied.classes[step]
+                    offers.append((source, copied.ids[step], kind, log_odds(self.chances(kind))))
+            best, token = 0.0, -1
+            for _, each, *_ in offers:
+                if each != token and (chance := agreement.chance(each, offers, step > 0)) > best:
+                    best, token = chance, each
+            whole *= best
+            if whole < LEAST:
+                break
+            if token == follows:
+                match = Match(found[step - first][2] // MEETINGS + 1, "earlier")
+            copies = [(at, copied) for at, copied in copies if copied.ids[step : step + 1] == [token]]
+            for _, copied in copies:
+                if copied.matches[step].length >= match.length:
+                    match = copied.matches[step]
+            made.ids.append(token)
+            made.matches.append(match)
+            made.chances.append(whole)
+            made.offers.append(offers)
+            if token in self.ends:
+                break
+            if known is not None and token != follows:
+                found, first = known.follow(tail + made.ids, most - step - 1), step + 1
+        return made if made.ids else None
+
+    def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
+        assert isinstance(draft, _Chain)
+        places = zip(draft.offers, draft.ids, written, strict=False)
+        for step, (offers, token, wanted) in enumerate(places):
+            for _, other, kind, _ in offers:
+                self.chances.learn(kind, float(other == wanted))
+            for other in {other for _, other, *_ in offers}:
+                self.chances.agreement.learn(other, offers, step > 0, other == wanted)
+            if token != wanted:
+                break

@@ -1,0 +1,292 @@
+"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; only inline an
+answer waits for it."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.evaluation import Evaluation
+from omnidemo.learning.distill.in_process_worker import InProcessWorker
+from omnidemo.learning.distill.payback import ChatCost
+from omnidemo.learning.distill.process_worker import ProcessWorker
+from omnidemo.learning.distill.registry import AdapterRegistry, Publish
+from omnidemo.learning.distill.trace_buffer import TraceBuffer, usable
+from omnidemo.learning.distill.trainer_status import State, TrainerStatus, explain, hanging
+from omnidemo.learning.distill.update import Update
+from omnidemo.learning.distill.worker import ADAPTABLE, PauseController, Worker
+from omnidemo.models.adapters.adapter_state import AdapterState
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import VersionStore
+
+log = logging.getLogger(__name__)
+THREADED = ("idle", "concurrent")
+
+
+class Distiller:
+    """Adapts a drafter to a target (one line: drafter, target, domain).
+
+    `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's
+    parameter names and those of the acceptance head ({}: none), for a version that is already on disk (0: the
+    base weights again). It comes from this object's thread, and from the caller of `restore`, `activate`,
+    `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a caller holds. `busy()` says
+    whether a request is in flight. Nothing that goes wrong while learning is raised: see `status().error`.
+
+    Before an update trains on the answers that came since the last one, the published version is evaluated on
+    them beside the trusted one. A version that guesses worse is rolled back.
+    """
+
+    def __init__(
+        self,
+        drafter_folder: Path | str,
+        drafter_name: str,
+        target_name: str,
+        settings: Settings,
+        storage: Path,
+        *,
+        publish: Publish,
+        store: Store,
+        domain: str = "default",
+        busy: Callable[[], bool] = lambda: False,
+        worker: Worker | None = None,
+        closes: bool = False,
+        cost: ChatCost | None = None,
+    ) -> None:
+        """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`:
+        what learning costs a chat, of the same lines."""
+        self.folder, self.settings = Path(drafter_folder), settings
+        line = VersionStore(storage, store).line(target_name, drafter_name, domain)
+        self.versions = AdapterRegistry(self.folder, line, publish)
+        self._busy = busy
+        self._worker: Worker = worker or ProcessWorker()
+        self._owns_worker = closes or worker is None
+        self._inline_worker = worker if isinstance(worker, InProcessWorker) else InProcessWorker()
+        # guards buffer, evaluation and state; held for microseconds, taken last
+        self.condition = threading.Condition()
+        self._state: State = "idle"
+        self._paused = False
+        self.closing = threading.Event()
+        self.cost = cost or ChatCost()
+        self._begin()
+        self._thread: threading.Thread | None = None
+        self._start()
+        atexit.register(self.close)
+
+    def _begin(self) -> None:
+        """Everything that a reset forgets."""
+        self.buffer = TraceBuffer(
+            self.settings.buffer_mb << 20, self.settings.training_seed, self.settings.buffer_order
+        )
+        self.evaluation = Evaluation(self.versions.current.adapter)
+
+    @property
+    def mode(self) -> str:
+        return self.settings.training
+
+    def observe(self, trace: Trace) -> None:
+        """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token,
+        NaN) is left out."""
+        if self.mode == "off" or not usable(trace):
+            return
+        with self.condition:
+            self.buffer.add(trace)
+            self.evaluation.answer(trace)
+            self.condition.notify()
+
+    def fresh_traces(self) -> list[Trace]:
+        """The answers that no update has taken yet, oldest first."""
+        with self.condition:
+            return self.buffer.fresh_traces()
+
+    def run_pending(self) -> bool:
+        """In inline mode: run the update that is due, in this thread; whether one was. While another thread
+        learns with the same worker it stays due."""
+        if self.mode != "inline" or not self._due() or not self._worker.turn.acquire(blocking=False):
+            return False
+        try:
+            due = self.mode == "inline" and self._due() and not self.closing.is_set()
+            if due:
+                self._update(PauseController(self._inline_worker, self._busy, patience=0.0))
+            return due
+        finally:
+            self._worker.turn.release()
+
+    def configure(self, settings: Settings) -> None:
+        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
+        is reset."""
+        with self.versions.lock:
+            if not self.versions.untouched:
+                settings = settings.model_copy(update={"lora_rank": self.settings.lora_rank})
+            with self.condition:
+                same = all(getattr(settings, name) == getattr(self.settings, name) for name in ADAPTABLE)
+                self.settings = settings
+                self.buffer.order = settings.buffer_order
+                if not settings.cost_aware and not same:
+                    self.evaluation.payback.restart()
+                self.condition.notify_all()
+            self._start()
+
+    def status(self) -> TrainerStatus:
+        cost, rounds = self.cost.measure()
+        with self.condition:
+            state, evaluation, current, error = (
+                self._state,
+                self.evaluation,
+                self.versions.current,
+                self.versions.error,
+            )
+            if self.mode == "off":
+                state = "off"
+            elif state not in ("training", "waiting") and self._paused:
+                state = "paused"
+            elif state == "idle" and error:
+                state = "failed"
+            elif state == "idle" and evaluation.payback.converged:
+                state = "converged"
+            silent = self._worker.silent if state == "training" else 0.0
+            left = max(
+                0,
+                self.settings.update_interval * (1 + evaluation.skip) - evaluation.waiting,
+                evaluation.payback.answers_left,
+            )
+            return TrainerStatus(
+                state=state,
+                why=hanging(silent) or explain(state, left, evaluation.remark, self.mode),
+                version=current.version,
+                step=current.optimiser.step if current.optimiser else 0,
+                loss=current.loss,
+                requests_seen=evaluation.requests,
+                next_in=left,
+                last_swap=current.since,
+                seconds=evaluation.seconds,
+                error=error,
+                mode=self.mode,
+                domain=self.versions.line.domain,
+                rolled_back=evaluation.rolled_back,
+                chat_cost=cost,
+                chat_rounds=rounds,
+                gain=evaluation.expected(self.cost)[0],
+                shifts=evaluation.shifts,
+            )
+
+    def pause(self) -> None:
+        """Start no more updates; one that runs is finished. Answers are still collected."""
+        with self.condition:
+            self._paused = True
+
+    def resume(self) -> None:
+        with self.condition:
+            self._paused = False
+            self.condition.notify()
+
+    def restore(self) -> int:
+        """Publish the version that was active last, or the newest whole one before it, and go on from there;
+        its number (0: none)."""
+        with self._choice():
+            return self.versions.restore()
+
+    def activate(self, version: int) -> None:
+        """Go back (or forward) to a stored version; 0 is the base drafter. Raises as
+        `AdapterRegistry.activate`."""
+        with self._choice():
+            self.versions.activate(version)
+
+    def adopt(self, adapter: AdapterState) -> int:
+        """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError
+        where it does not fit."""
+        with self._choice():
+            return self.versions.adopt(adapter, self.evaluation.requests, self.settings.adapters_kept)
+
+    def reset(self) -> None:
+        """Back to the base drafter: versions, loss curve and collected answers of the line go."""
+        with self.versions.lock:
+            self.versions.reset()
+            with self.condition:
+                self._begin()
+
+    def close(self) -> None:
+        """Stop thread and worker (unless it is shared), within three seconds; what was not written is lost,
+        what was written stays."""
+        self.closing.set()
+        atexit.unregister(self.close)
+        with self.condition:
+            self.condition.notify_all()
+        if self._owns_worker:
+            self._worker.close()
+        if self._thread and self._thread is not threading.current_thread():
+            self._thread.join(1.0)
+
+    @contextmanager
+    def _choice(self) -> Iterator[None]:
+        """The published version is chosen by hand."""
+        with self.versions.lock:
+            yield
+            with self.condition:
+                self.evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
+
+    def _start(self) -> None:
+        """Have a thread in the modes that need one."""
+        if self.mode in THREADED and self._thread is None:
+            name = f"distiller {self.versions.line.target} {self.versions.line.domain}"
+            self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while not self.closing.is_set():
+            with self.condition:
+                self.condition.wait_for(
+                    lambda: self.closing.is_set() or (self.mode in THREADED and self._due())
+                )
+                if self.closing.is_set():
+                    return
+                self._state = "waiting"
+            with self._worker.turn:
+                patience = self.settings.patience if self.mode == "idle" else 0.0
+                pauses = PauseController(self._worker, self._busy, patience, self._on_pause)
+                pauses.wait(self.closing)
+                if not self.closing.is_set() and self.mode in THREADED and self._due():
+                    self._update(pauses)
+            self._set_state("idle")
+
+    def _on_pause(self, paused: bool) -> None:
+        """The worker was paused for an answer, or goes on."""
+        self.cost.running = not paused
+        self._set_state("waiting" if paused else "training")
+
+    def _set_state(self, state: State) -> None:
+        with self.condition:
+            self._state = state
+
+    def _due(self) -> bool:
+        evaluation = self.evaluation
+        return (
+            not self._paused
+            and evaluation.waiting >= self.settings.update_interval
+            and not evaluation.payback.answers_left
+        )
+
+    def _update(self, pauses: PauseController) -> None:
+        """One update, in the worker of `pauses`. On any failure the published version stays."""
+        with self.versions.lock, self.condition:
+            update = Update(self)
+            self._state = "training"
+        self.cost.running = True
+        try:
+            with pauses:
+                update.run(pauses)
+        except Exception as error:  # disk, worker, model or owner: a chat must never notice
+            if not self.closing.is_set():
+                log.warning("An update of %s failed: %s", self.versions.line.target, error)
+                now = self.versions.current.version
+                self.versions.error = (
+                    f"{error} The drafter stays at version {now}; the next answers start another attempt."
+                )
+        finally:
+            self.cost.running = False
+            self._set_state("idle")

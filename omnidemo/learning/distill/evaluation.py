@@ -1,0 +1,266 @@
+"""Whether a version is better on later answers: the evidence, when it is promoted or rolled back, and when
+the line trains next."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from omnidemo.core.records import Trace
+from omnidemo.learning.distill.payback import (
+    DRAFT_LENGTH,
+    ChatCost,
+    Payback,
+    seconds_saved,
+    speed_gain,
+    weighted_mean,
+)
+from omnidemo.learning.probes.drift import DriftDetector
+from omnidemo.models.adapters.adapter_state import AdapterState
+
+UNSEEN = 24  # newest answers that nothing has learned from, on which a version is evaluated
+EARLIER = 8  # answers before those, drawn anew for each evaluation: whatever was asked, it must not get worse
+# updates: the gain of an update is a mean over this many to twice as many (fewer at first): a single one's is
+# mostly noise
+SPAN = 6
+FEWEST_REQUESTS = 4  # answers that a verdict needs
+# A version is rolled back where it is worse by more than this many standard errors. Every update tests again,
+# and the tokens of an answer are not independent: with 2 (and no decay) two of three simulated lines lost a
+# good version within 50 updates, with 3.5 one of 25. A version that loses a tenth of its acceptance is still
+# rolled back at the first or second evaluation.
+ROLLBACK_ERRORS = 3.5
+EVIDENCE_DECAY = 0.8  # weight of earlier evaluations, with each later one
+MOST_EVALUATIONS = 64  # that are kept: a weight of 0.8⁶⁴ is none
+MOST_HALVINGS = 4  # of the learning rate: below a sixteenth of it a line would learn nothing any more
+
+Verdict = Literal["better", "worse", "open"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Finite acceptance probabilities [n] of a version (`tried`) and of the trusted one at the same positions
+    of `requests` answers."""
+
+    tried: np.ndarray
+    trusted: np.ndarray
+    requests: int
+
+
+def difference(evidence: Sequence[Measured]) -> tuple[float, float]:
+    """The mean difference of a_i (tried) and b_i (trusted) over all positions i, and its standard error; the
+    oldest evidence comes first.
+
+    With every later evaluation the weight of the earlier ones decays, so that a bad version is not hidden by
+    many good ones before it.
+    """
+    values = np.concatenate([one.tried - one.trusted for one in evidence])
+    weights = EVIDENCE_DECAY ** np.arange(len(evidence), dtype=np.float64)[::-1]
+    return weighted_mean(values, np.repeat(weights, [len(one.tried) for one in evidence]))
+
+
+def verdict_on(evidence: Sequence[Measured], latest: float) -> Verdict:
+    """Whether the versions published since the trusted one guess better than it, on answers that neither has
+    learned from. They are better where the mean difference is above one standard error, and worse where it is
+    below minus ROLLBACK_ERRORS of them. A difference in between is noise, and decides nothing.
+
+    The evidence may be on several versions. `latest` is the mean difference of the published one alone: it is
+    neither promoted for what the versions before it gained nor rolled back for what they lost.
+    """
+    mean, error = difference(evidence)
+    if sum(one.requests for one in evidence) < FEWEST_REQUESTS or not math.isfinite(error):
+        return "open"
+    if mean > error:
+        return "better" if latest >= 0 else "open"
+    return "worse" if mean < -ROLLBACK_ERRORS * error and latest < 0 else "open"
+
+
+def verdict_of_both(new: Sequence[Measured], latest: float, earlier: Sequence[Measured]) -> Verdict:
+    """`verdict_on` the evidence by new answers, unless the versions guess worse on answers before those: then
+    they are worse, too, and not better where they fall by more than one standard error. So a version that
+    learns what came last and forgets the rest is not kept. A version may have learned from earlier answers;
+    one that forgets guesses worse on them all the same."""
+    verdict = verdict_on(new, latest)
+    if not earlier:
+        return verdict
+    if verdict_on(earlier, float(np.mean(earlier[-1].tried - earlier[-1].trusted))) == "worse":
+        return "worse"
+    mean, error = difference(earlier)
+    return "open" if verdict == "better" and mean < -error else verdict
+
+
+def effect(measured: Sequence[Measured]) -> dict[str, float]:
+    """acceptance_before and acceptance_after (0 to 1) of one version, and requests; empty where nothing was
+    measured."""
+    if not measured:
+        return {}
+    before = float(np.concatenate([one.trusted for one in measured]).mean())
+    after = float(np.concatenate([one.tried for one in measured]).mean())
+    return {
+        "acceptance_before": before,
+        "acceptance_after": after,
+        "requests": float(sum(one.requests for one in measured)),
+    }
+
+
+class Evaluation:
+    """The evaluation record of one line. Not thread-safe: its owner holds a lock around each call."""
+
+    def __init__(self, adapter: AdapterState | None) -> None:
+        """`adapter` is the one that is published (None: the base drafter)."""
+        self.payback, self._detector = Payback(), DriftDetector()
+        # on versions since the one that is trusted: by new answers, and by some of all those before them
+        self.evidence: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
+        self._earlier: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)
+        self._effect: deque[Measured] = deque(maxlen=MOST_EVALUATIONS)  # of the published version
+        self._compared = (0, 0)  # the published version and the trusted one, at the last evaluation
+        # answers since the last update: nothing has learned from them
+        self._unseen: deque[Trace] = deque(maxlen=UNSEEN)
+        self.waiting = 0  # answers since the last update
+        self.requests = self.shifts = self.rolled_back = 0
+        self._shifted = False  # a topic shift since the last evaluation
+        self._setbacks = 0  # versions rolled back since one was better
+        self.skip = 0  # updates to leave out: exponential back-off after rollbacks
+        self.seconds = self._tokens = 0.0  # of the last update; those of a mean answer that are not copied
+        self._acceptance: float | None = None  # of the published version, on new answers
+        self.remark = ""  # a sentence about the last evaluation
+        self._updates = 0
+        self.anchor(adapter)
+
+    @property
+    def slower(self) -> float:
+        """Factor of the learning rate: each version that was rolled back halves it, until one is better or
+        the topic changes."""
+        return float(0.5 ** min(self._setbacks, MOST_HALVINGS))
+
+    def answer(self, trace: Trace) -> None:
+        """Note an answer: it counts towards the next update and waits for the evaluation before it."""
+        self._unseen.append(trace)
+        self.waiting += 1
+        self.requests += 1
+        self._tokens += (int(trace.own.sum()) - self._tokens) * max(0.1, 1 / self.requests)
+        self.payback.request()
+        acceptance = trace.acceptance
+        # An answer without a single accepted proposal is taken for one that was written without a drafter.
+        if acceptance > 0 and self._detector.add(acceptance):
+            self.shifts += 1
+            self._shifted = True
+            self._setbacks = self.skip = 0
+            self.payback.restart()
+
+    def take(self) -> list[Trace]:
+        """The answers to evaluate on, oldest first. The update that begins now learns from them afterwards,
+        so they are given out once."""
+        unseen = list(self._unseen)
+        self._unseen.clear()
+        self.waiting = 0
+        return unseen
+
+    def states(
+        self, published: AdapterState | None, trusted: AdapterState | None
+    ) -> list[AdapterState | None]:
+        """What an evaluation compares: the published version, the trusted one, and an earlier one from which
+        gains are measured."""
+        anchor = self._anchors[0][1]
+        return [published, trusted, *([anchor] if anchor is not trusted else [])]
+
+    def conclude(
+        self, acceptance: Sequence[np.ndarray], requests: int, version: int, trusted: int,
+        earlier: Sequence[np.ndarray] = (),
+    ) -> tuple[Verdict, dict[str, float]]:  # fmt: skip
+        """The verdict on the published version, and its measured effect, by the acceptance [n] of each of
+        `states` on new answers, and that of the first two on EARLIER ones; positions that are not finite are
+        left out."""
+        found = _finite(acceptance)
+        after, before, anchor = found[0], found[1], found[-1]
+        if self._compared[1] != trusted:
+            self._earlier.clear()
+        if self._shifted or self._compared[1] != trusted:
+            self.evidence.clear()
+        if self._compared[0] != version:
+            self._effect.clear()
+        self._compared, self._shifted = (version, trusted), False
+        if not len(after):
+            return "open", effect(self._effect)
+        self.payback.measured(float(np.mean(after - anchor)) / max(1, self._updates - self._anchors[0][0]))
+        self.evidence.append(Measured(after, before, requests))
+        if len(earlier) and len((seen := _finite(earlier))[0]):
+            self._earlier.append(Measured(seen[0], seen[1], EARLIER))
+        self._effect.append(self.evidence[-1])
+        self._acceptance, self.remark = float(after.mean()), ""
+        measured = effect(self._effect)
+        latest = measured["acceptance_after"] - measured["acceptance_before"]
+        verdict = verdict_of_both(self.evidence, latest, self._earlier)
+        if verdict == "better":
+            self._setbacks = 0
+        return verdict, measured
+
+    def note_rollback(self, bad: int, good: int, adapter: AdapterState | None) -> None:
+        """Version `bad` was rolled back to `good`: the next update comes later and learns at half the
+        rate."""
+        self.evidence.clear()
+        self._earlier.clear()
+        self.anchor(adapter)
+        self.rolled_back += 1
+        self._setbacks += 1
+        self.skip = 2 ** min(self._setbacks - 1, MOST_HALVINGS)
+        name = f"version {good}" if good else "the base drafter"
+        self.remark = (
+            f"Version {bad} guessed worse than {name} on new or on earlier answers, so {name} is back;"
+            " learning goes on later and slower."
+        )
+
+    def expected(self, cost: ChatCost) -> tuple[float | None, float | None]:
+        """The expected gain of the next update: relative change of tokens per second, and seconds that it may
+        save; None: unknown."""
+        gain, acceptance = self.payback.gain, self._acceptance
+        if gain is None or acceptance is None:
+            return None, None
+        length, round_seconds = cost.draft_length or DRAFT_LENGTH, cost.round_seconds
+        saved = (
+            seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds)
+            if round_seconds
+            else None
+        )
+        return speed_gain(acceptance, gain, length), saved
+
+    def wanted(self, aware: bool, cost: ChatCost, price: float, adapter: AdapterState | None) -> bool:
+        """Whether to train now: not right after a rollback, nor (`aware`) where it costs more than it gains.
+        `price`: of a second of training, in seconds of waiting; `adapter`: the published one."""
+        if self.skip:
+            self.skip -= 1
+            return False
+        if not aware:
+            return True
+        if self.payback.converged:  # what a trial gains is measured against today
+            self.anchor(adapter)
+        return self.payback.take(self.expected(cost)[1], self.seconds * price)
+
+    def kept(self, adapter: AdapterState) -> None:
+        """An update made a new version, which is published now."""
+        self._updates += 1
+        if self._updates - self._anchors[-1][0] >= SPAN:
+            self._anchors.append((self._updates, adapter))
+
+    def chosen(self, requests: int, adapter: AdapterState | None) -> None:
+        """Somebody chose the published version, or a restart restored it; it had been made after `requests`
+        answers. What was rolled back before is forgotten."""
+        self.requests = max(self.requests, requests)
+        self._setbacks, self.skip, self.remark = 0, 0, ""
+        self.anchor(adapter)
+
+    def anchor(self, adapter: AdapterState | None) -> None:
+        """Measure gains against the published version from now on."""
+        # (number of updates, adapter) of an earlier version and of one between it and now, which takes its
+        # place.
+        self._anchors: deque[tuple[int, AdapterState | None]] = deque([(self._updates, adapter)], maxlen=2)
+
+
+def _finite(acceptance: Sequence[np.ndarray]) -> np.ndarray:
+    """[states, n]: the positions that are finite for all."""
+    found = np.stack(acceptance).astype(np.float64)
+    return found[:, np.isfinite(found).all(axis=0)]

@@ -1,0 +1,84 @@
+"""Training in the calling process: in inline mode, inside the training process, and on a GPU, where steps run
+on a separate CUDA stream."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from omnidemo.core.records import Agreement, Replayed, Trace
+from omnidemo.learning.distill.learner import Learner, learner_for
+from omnidemo.learning.distill.train_step import Batches, Trained, agree, evaluate, train
+from omnidemo.learning.distill.worker import TrainingPlan, Worker
+from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
+
+if TYPE_CHECKING:
+    from omnidemo.learning.probes.probe import Prober, ProbeRequest
+
+
+class InProcessWorker(Worker):
+    """A `Worker` without a process of its own, so nothing can stop it in the middle of a step."""
+
+    can_pause = False
+
+    def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
+        """compiled: whether replays may compile kernels in this process."""
+        super().__init__()
+        self.device = torch.device(device)
+        self._learners: dict[tuple[str, int, int], Learner] = {}
+        self._compiled = compiled
+        self._prober: Prober | None = None
+        self._lock = threading.Lock()  # a learner's parameters are scratch space
+        self._stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+
+    def train(
+        self, folder: Path, adapter: AdapterState | None, optimiser: OptimiserState | None, batches: Batches,
+        plan: TrainingPlan,
+        head_batches: Batches = (),
+    ) -> Trained:  # fmt: skip
+        with self._learner(folder, adapter, plan) as learner:
+            return train(learner, adapter, optimiser, batches, plan, head_batches)
+
+    def evaluate(
+        self, folder: Path, states: Sequence[AdapterState | None], traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[np.ndarray]:
+        with self._learner(
+            folder, next((state for state in states if state is not None), None), plan
+        ) as learner:
+            return evaluate(learner, states, traces, plan.window)
+
+    def agree(
+        self, folder: Path, state: AdapterState | None, traces: Sequence[Trace], plan: TrainingPlan
+    ) -> list[Agreement]:
+        with self._learner(folder, state, plan) as learner:
+            return agree(learner, state, traces, plan.window)
+
+    def replay(
+        self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
+    ) -> list[Replayed]:
+        """`Prober.replay`, always on the CPU."""
+        from omnidemo.learning.probes.probe import Prober
+
+        with self._lock:
+            self._prober = self._prober or Prober(self._compiled)
+            return self._prober.replay(request, adapter, prompts)
+
+    def close(self) -> None:
+        """Free the models."""
+        with self._lock:
+            self._learners.clear()
+            self._prober = None
+
+    @contextmanager
+    def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Iterator[Learner]:
+        """The learner for this call alone, on a CUDA stream of its own."""
+        with self._lock, torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+            yield learner_for(self._learners, folder, adapter, plan, str(self.device))
+        if self._stream is not None:
+            self._stream.synchronize()

@@ -1,0 +1,133 @@
+"""One update of a line: evaluate the published version on the newest answers, then learn from them if that
+pays."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from omnidemo.learning.distill.evaluation import EARLIER
+from omnidemo.learning.distill.payback import PRICE
+from omnidemo.learning.distill.worker import PauseController, TrainingPlan, Worker, plan_of
+
+if TYPE_CHECKING:
+    from omnidemo.learning.distill.distiller import Distiller
+
+log = logging.getLogger(__name__)
+
+
+class Update:
+    """One update. The constructor takes the line's fresh answers and is called with `versions.lock` and
+    `condition` held, `run` without them. Where somebody changes the line by hand meanwhile, its epoch grows,
+    and the rest of the update is dropped."""
+
+    def __init__(self, line: Distiller) -> None:
+        self._line, self._versions, self._evaluation, self._settings = (
+            line,
+            line.versions,
+            line.evaluation,
+            line.settings,
+        )
+        self._epoch = line.versions.epoch
+        self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
+        self._earlier = line.buffer.earlier(EARLIER)
+        self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
+        plan = self._plan()
+        self._head_batches = (
+            line.buffer.draw(plan.head_steps, self._settings.batch_size) if plan.head == "interleaved" else []
+        )
+
+    def run(self, pauses: PauseController) -> None:
+        """In the worker that `pauses` may stop. Raises whatever goes wrong; then the published version
+        stays."""
+        if self._evaluate(pauses.worker) and self._wanted():
+            self._learn(pauses)
+
+    def _plan(self) -> TrainingPlan:
+        """Made anew for each step: a rollback lowers the learning rate."""
+        return plan_of(self._settings, slower=self._evaluation.slower)
+
+    def _unchanged(self) -> bool:
+        """Whether nobody changed the line since, with `versions.lock` held."""
+        return self._epoch == self._versions.epoch and not self._line.closing.is_set()
+
+    def _evaluate(self, worker: Worker) -> bool:
+        """Measure the published version on answers that it has not learned from, beside the trusted one;
+        whether the update goes on. An evaluation that fails changes nothing."""
+        versions = self._versions
+        with versions.lock:
+            current, trusted = versions.current, versions.trusted
+            states = self._evaluation.states(current.adapter, trusted.adapter)
+        acceptance: list[np.ndarray] = []
+        earlier: list[np.ndarray] = []
+        if self._unseen and current.version != trusted.version:
+            try:
+                acceptance = worker.evaluate(versions.folder, states, self._unseen, self._plan())
+                if self._earlier:
+                    earlier = worker.evaluate(versions.folder, states[:2], self._earlier, self._plan())
+            except Exception as error:
+                log.warning("Version %s could not be evaluated: %s", current.version, error)
+        with versions.lock:
+            if not self._unchanged():
+                return False
+            if acceptance:
+                self._conclude(acceptance, earlier)
+            self._epoch = versions.epoch
+            return True
+
+    def _conclude(self, acceptance: Sequence[np.ndarray], earlier: Sequence[np.ndarray]) -> None:
+        """Promote the published version, roll it back, or wait for more answers."""
+        versions = self._versions
+        version, trusted = versions.current.version, versions.trusted.version
+        with self._line.condition:
+            verdict, effect = self._evaluation.conclude(
+                acceptance, len(self._unseen), version, trusted, earlier
+            )
+        if verdict == "better":
+            versions.promote()
+        elif verdict == "worse":
+            versions.roll_back()
+            with self._line.condition:
+                self._evaluation.note_rollback(version, versions.current.version, versions.current.adapter)
+            effect["rolled_back"] = 1.0
+        if effect:
+            versions.line.note_effect(version, effect)
+
+    def _wanted(self) -> bool:
+        with self._line.condition:
+            price = PRICE.get(self._settings.training, 1.0)
+            return self._evaluation.wanted(
+                self._settings.cost_aware, self._line.cost, price, self._versions.current.adapter
+            )
+
+    def _learn(self, pauses: PauseController) -> None:
+        """Train, and keep the result as the next version."""
+        with self._versions.lock:
+            if not self._unchanged():
+                return
+            current = self._versions.current
+        began, before = time.monotonic(), pauses.paused_seconds
+        adapter, optimiser, steps = pauses.worker.train(
+            self._versions.folder,
+            current.adapter,
+            current.optimiser,
+            self._batches,
+            self._plan(),
+            self._head_batches,
+        )
+        seconds = max(0.0, time.monotonic() - began - (pauses.paused_seconds - before))
+        if not any(math.isfinite(step.loss) for step in steps):
+            raise RuntimeError("No training step had a finite loss, so nothing was learnt.")
+        with self._versions.lock:
+            if not self._unchanged():
+                return
+            with self._line.condition:
+                self._evaluation.seconds = seconds
+            self._versions.add(adapter, optimiser, steps, self._requests, self._settings.adapters_kept)
+            with self._line.condition:
+                self._evaluation.kept(adapter)

@@ -1,0 +1,274 @@
+"""Measurements of learning, made while the pair is idle: the agreement of each answer, each version on a
+topic's probe prompts."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial
+from pathlib import Path
+
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Agreement, Probe, Replayed, Trace
+from omnidemo.learning.distill.trace_buffer import usable
+from omnidemo.learning.distill.worker import PauseController, Worker, plan_of
+from omnidemo.learning.lines import sample_prompts
+from omnidemo.learning.probes.probe import ProbeRequest
+from omnidemo.learning.probes.replayed_target import RecordedAnswer, TargetRecords
+from omnidemo.models.adapters.adapter_state import StoredVersion
+from omnidemo.pair.pair import Pair
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import LineVersions
+
+log = logging.getLogger(__name__)
+ANSWER_TOKENS = 96  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
+SHOWN = 3  # prompts whose rounds are kept, for people to look at
+MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
+AT_ONCE = 8
+QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured, too
+SETTLE_SECONDS = 120.0
+Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
+
+
+class Measurer:
+    """The measurements of one pair. `worker()` is the one that measures now, `line(domain)` gives the
+    versions of a line. Work waits, and where its worker can, pauses, while the pair answers, for `patience`
+    seconds a piece at most. Errors are logged, but for those of `agree`. Methods may be called from any
+    thread.
+    """
+
+    def __init__(
+        self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker],
+        line: Callable[[str], LineVersions],
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self._pair, self._store, self._worker, self._line = pair, store, worker, line
+        self._condition = threading.Condition()
+        self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
+        self._topics: dict[str, str] = {}  # topic → line of its newest answer; the newest last
+        self._newest: dict[str, int] = {}  # version of each line
+        self._done: set[Key] = set()  # what was replayed, or cannot be
+        self._answered = time.monotonic()
+        self._closing, self._busy = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def observe(self, trace: Trace) -> None:
+        """Queue an answer whose agreement is to be measured. Returns at once."""
+        if self.settings.training == "off" or not usable(trace):
+            return
+        with self._condition:
+            self._waiting.append(trace)
+            self._answered = time.monotonic()
+            self._wake()
+
+    def topic(self, topic: str, domain: str) -> None:
+        """Note that the line is about to write an answer of this topic."""
+        if topic not in sample_prompts.TOPICS or self.settings.training == "off" or not self._pair.replays:
+            return
+        with self._condition:
+            self._topics.pop(topic, None)
+            self._topics[topic] = domain
+            self._answered = time.monotonic()
+
+    def swapped(self, domain: str, version: int) -> None:
+        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds
+        are not kept any more, and the fresh drafter, which may have failed, are looked up again, and replayed
+        where need be."""
+        with self._condition:
+            self._newest[domain] = version
+            self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}
+            self._condition.notify_all()
+
+    def forget(self, domain: str) -> None:
+        """Note that a line was reset: its version numbers begin anew."""
+        with self._condition:
+            self._newest[domain] = 0
+            self._done = {key for key in self._done if key[0] != domain}
+
+    def gone(self, domain: str) -> None:
+        """Forget a line whose versions were deleted: nothing of it is measured any more."""
+        self.forget(domain)
+        with self._condition:
+            self._newest.pop(domain, None)
+            self._waiting = deque((trace for trace in self._waiting if trace.domain != domain), MOST_WAITING)
+            self._topics = {topic: line for topic, line in self._topics.items() if line != domain}
+
+    def pending(self, topic: str) -> bool:
+        """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
+        with self._condition:
+            domain = self._topics.get(topic)
+            return self._thread is not None and domain is not None and bool(self._missing(topic, domain))
+
+    def close(self) -> None:
+        self._closing.set()
+        with self._condition:
+            self._condition.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(2.0)
+
+    def _wake(self) -> None:
+        if self._thread is None and not self._closing.is_set():
+            self._thread = threading.Thread(
+                target=self._run, name=f"measurer {self._pair.target.name}", daemon=True
+            )
+            self._thread.start()
+        self._condition.notify_all()
+
+    def _run(self) -> None:
+        while not self._closing.is_set():
+            with self._condition:
+                due = self._next()
+                if due is None:
+                    self._condition.wait(1.0)
+                    continue
+            key, work = due
+            self._pauses(self._worker()).wait(self._closing)
+            if self._closing.is_set():
+                return
+            self._busy.set()
+            try:
+                work()
+            except Exception as error:  # disk, worker or model: measured again with the next version
+                if not self._closing.is_set():
+                    log.warning("Something about %s could not be measured: %s", self._pair.target.name, error)
+                if key is not None:
+                    self._done.add(key)  # it is not tried over and over
+            finally:
+                self._busy.clear()
+
+    def _next(self) -> tuple[Key | None, Callable[[], None]] | None:
+        """What to measure now, with `_condition` held; None: nothing."""
+        if self._waiting:
+            return None, self._agree
+        quiet = time.monotonic() - self._answered > QUIET_SECONDS
+        recent = list(reversed(self._topics.items()))
+        others = (
+            [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics]
+            if recent
+            else []
+        )
+        for topic, domain in [*recent, *others] if quiet else recent[:1]:
+            for key in self._missing(topic, domain):
+                return key, partial(self._probe, key)
+        return None
+
+    def _missing(self, topic: str, domain: str) -> list[Key]:
+        """The versions of a line that are to be replayed on a topic."""
+        newest = self._newest.get(domain, 0)
+        keys: list[Key] = [("", 0, topic), *([(domain, newest, topic)] if newest else [])]
+        return [key for key in keys if key not in self._done]
+
+    def settle(self) -> None:
+        """Wait until the agreement of all answers so far is measured, at most SETTLE_SECONDS."""
+        until = time.monotonic() + SETTLE_SECONDS
+        while (
+            (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set()
+        ):
+            self._closing.wait(0.005)
+
+    def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
+        """The agreement of a line's version with the target on each trace, computed in this thread.
+        ValueError where its files are gone."""
+        with self._working() as worker:
+            stored = self._version(domain, version)
+            return worker.agree(
+                self._pair.drafter.folder, stored.adapter if stored else None, traces, plan_of(self.settings)
+            )
+
+    def _agree(self) -> None:
+        with self._condition:
+            if not self._waiting:
+                return
+            first = self._waiting[0]
+            own = [
+                trace
+                for trace in self._waiting
+                if (trace.domain, trace.version) == (first.domain, first.version)
+            ][:AT_ONCE]
+            self._waiting = deque((trace for trace in self._waiting if trace not in own), MOST_WAITING)
+        for trace, agreement in zip(own, self.agree(first.domain, first.version, own), strict=True):
+            self._pair.note_agreement(trace.key, agreement)
+            self._store.set_agreement(trace.key, agreement)
+
+    def _probe(self, key: Key) -> None:
+        """Replay a version on a topic and store the result; missing answers of the target are recorded
+        first."""
+        domain, version, topic = key
+        (request, records), asked = self._recordings, sample_prompts.probes(topic)
+        recording = records.key_of(asked)
+        names = (self._pair.target.name, self._pair.drafter.name)
+        # those of an earlier run of the app as well
+        rows = self._store.probes(*names, domain or "default", topic, shown=True)
+        self._done.update(
+            (row["domain"], row["version"], topic)
+            for row in rows
+            if row["recording"] == recording and row["shown"]
+        )
+        if key in self._done:
+            return
+        for prompt in records.missing(asked):
+            if not self._record(records, prompt):
+                return  # a request arrived: measuring goes on later
+        stored = self._version(domain, version)
+        examples = stored.info.requests_seen if stored else 0
+        recorded = [records.load(prompt) for prompt in asked]
+        replayed: list[Replayed] = []
+        for prompt in asked:
+            with self._working() as worker:
+                replayed += worker.replay(request, stored.adapter if stored else None, [prompt])
+        agreed = mean_of(self.agree(domain, version, [answer.trace for answer in recorded]))
+        if version and version not in self._line(domain).numbers():
+            return  # the line was reset meanwhile
+        self._done.add(key)
+        counts = tuple((answer.tokens, len(answer.rounds)) for answer in replayed)
+        shown = tuple(replayed[:SHOWN])
+        self._store.record_probe(
+            Probe(*names, domain, version, topic, recording, examples, counts, agreed, shown)
+        )
+
+    def _record(self, records: TargetRecords, prompt: str) -> bool:
+        """Let the target answer a prompt, unless a request arrives; whether it has answered."""
+        ids = self._pair.prompt_ids(prompt)
+        made = self._pair.record(
+            ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set()
+        )
+        if made is not None:
+            records.save(prompt, RecordedAnswer(tuple(ids), *made))
+        return made is not None
+
+    @cached_property
+    def _recordings(self) -> tuple[ProbeRequest, TargetRecords]:
+        settings = self.settings.model_copy(update={"max_new_tokens": ANSWER_TOKENS})
+        request = ProbeRequest(
+            Path(settings.storage) / "probes", self._pair.target.name, self._pair.drafter.name, settings
+        )
+        records = request.records()
+        records.note(self._pair.target)
+        return request, records
+
+    def _version(self, domain: str, version: int) -> StoredVersion | None:
+        """None for the fresh drafter. ValueError where the version's files are gone."""
+        return self._line(domain).load(version) if version else None
+
+    @contextmanager
+    def _working(self) -> Iterator[Worker]:
+        """The worker, paused, where it can be, while the pair answers, for `patience` seconds at most."""
+        worker = self._worker()
+        with worker.turn, self._pauses(worker):
+            yield worker
+
+    def _pauses(self, worker: Worker) -> PauseController:
+        return PauseController(worker, lambda: self._pair.in_flight > 0, self.settings.patience)
+
+
+def mean_of(agreements: Sequence[Agreement]) -> Agreement | None:
+    """The mean agreement over all positions of several answers; None where there are no positions."""
+    count = sum(each.positions for each in agreements)
+    if not count:
+        return None
+    overlap = sum(each.overlap * each.positions for each in agreements) / count
+    return Agreement(overlap, sum(each.same_first * each.positions for each in agreements) / count, count)

@@ -1,0 +1,54 @@
+"""The prompts that ship with the project; `assets/prompts/README.md` says which file holds what."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from typing import Any
+
+from omnidemo.core.asset_files import ASSETS
+
+FOLDER = ASSETS / "prompts"
+TOPICS = ("maths", "code", "sql", "summaries", "letters", "explain", "howto")
+
+
+@cache
+def prompts(topic: str, kind: str = "test") -> tuple[str, ...]:
+    """Prompts of a topic: held-out ones ("test"), or those that are played as traffic ("train"). ValueError
+    for an unknown topic."""
+    if topic not in TOPICS:
+        raise ValueError(f"unknown topic {topic!r}; choose one of {', '.join(TOPICS)}")
+    return tuple(row["prompt"] for row in _rows(f"train/{topic}" if kind == "train" else topic))
+
+
+def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[str]:
+    """`count` prompts in a seeded order; each comes again only after all the others."""
+    known = list(prompts(topic, kind))
+    rng = random.Random(seed)
+    drawn: list[str] = []
+    while len(drawn) < count and known:
+        rng.shuffle(known)
+        drawn += known
+    return drawn[:count]
+
+
+@cache
+def examples(target: str) -> tuple[dict[str, str], ...]:
+    """The page's examples for a target, in the order of the page: kind, label, prompt. The bundled targets
+    know little but what they were trained on, and have examples of their own."""
+    rows = _rows("examples_large" if target.startswith("bundled/") else "examples")
+    return tuple({name: row[name] for name in ("kind", "label", "prompt")} for row in rows)
+
+
+@cache
+def probes(topic: str) -> tuple[str, ...]:
+    """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody
+    plays or presses them."""
+    return tuple(row["prompt"] for row in _rows("probes") if row["topic"] == topic)
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    """The lines of a prompt file."""
+    text = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(row) for row in text.splitlines() if row.strip()]

@@ -1,0 +1,41 @@
+"""Where the newest question of each session went."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+
+from omnidemo.learning.lines.router import Route
+from omnidemo.storage.visitors import sessions_of
+
+SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
+
+
+class SessionRoutes:
+    """The newest route of each of the last sessions. All methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self._routes: OrderedDict[str, Route] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def note(self, session: str, route: Route) -> None:
+        with self._lock:
+            self._routes[session] = route
+            self._routes.move_to_end(session)
+            while len(self._routes) > SESSIONS_KNOWN:
+                self._routes.popitem(last=False)
+
+    def of(self, session: str) -> Route | None:
+        return self._routes.get(session)
+
+    def newest(self, session: str) -> Route | None:
+        """Of the session itself or of what was played in it, whichever came last."""
+        names = sessions_of(session)
+        with self._lock:
+            return next((route for name, route in reversed(self._routes.items()) if name in names), None)
+
+    def forget(self, session: str) -> None:
+        """Forget a session's newest routes: their reasons quote its prompts."""
+        with self._lock:
+            for name in sessions_of(session):
+                self._routes.pop(name, None)

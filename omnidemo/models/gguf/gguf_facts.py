@@ -1,0 +1,141 @@
+"""What is said of a GGUF file before its weights are read: by what it is known, its sizes, and why it cannot
+be used."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.models.gguf import identity
+from omnidemo.models.gguf.architecture import plan_of
+from omnidemo.models.gguf.header import Header, read_header
+from omnidemo.models.gguf.packing import packed_bytes
+from omnidemo.models.gguf.places import PART, Place, Source, is_file
+from omnidemo.models.gguf.tokenizer_models import check_tokenizer
+from omnidemo.models.gguf.weights import build_config
+
+REMEMBERED = 4096  # headers that are kept
+_headers: dict[tuple[object, ...], GgufFile] = {}  # by a path and what its files are
+
+
+@dataclass(frozen=True, slots=True)
+class GgufFile:
+    """A GGUF file on this machine. `name` is by what it is known, `spec` how another process finds it.
+    `embedding`: numbers of an input embedding that is not the output's too. `packed_bytes`: what its weights
+    take as they are packed, None where they are not. `reason`: why it cannot be used, one sentence; empty
+    where nothing speaks against it. `note`: as in `Place`."""
+
+    path: Path
+    spec: str
+    source: Source
+    name: str
+    title: str = ""
+    type_name: str = ""
+    bytes: int = 0
+    parameters: int = 0
+    embedding: int = 0
+    packed_bytes: int | None = None
+    architecture: str = ""
+    context: int | None = None
+    tokens: int = 0
+    chat: bool = False
+    licence: str | None = None
+    author: str | None = None
+    reason: str = ""
+    note: str = ""
+    # `transformers`' configuration, None for what cannot be used
+    config: Any = field(default=None, repr=False, compare=False)
+
+
+def about(place: Place) -> GgufFile:
+    """What a file's header says. A file that cannot be read or used has its `reason`."""
+    shown = place.path.name if place.source in ("folder", "fetched") else place.spec
+    unread = GgufFile(place.path, place.spec, place.source, "", shown, note=place.note)
+    if place.wrong or not is_file(place.path):
+        return replace(
+            unread, reason=place.wrong or f"{shown} is no file that can be read as one; choose another one"
+        )
+    key = (place.path, place.spec, place.note, *_state(place.path))
+    if key not in _headers:
+        if len(_headers) >= REMEMBERED:
+            _headers.clear()
+        try:
+            _headers[key] = _described(read_header(place.path), unread)
+        except ModelError as error:
+            _headers[key] = replace(
+                unread, bytes=_size(place.path), reason=str(error).replace(place.path.name, shown)
+            )
+    return _headers[key]
+
+
+def _described(header: Header, unread: GgufFile) -> GgufFile:
+    reason, config, packed = "", None, None
+    try:
+        plan = plan_of(header)
+        config = build_config(plan)
+        packed = packed_bytes(header, plan, config)
+        if not (header.parts[0].parent / "tokenizer.json").is_file():
+            check_tokenizer(header.metadata)
+    except ModelError as error:
+        reason = str(error).replace(unread.path.name, unread.title).replace("this GGUF file", unread.title)
+    embedding = header.tensors.get("token_embd.weight")
+    known = identity.known_name(header)
+    entry = identity.entry(known)
+    tokens = header.metadata.get("tokenizer.ggml.tokens")
+    return replace(
+        unread,
+        name=known,
+        title=entry.get("title") or _clean(header.text("general.name")) or identity.model_name(header),
+        type_name=header.type_name,
+        bytes=header.bytes,
+        parameters=header.parameters,
+        embedding=math.prod(embedding.shape)
+        if embedding is not None and "output.weight" in header.tensors
+        else 0,
+        packed_bytes=packed,
+        architecture=header.architecture,
+        context=header.context,
+        tokens=len(tokens)
+        if isinstance(tokens, list)
+        else embedding.shape[0]
+        if embedding is not None
+        else 0,
+        chat=bool(header.text("tokenizer.chat_template")),
+        licence=entry.get("licence") or _clean(header.text("general.license")) or None,
+        author=entry.get("author")
+        or _clean(header.text("general.author") or header.text("general.organization"))
+        or None,
+        reason=reason,
+        config=config,
+    )
+
+
+def _clean(text: str, most: int = 80) -> str:
+    """A header's text on one line, without what is no character."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:most]
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    """Size and time of all files that a model lies in, as far as they are there."""
+    found: list[object] = []
+    part = PART.fullmatch(path.name)
+    names = (
+        [f"{part[1]}-{n:05d}-of-{part[3]}.gguf" for n in range(1, min(int(part[3]), 1024) + 1)]
+        if part
+        else [path.name]
+    )
+    for name in names:
+        with suppress(OSError):
+            told = path.with_name(name).stat()
+            found += [name, told.st_size, told.st_mtime_ns]
+    return tuple(found)
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0

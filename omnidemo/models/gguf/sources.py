@@ -1,0 +1,273 @@
+"""From a name as a person writes it to a GGUF file on this machine, and all that are there."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from huggingface_hub import try_to_load_from_cache
+from huggingface_hub.errors import HFValidationError
+
+from omnidemo.backends.runner import ModelError
+from omnidemo.models.gguf import identity, places
+from omnidemo.models.gguf.gguf_facts import GgufFile, about
+from omnidemo.models.gguf.places import PART, Place, Walk, all_places, first_part, is_file, is_within
+
+HUB_SPEC = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*):(.+\.gguf)", re.IGNORECASE | re.DOTALL)
+PLAIN = re.compile(r"[A-Za-z0-9_][\w.-]*")  # a part of a name that is no path
+OLLAMA, LM_STUDIO = "ollama/", "lmstudio/"
+LONGEST, NEAR = 1024, 3  # characters of a name; names in a sentence
+OFF = "{} is not on this machine and downloads are switched off; allow them with OMNIDEMO_TRUST_HUB=true"
+HOW = "`python -m omnidemo models` lists what is on this machine"
+
+
+class NotHere(ModelError):
+    """A file of the Hub that is not on this machine."""
+
+
+_known: dict[str, Place] = {}  # by the name that a file is known by: where it was seen last
+
+
+def is_gguf(name: str) -> bool:
+    """Whether a name means a GGUF file: by its form, as one of the catalogue, or a folder that holds some and
+    no other weights. Reads no file."""
+    if name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)) or name.lower().endswith(".gguf"):
+        return True
+    if identity.named(name) is not None:
+        return True
+    with suppress(OSError, ValueError, RuntimeError):
+        folder = Path(name).expanduser()
+        return (
+            folder.is_dir()
+            and not any(folder.glob("*.safetensors"))
+            and any(Walk().models(folder, folder, 0))
+        )
+    return False
+
+
+def find(name: str, folders: Sequence[str] = ()) -> GgufFile:
+    """The file that a name means; `folders` are searched for `gguf/` names, beside the places of programs.
+    ModelError, one sentence, for a name that means none, and for a file that cannot be used; `NotHere` for a
+    file of the Hub that has to be downloaded."""
+    if not name.strip() or len(name) > LONGEST or not name.isprintable():
+        raise ModelError(f"{name[:60]!r} is no name of a model; {HOW}")
+    found = _by_form(name, folders)
+    if found.reason:
+        raise ModelError(found.reason)
+    _known[found.name] = Place(found.path, found.spec, found.source, note=found.note)
+    return found
+
+
+def installed(folders: Sequence[str] = ()) -> list[GgufFile]:
+    """Every GGUF file on this machine that can be found, or was named in this process, each once; also those
+    that cannot be used."""
+    found: dict[str, GgufFile] = {}
+    for place in all_places(folders):
+        one = about(place)
+        found.setdefault(one.name or one.spec, one)
+        if one.name and not one.reason:
+            _known.setdefault(one.name, place)
+    for name in [name for name in _known if name not in found]:
+        if (still := seen(name)) is not None:
+            found[name] = still
+    return list(found.values())
+
+
+def seen(name: str) -> GgufFile | None:
+    """The file of a known name, if this process has seen it and it is still there. Walks nowhere."""
+    place = _known.get(name)
+    if place is None or not is_file(place.path) or (found := about(place)).name != name:
+        return None
+    return found
+
+
+def catalogued(entry: dict[str, Any], folders: Sequence[str] = ()) -> GgufFile | None:
+    """The file of a catalogue's entry, where OmniDemo's folder, one of the given ones or the Hub's cache has
+    it. Walks nowhere."""
+    with suppress(NotHere):
+        place = _of_catalogue(entry, folders)
+        found = about(place)
+        if found.name == entry["known"] and not found.reason:
+            _known[found.name] = place
+            return found
+    return None
+
+
+def catalogue_name(name: str) -> str:
+    """The name of the catalogue's entry that a name means; other names as they are."""
+    return str((identity.named(name) or {"name": name})["name"])
+
+
+def _of_catalogue(entry: dict[str, Any], folders: Sequence[str]) -> Place:
+    place = places.in_models(identity.file_of(entry), folders)
+    if place is not None and place.path.stat().st_size == entry["bytes"]:
+        return place
+    wanted = hub_file(entry["name"])
+    assert wanted is not None
+    return _in_hub_cache(entry["name"], *wanted)
+
+
+def _by_form(name: str, folders: Sequence[str]) -> GgufFile:
+    if name.startswith(identity.PREFIX):
+        return _by_known_name(name, folders)
+    if (entry := identity.named(name)) is not None and not is_file(Path(name)):
+        return about(_of_catalogue(entry, folders))
+    if name.startswith(OLLAMA):
+        return about(_ollama(name))
+    if name.startswith(LM_STUDIO):
+        return about(_lm_studio(name))
+    if (hub := hub_file(name)) is not None and not is_file(Path(name)):
+        return about(_in_hub_cache(name, *hub))
+    return about(_path(name, folders))
+
+
+def _by_known_name(name: str, folders: Sequence[str]) -> GgufFile:
+    if (found := seen(name)) is not None:
+        return found
+    there = [one for one in installed(folders) if one.name]
+    if (found := next((one for one in there if one.name == name), None)) is not None:
+        return found
+    if identity.named(name) is not None:
+        raise NotHere(OFF.format(name))
+    near = difflib.get_close_matches(name, [one.name for one in there], NEAR, 0.5)
+    instead = f"near are {', '.join(near)}" if near else HOW
+    raise ModelError(
+        f"no file on this machine is known as {name[:120]}; {instead}, and its path or its folder in"
+        " OMNIDEMO_MODEL_FOLDERS finds it"
+    )
+
+
+def _ollama(name: str) -> Place:
+    """`ollama/<model>:<tag>`, with a namespace or a host and a namespace before it."""
+    rest, _, tag = name.removeprefix(OLLAMA).partition(":")
+    parts = [*rest.split("/"), tag or "latest"]
+    if not 2 <= len(parts) <= 4 or not all(PLAIN.fullmatch(part) for part in parts):
+        raise ModelError(
+            f"{name[:120]} is no model of Ollama; write it as ollama/llama3.2:1b, with the tag that `ollama"
+            " list` shows"
+        )
+    host, namespace, model, tag = [places.OLLAMA_HOST, places.OLLAMA_NAMESPACE][: 4 - len(parts)] + parts
+    for root in places.ollama_roots():
+        if is_file(root / "manifests" / host / namespace / model / tag):
+            return places.ollama_place(root, host, namespace, model, tag)
+    spec = places.ollama_spec(host, namespace, model, tag)
+    raise ModelError(
+        _unknown(
+            spec,
+            "Ollama",
+            [place.spec for place in places.in_ollama(Walk())],
+            f"run `ollama pull {spec.removeprefix(OLLAMA)}`",
+        )
+    )
+
+
+def _lm_studio(name: str) -> Place:
+    parts = name.removeprefix(LM_STUDIO).split("/")
+    if (
+        len(parts) < 3
+        or any(part in ("", ".", "..") or "\\" in part for part in parts)
+        or not parts[-1].lower().endswith(".gguf")
+    ):
+        raise ModelError(
+            f"{name[:120]} is no file of LM Studio; write it as lmstudio/<publisher>/<model>/<file>.gguf"
+        )
+    parts[-1] = first_part(parts[-1])
+    for root in places.lm_studio_roots():
+        path = root.joinpath(*parts)
+        if is_file(path) and is_within(path, root):
+            return Place(path, LM_STUDIO + "/".join(parts), "lmstudio")
+    raise ModelError(
+        _unknown(
+            name, "LM Studio", [place.spec for place in places.in_lm_studio(Walk())], "download it there"
+        )
+    )
+
+
+def _unknown(name: str, program: str, there: Sequence[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, there, NEAR, 0.5) or list(there)[:NEAR]
+    return (
+        f"{program} has no {name[:120]} on this machine;"
+        f" {'near are ' + ', '.join(near) + ', or ' if near else ''}{otherwise}"
+    )
+
+
+def hub_file(name: str) -> tuple[str, str] | None:
+    """Repository and file of `<org>/<repo>:<file>.gguf`, None for what is no such name. ModelError for a file
+    outside the repository."""
+    found = HUB_SPEC.fullmatch(name)
+    if found is None or name.startswith((identity.PREFIX, OLLAMA, LM_STUDIO)):
+        return None
+    file = PurePosixPath(found[2])
+    if file.is_absolute() or ".." in file.parts or "\\" in found[2]:
+        raise ModelError(
+            f"{name[:120]} names no file within {found[1]}; write it as <org>/<repo>:<file>.gguf"
+        )
+    return found[1], (file.parent / first_part(file.name)).as_posix()
+
+
+def hub_parts(file: str) -> list[str]:
+    """All files of a split model, for the first one's; the file alone for others."""
+    part = PART.fullmatch(PurePosixPath(file).name)
+    count = int(part[3]) if part else 1
+    if part is None or not 1 <= count <= 1024:
+        return [file]
+    return [
+        (PurePosixPath(file).parent / f"{part[1]}-{n:05d}-of-{part[3]}.gguf").as_posix()
+        for n in range(1, count + 1)
+    ]
+
+
+def _in_hub_cache(name: str, repository: str, file: str) -> Place:
+    for wanted in hub_parts(file):
+        try:
+            found = try_to_load_from_cache(repository, wanted)
+        except HFValidationError:
+            raise ModelError(
+                f"{name[:120]} is no name of a file of the Hub; write it as <org>/<repo>:<file>.gguf"
+            ) from None
+        if not isinstance(found, str) or not is_within(Path(found), places.hub_root()):
+            raise NotHere(OFF.format(name[:120]))
+    first = try_to_load_from_cache(repository, file)
+    return Place(Path(str(first)), f"{repository}:{file}", "hub")
+
+
+def _path(name: str, folders: Sequence[str]) -> Place:
+    """A file, or a folder with one model; the bare name of a file also means one in OmniDemo's folder or the
+    given ones."""
+    try:
+        path = Path(name).expanduser().absolute()
+        folder, exists = path.is_dir(), path.exists()
+        inside = list(Walk().models(path, path, 0)) if folder else []
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ModelError(
+            f"{name[:120]} cannot be looked at ({getattr(error, 'strerror', None) or error}); check the path"
+        ) from error
+    if folder:
+        path = _only(path, inside)
+    if is_file(first := path.with_name(first_part(path.name))):
+        path = first
+    if not is_file(path) and PLAIN.fullmatch(name) and (place := places.in_models(name, folders)):
+        return place
+    if not is_file(path):
+        why = "is no file that can be read as one" if exists else "is not there"
+        raise ModelError(
+            f"{name[:120]} {why}; give the path of a .gguf file, or a name such as <org>/<repo>:<file>.gguf;"
+            f" {HOW}"
+        )
+    return Place(path, str(path), places.keeper(path))
+
+
+def _only(folder: Path, files: list[Path]) -> Path:
+    if not files:
+        raise ModelError(f"the folder {folder.name} holds no .gguf file; give the path of one")
+    if len(files) > 1:
+        shown = ", ".join(path.name for path in files[:NEAR])
+        raise ModelError(
+            f"the folder {folder.name} holds {len(files)} models"
+            f" ({shown}{', …' if len(files) > NEAR else ''}); give the path of one"
+        )
+    return files[0]

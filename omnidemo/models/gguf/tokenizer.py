@@ -1,0 +1,161 @@
+"""The tokenizer of a GGUF file, as a fast one of `transformers`: from the file alone, or from a
+tokenizer.json beside it that agrees."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, Tokenizer, processors
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from omnidemo.models.gguf.end_ids import read_end_ids
+from omnidemo.models.gguf.token_table import (
+    LONGEST_TEMPLATE,
+    Kind,
+    TokenTable,
+    damage,
+    read_flag,
+    read_id,
+    read_text,
+    read_tokens,
+)
+from omnidemo.models.gguf.tokenizer_models import build_tokenizer
+
+log = logging.getLogger(__name__)
+LARGEST_JSON = 2**27  # bytes of a tokenizer.json
+ROLES = {"bos": "bos_token_id", "eos": "eos_token_id", "pad": "padding_token_id", "unk": "unknown_token_id"}
+# The ids that llama.cpp takes where the file names none: Llama 2's and Falcon's. Here they count only where
+# that token is none of a text.
+USUAL = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "gpt2": {"bos": 11, "eos": 11}}
+
+
+def read_tokenizer(
+    metadata: Mapping[str, Any], folder: Path | None = None
+) -> tuple[PreTrainedTokenizerBase, list[int]]:
+    """(a fast tokenizer, all ids that end an answer, the tokenizer's own first) from the key-values of a GGUF
+    file: its header says what begin, end, padding and unknown are, and how a chat is written. `folder`: where
+    the file lies; a tokenizer.json there is taken for the cutting of texts if it has the file's own tokens.
+    ModelError, one sentence, for what is damaged or not known here."""
+    table = read_tokens(metadata)
+    template = read_text(metadata, "tokenizer.chat_template", LONGEST_TEMPLATE)
+    roles = _roles(metadata, table)
+    ends = read_end_ids(metadata, table, roles.get("eos"))
+    backend = _beside(folder, table)
+    if backend is None:
+        backend, begins = build_tokenizer(metadata, table)
+        _add_tokens(backend, metadata, table, {*roles.values(), *ends})
+        _frame(backend, metadata, roles, begins)
+    special = {f"{role}_token": table.texts[token_id] for role, token_id in roles.items()}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_AsItIs(backend), clean_up_tokenization_spaces=False, **special
+    )
+    tokenizer.chat_template = template
+    return tokenizer, ends
+
+
+class _AsItIs:
+    """A tokenizer that `transformers`, which copies what it is given by writing it out and reading it back,
+    takes as it is: that copy would take seconds for a large vocabulary."""
+
+    truncation = padding = None
+
+    def __init__(self, backend: Tokenizer) -> None:
+        self.backend = backend
+
+    def __deepcopy__(self, memo: Any) -> Tokenizer:
+        return self.backend
+
+
+def _roles(metadata: Mapping[str, Any], table: TokenTable) -> dict[str, int]:
+    """role → id, for the roles that the file fills."""
+    usual = USUAL.get(str(metadata.get("tokenizer.ggml.model"))[:40], {})
+    outside = (Kind.CONTROL, Kind.UNKNOWN)
+    found: dict[str, int] = {}
+    for role, key in ROLES.items():
+        named, otherwise = read_id(metadata, key, table), usual.get(role, len(table))
+        if (
+            named is None
+            and otherwise < len(table)
+            and table.texts[otherwise]
+            and table.kinds[otherwise] in outside
+        ):
+            named = otherwise
+        if named is not None:
+            found[role] = named
+    return found
+
+
+def _beside(folder: Path | None, table: TokenTable) -> Tokenizer | None:
+    """The tokenizer.json of a folder, None where there is none or where it is that of another vocabulary."""
+    path = None if folder is None else folder / "tokenizer.json"
+    if path is None or not path.is_file():
+        return None
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise ValueError(f"it has more than {LARGEST_JSON:,} bytes")
+        found = Tokenizer.from_file(str(path))
+    except Exception as error:  # `tokenizers` raises plain ones
+        log.warning(
+            "the tokenizer.json beside the GGUF file cannot be read (%s); the file's own tokenizer is used",
+            str(error)[:160],
+        )
+        return None
+    if not _agrees(found.get_vocab(), table):
+        log.warning(
+            "the tokenizer.json beside the GGUF file is that of another vocabulary; the file's own tokenizer"
+            " is used"
+        )
+        return None
+    found.no_truncation()
+    found.no_padding()
+    return found
+
+
+def _agrees(strings: Mapping[str, int], table: TokenTable) -> bool:
+    """Whether a vocabulary has the tokens of the file under the same ids; converters rewrite user-defined
+    ones, and fill holes."""
+    ids = table.ids_of(Kind.NORMAL, Kind.BYTE, Kind.CONTROL, Kind.UNKNOWN)
+    fits = max(strings.values(), default=0) < len(table) and len(strings) <= len(table)
+    return fits and all(strings.get(table.texts[token_id]) == token_id for token_id in ids)
+
+
+def _add_tokens(backend: Tokenizer, metadata: Mapping[str, Any], table: TokenTable, roles: set[int]) -> None:
+    """Tokens that are found in a text before it is cut: control tokens, and those of a role, as special ones,
+    user-defined as text."""
+    control = {*table.ids_of(Kind.CONTROL, Kind.UNKNOWN), *roles}
+    # its template writes a line end behind each, that it never saw
+    swallow = "phi-3" in _name(metadata) or "phi3" in _name(metadata)
+    keep = ("<unk>", "<s>", "<|endoftext|>")
+    special = [(table.texts[one], swallow and table.texts[one] not in keep) for one in sorted(control)]
+    backend.add_special_tokens(
+        [AddedToken(text, special=True, normalized=False, rstrip=strip) for text, strip in special]
+    )
+    plain = [table.texts[one] for one in table.ids_of(Kind.USER_DEFINED) if one not in control]
+    backend.add_tokens([AddedToken(text, special=False, normalized=False) for text in plain])
+
+
+def _name(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("general.name"))[:256].lower()
+
+
+def _frame(backend: Tokenizer, metadata: Mapping[str, Any], roles: Mapping[str, int], begins: bool) -> None:
+    """Begin and end tokens around a text. A chat has those that its template writes: it is read without
+    this."""
+    wanted = {
+        "bos": read_flag(metadata, "add_bos_token", begins),
+        "eos": read_flag(metadata, "add_eos_token", False),
+    }
+    for role, wants in wanted.items():
+        if wants and role not in roles:
+            if metadata.get(f"tokenizer.ggml.add_{role}_token") is None:
+                wanted[role] = False
+            else:
+                raise damage(f"wants a text framed by its {role} token and names none")
+    used = [{"id": role, "ids": [roles[role]], "tokens": [role]} for role, wants in wanted.items() if wants]
+    single = ["bos"] * wanted["bos"] + ["$A"] + ["eos"] * wanted["eos"]
+    backend.post_processor = processors.TemplateProcessing(
+        single=single, pair=[*single, "$B"], special_tokens=used
+    )

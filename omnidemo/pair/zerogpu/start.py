@@ -1,0 +1,71 @@
+"""ZeroGPU, switched on by the environment's own sign: one pair, loaded before the page is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from omnidemo.core.config import Settings
+from omnidemo.models.load import load_model
+from omnidemo.models.names import resolve
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.remote.messages import Call, Message
+from omnidemo.pair.zerogpu.gpu_pair import FixedPair, answer, seconds
+from omnidemo.pair.zerogpu.sign import PACKED, names
+from omnidemo.pair.zerogpu.zero_pair import Write, ZeroPair
+
+_started: tuple[FixedPair, Write] | None = None
+
+
+def start(settings: Settings) -> Settings:
+    """Load the pair, decorate what needs the GPU, and return the settings with the pair's names. In the main
+    thread, before the launch. ValueError, one sentence, where that cannot be."""
+    global _started
+    try:
+        import spaces  # before torch touches CUDA
+    except ImportError as error:
+        raise ValueError(
+            "ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`"
+        ) from error
+    if settings.quantization:
+        raise ValueError(PACKED)
+    target, drafter = names(settings)
+    place = "cuda" if settings.device == "auto" else settings.device
+    options = {
+        "device": place,
+        "dtype": settings.dtype,
+        "hub": settings.trust_hub,
+        "models": settings.models,
+        "fast": settings.backend != "reference",
+        "park": True,
+    }
+    models = [
+        load_model(resolve(name, settings).where, writes=writes, **options)  # type: ignore[arg-type]
+        for name, writes in ((target, True), (drafter, False))
+    ]
+    fixed = FixedPair(models[0], models[1], settings.limits)
+
+    @spaces.GPU(duration=seconds)
+    def write(call: Call) -> Iterator[Message]:
+        yield from answer(fixed, call)
+
+    _started = fixed, write
+    return settings.model_copy(update={"target": models[0].name, "drafter": models[1].name})
+
+
+def started() -> bool:
+    return _started is not None
+
+
+def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, float, str], None]) -> Pair:
+    """The fixed pair, as `build_pair` gives others; ValueError for another one."""
+    assert _started is not None
+    fixed, write = _started
+    if (target, drafter) != (fixed.target.name, fixed.drafter.name):
+        raise ValueError(
+            f"On ZeroGPU this app has one pair, {fixed.target.name} with {fixed.drafter.name}; for another"
+            " one set OMNIDEMO_TARGET and OMNIDEMO_DRAFTER and restart the Space."
+        )
+    tell(
+        "vocabulary map", 0.8, f"{len(fixed.target.vocabulary):,} × {len(fixed.drafter.vocabulary):,} tokens"
+    )
+    return ZeroPair(fixed, write)

@@ -1,0 +1,60 @@
+"""The app's side of a pair on ZeroGPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from secrets import token_hex
+from typing import Any
+
+from omnidemo.core.private_folders import temporary_folder
+from omnidemo.core.records import Reading, Round, Trace
+from omnidemo.pair.remote.messages import Call, Insertions, Message, insertions
+from omnidemo.pair.remote.remote_pair import RemotePair
+from omnidemo.pair.zerogpu.gpu_pair import FixedPair
+from omnidemo.vocabulary.ngram_cache import NgramCache
+
+Write = Callable[[Call], Iterator[Message]]  # writes an answer in the process that has the GPU
+
+
+class ZeroPair(RemotePair):
+    """A pair whose answers are written by a process that is given a GPU for each. RuntimeError, one sentence,
+    where there is no GPU to be had, or the answer took longer than was asked for."""
+
+    replays = False  # the target computes for visitors alone: nobody pays for a GPU between requests
+    where = "ZeroGPU"
+    lost = "The process that has the GPU ended before the answer did; ask again."
+    # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
+    failed = "ZeroGPU did not answer: {}"
+
+    def __init__(self, fixed: FixedPair, write: Write) -> None:
+        super().__init__(fixed.target, fixed.drafter, fixed.limits)
+        self._fixed, self._write = fixed, write
+        self._stops = temporary_folder() / "stops"
+        self._stops.mkdir(exist_ok=True)
+
+    def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
+        """ValueError: the target computes for visitors alone."""
+        raise ValueError(
+            "on ZeroGPU the target answers visitors alone, so nothing is recorded between requests"
+        )
+
+    def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
+        stop = self._stops / token_hex(12)
+        messages = self._write(replace(call, stop=str(stop)))
+        try:
+            for message in messages:
+                if isinstance(message, Reading | Round) and cancelled():
+                    stop.touch()
+                yield message
+        finally:
+            if isinstance(messages, Generator):
+                with suppress(OSError):
+                    stop.touch()
+                messages.close()
+            stop.unlink(missing_ok=True)
+
+    def _told(self, ngrams: NgramCache) -> Insertions:
+        """All of them: the process that answers may be new."""
+        return insertions(ngrams, 0)

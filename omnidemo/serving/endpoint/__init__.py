@@ -1,0 +1,23 @@
+"""OpenAI's wire format and an MCP server beside the page, over one `Endpoint`. Knows no page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnidemo.serving.endpoint.api_errors import error_body
+from omnidemo.serving.endpoint.api_routes import PREFIX, Endpoint, routes
+from omnidemo.serving.endpoint.mcp_server import PATH, ToolServer, tool_error
+
+__all__ = ["Endpoint", "ToolServer", "asks_for_keys", "refusal_body", "routes"]
+
+
+def asks_for_keys(path: str) -> bool:
+    """Whether an address is one of these, which ask for keys where the page asks for a visitor's id."""
+    return path.startswith(PREFIX) or path == PATH
+
+
+def refusal_body(path: str, status: int, sentence: str) -> dict[str, Any] | None:
+    """A refusal in the shape that the clients of an address read; None for the page's addresses."""
+    if path.startswith(PREFIX):
+        return error_body(status, sentence)
+    return tool_error(sentence) if asks_for_keys(path) else None

@@ -1,0 +1,176 @@
+"""Answers in OpenAI's shape: whole, or as the chunks of a stream."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from secrets import token_hex
+from typing import Any
+
+from omnidemo.core.answer_figures import Figure, figures_of
+from omnidemo.core.records import Generation, Round, Token
+from omnidemo.decoding.methods import METHODS
+from omnidemo.serving.endpoint.request_body import AnswerRequest, ChatRequest
+
+REASONS = {"end": "stop", "stop": "stop", "length": "length", "context": "length", "cancelled": "length"}
+DONE = b"data: [DONE]\n\n"
+
+
+class StopFilter:
+    """Takes an answer piece by piece and gives what may be shown of it. A generation ends after the token
+    that completes a stop string, and its text has it still; OpenAI's format leaves it out."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = [stop for stop in stops if stop]
+        self._held = ""
+        self._over = False
+
+    def add(self, text: str) -> str:
+        """What can be shown now. Looks at the new text and what was held back, never at the whole answer."""
+        if not self._stops:
+            return text
+        if self._over:
+            return ""
+        self._held += text
+        places = [place for place in (self._held.find(stop) for stop in self._stops) if place >= 0]
+        if places:
+            self._over = True
+            shown, self._held = self._held[: min(places)], ""
+            return shown
+        keep = max(self._begun(stop) for stop in self._stops)
+        cut = len(self._held) - keep
+        shown, self._held = self._held[:cut], self._held[cut:]
+        return shown
+
+    def end(self) -> str:
+        """What was held back and did not become a stop string."""
+        rest, self._held = self._held, ""
+        return rest
+
+    def _begun(self, stop: str) -> int:
+        """Characters at the end of the text with which the stop string begins."""
+        most = min(len(stop) - 1, len(self._held))
+        return next((length for length in range(most, 0, -1) if self._held.endswith(stop[:length])), 0)
+
+
+class AnswerFormat:
+    """One answer to one request. `facts` are added to our figures."""
+
+    def __init__(self, asked: AnswerRequest, model: str, facts: Mapping[str, str]) -> None:
+        self._asked, self._facts = asked, facts
+        self._chat = isinstance(asked, ChatRequest)
+        self._filter = StopFilter(asked.stop)
+        self._base: dict[str, Any] = {
+            "id": f"{'chatcmpl' if self._chat else 'cmpl'}-{token_hex(12)}",
+            "object": "",
+            "created": int(time.time()),
+            "model": model,
+        }
+        self._usage = asked.stream_options.include_usage
+        self._first = True
+
+    def whole(self, made: Generation) -> dict[str, Any]:
+        """The answer in one piece."""
+        text = self._filter.add(made.text) + self._filter.end()
+        said = (
+            {"message": {"role": "assistant", "content": text, "refusal": None}}
+            if self._chat
+            else {"text": text}
+        )
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
+        own = self._own(made)
+        if self._asked.omnidemo.token_sources:
+            own["tokens"] = sources(token for done in made.rounds for token in done.tokens)
+        name = "chat.completion" if self._chat else "text_completion"
+        return self._base | {
+            "object": name, "choices": [choice], "usage": usage(made),
+            "system_fingerprint": fingerprint(made), "omnidemo": own,
+        }  # fmt: skip
+
+    def round(self, done: Round) -> bytes:
+        """The event of a round; its text may be empty, while a character or a stop string is not complete."""
+        own = {"tokens": sources(done.tokens)} if self._asked.omnidemo.token_sources else None
+        return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
+
+    def last(self, made: Generation) -> bytes:
+        """The events at the end: reason and figures, usage if it was asked for, and the mark."""
+        named = {"system_fingerprint": fingerprint(made)}
+        own = {"omnidemo": self._own(made)}
+        events = self._event(self._filter.end(), REASONS[made.finish_reason], named | own)
+        if self._usage:
+            events += event(self._chunk() | {"choices": [], "usage": usage(made)} | named)
+        return events + DONE
+
+    def _event(self, text: str, reason: str | None, more: Mapping[str, Any]) -> bytes:
+        said: dict[str, Any]
+        if self._chat:
+            said = {"delta": {"content": text} if text or reason is None else {}}
+            if self._first:
+                said["delta"] = {"role": "assistant", "content": text}
+        else:
+            said = {"text": text}
+        self._first = False
+        choice = {"index": 0, **said, "logprobs": None, "finish_reason": reason}
+        return event(
+            self._chunk() | {"choices": [choice]} | ({"usage": None} if self._usage else {}) | dict(more)
+        )
+
+    def _chunk(self) -> dict[str, Any]:
+        return self._base | {"object": "chat.completion.chunk" if self._chat else "text_completion"}
+
+    def _own(self, made: Generation) -> dict[str, Any]:
+        return {
+            **{figure.name: _number(made, figure) for figure in figures_of("endpoint")},
+            **self._facts,
+            "line": made.domain,
+            "method": made.method,
+            "adapter_version": made.adapter_version,
+            "ngrams": made.cache_entries,
+            "finish_reason": made.finish_reason,
+            "context_tokens": made.context_tokens,
+            "context_limit": made.context_limit,
+            "dropped_messages": made.dropped_messages,
+        }
+
+
+def fingerprint(made: Generation) -> str:
+    """What names the conditions under which an answer's seed repeats it: what the target's own numbers
+    depended on, and for a method that is not `coupled` above temperature 0, whose guesses show in the text,
+    what they came from."""
+    if METHODS[made.method].coupled:
+        return made.conditions
+    return f"{made.conditions}.{made.method}.{made.domain}.{made.guesses}"
+
+
+def _number(made: Generation, figure: Figure) -> float | None:
+    value = made.metrics.get(figure.name)
+    return int(value or 0) if figure.form == "count" else value
+
+
+def usage(made: Generation) -> dict[str, int]:
+    written = len(made.token_ids)
+    return {
+        "prompt_tokens": made.prompt_tokens,
+        "completion_tokens": written,
+        "total_tokens": made.prompt_tokens + written,
+    }
+
+
+def sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
+    """Each token with its source; of a copied one `match` says how many tokens before it agreed, and with
+    what."""
+    return [
+        {"id": token.id, "text": token.text, "source": token.source}
+        | ({"match": token.match._asdict()} if token.match else {})
+        for token in tokens
+    ]
+
+
+def event(value: Mapping[str, Any]) -> bytes:
+    """An event of a stream."""
+    return (
+        b"data: "
+        + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        + b"\n\n"
+    )

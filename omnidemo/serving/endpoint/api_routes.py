@@ -1,0 +1,235 @@
+"""The endpoint's addresses, and the way from a request to an answer."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from threading import Event
+from typing import Any
+
+import anyio
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from omnidemo.core.private_folders import without_folders
+from omnidemo.core.records import Part
+from omnidemo.serving.endpoint import model_ids
+from omnidemo.serving.endpoint.answer_format import AnswerFormat
+from omnidemo.serving.endpoint.answer_response import AnswerResponse, Begin
+from omnidemo.serving.endpoint.answer_slots import AnswerSlots
+from omnidemo.serving.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
+from omnidemo.serving.endpoint.model_ids import ModelId
+from omnidemo.serving.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
+from omnidemo.serving.public_services import PublicServices
+from omnidemo.storage.visitors import Caller
+
+PREFIX = "/v1/"
+ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
+MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
+# how long a request waits for a pair that is being loaded, and between two looks
+LOAD_SECONDS, LOOK_SECONDS = 300.0, 0.1
+LOADING = {"Retry-After": "10"}  # beyond that
+VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+CLOSED = (
+    "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever"
+    " runs it sets OMNIDEMO_API_KEYS."
+)
+NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
+WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
+Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
+Gone = Callable[[], Awaitable[bool]]  # whether a client has left
+
+
+async def _never() -> bool:
+    return False
+
+
+def routes(endpoint: Endpoint) -> list[Route]:
+    """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in
+    OpenAI's shape."""
+    addresses: list[tuple[str, Handler, list[str]]] = [
+        ("models", endpoint.models, ["GET"]),
+        ("models/{name:path}", endpoint.model, ["GET"]),
+        ("chat/completions", endpoint.chat, ["POST"]),
+        ("completions", endpoint.complete, ["POST"]),
+        ("{rest:path}", endpoint.nothing, VERBS),
+    ]
+    return [
+        Route(PREFIX + path, _answering(endpoint, handle), methods=verbs) for path, handle, verbs in addresses
+    ]
+
+
+class Endpoint:
+    """Answers in OpenAI's wire format over the app's services: what a page may do, and no more."""
+
+    def __init__(self, front: PublicServices) -> None:
+        self.front = front
+        self._began = int(time.time())
+        self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
+
+    def calling(self, headers: Headers) -> PublicServices:
+        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the
+        endpoint, 401 without a right key.
+
+        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless
+        its page asks for a password.
+        """
+        front = self.front
+        keys = [key for key in (part.strip() for part in front.settings.api_keys.split(",")) if key]
+        if not keys:
+            if front.public or front.settings.auth:
+                raise ApiError(404, CLOSED)
+            return front.calling_as(Caller())
+        given = _given(headers)
+        if not given:
+            raise ApiError(401, NO_KEY, headers={"WWW-Authenticate": "Bearer"})
+        fitting = [
+            key
+            for key in keys
+            for sent in given
+            if hmac.compare_digest(key.encode(), sent.encode("utf-8", "replace"))
+        ]
+        if not fitting:
+            raise ApiError(401, WRONG_KEY, headers={"WWW-Authenticate": "Bearer"})
+        return front.calling_as(Caller(front.visitors.name_of_key(fitting[0])))
+
+    async def models(self, front: PublicServices, request: Request) -> ASGIApp:
+        ids = await anyio.to_thread.run_sync(model_ids.listed, front)
+        return JSONResponse({"object": "list", "data": [self._card(name) for name in ids]})
+
+    async def model(self, front: PublicServices, request: Request) -> ASGIApp:
+        name = request.path_params["name"]
+        model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        if model.named_line and front.state(model.target, model.drafter).stage == "ready":
+            await anyio.to_thread.run_sync(model_ids.check_line, front, model)
+        return JSONResponse(self._card(name))
+
+    async def chat(self, front: PublicServices, request: Request) -> ASGIApp:
+        asked = read(await request.body(), ChatRequest)
+        return await self._answer(front, request, asked, [message.plain() for message in asked.messages])
+
+    async def complete(self, front: PublicServices, request: Request) -> ASGIApp:
+        asked = read(await request.body(), CompletionRequest)
+        return await self._answer(
+            front, request, asked, [{"role": "user", "content": asked.prompt}], raw=True
+        )
+
+    async def nothing(self, front: PublicServices, request: Request) -> ASGIApp:
+        there = "GET /v1/models, POST /v1/chat/completions and POST /v1/completions"
+        raise ApiError(
+            404,
+            f"There is no {request.method} {request.url.path[:80]}; this endpoint has {there}.",
+            code="unknown_url",
+        )
+
+    async def _answer(
+        self,
+        front: PublicServices,
+        request: Request,
+        asked: AnswerRequest,
+        messages: list[dict[str, str]],
+        raw: bool = False,
+    ) -> ASGIApp:
+        model = await self.ready(front, asked.model, request.is_disconnected)
+        begin = self.plan(front, model, asked, messages, raw)
+        form = AnswerFormat(
+            asked, model.written(front.settings), {"target": model.target, "drafter": model.drafter}
+        )
+        return AnswerResponse(begin, form, self.slots, self.counted_as(front), asked)
+
+    def counted_as(self, front: PublicServices) -> str:
+        """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
+        return front.caller_name if front.public else ""
+
+    def plan(
+        self,
+        front: PublicServices,
+        model: ModelId,
+        asked: AnswerRequest,
+        messages: list[dict[str, str]],
+        raw: bool = False,
+    ) -> Begin:
+        """How the answer to a request begins."""
+        settings = front.settings
+        options: dict[str, Any] = {
+            "target": model.target,
+            "drafter": model.drafter,
+            "domain": model.line,
+            "messages": messages,
+            "raw": raw,
+            "control_tokens": asked.control_tokens,
+            "method": settings.method,
+            "max_new_tokens": asked.most_tokens or settings.max_new_tokens,
+            **asked.options,
+            "stop": tuple(asked.stop),
+            "seed": asked.seed,
+            "keep": asked.omnidemo.keep,
+            "kind": "api",
+        }
+
+        def begin(cancel: Event) -> Iterator[Part]:
+            return front.chat(session="api", cancel=cancel, **options)
+
+        return begin
+
+    async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
+        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes
+        long, or too many wait for it."""
+        model = model_ids.find_own(front.settings, name)
+        if model is None:
+            model = await anyio.to_thread.run_sync(model_ids.find, front, name)
+        state = front.load(model.target, model.drafter)
+        if state.stage != "ready":
+            # whoever waits here counts among those that wait for an answer
+            with self.slots.place(self.counted_as(front)):
+                until = time.monotonic() + LOAD_SECONDS
+                while state.stage not in ("ready", "failed") and time.monotonic() < until:
+                    await anyio.sleep(LOOK_SECONDS)
+                    if await gone():
+                        raise ClientDisconnect
+                    state = front.state(model.target, model.drafter)
+        if state.stage == "failed":
+            why = without_folders(state.error or "")  # `state` strips them for visitors only
+            raise ApiError(
+                503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY
+            )
+        if state.stage != "ready":
+            raise ApiError(
+                503,
+                f"{name[:120]} is still being loaded ({state.stage}); ask again in a few seconds.",
+                headers=LOADING,
+            )
+        return (
+            await anyio.to_thread.run_sync(model_ids.check_line, front, model) if model.named_line else model
+        )
+
+    def _card(self, name: str) -> dict[str, Any]:
+        return {"id": name, "object": "model", "created": self._began, "owned_by": "omnidemo"}
+
+
+def _answering(endpoint: Endpoint, handler: Handler) -> Any:
+    """The handler for whoever has a key, with every error in OpenAI's shape."""
+
+    async def handle(request: Request) -> ASGIApp:
+        try:
+            return await handler(endpoint.calling(request.headers), request)
+        except ClientDisconnect:  # before the whole request was here, or its model
+            return Response(status_code=400)
+        except Exception as error:
+            return as_api_error(error).response()
+
+    return handle
+
+
+def _given(headers: Headers) -> list[str]:
+    """A private Space's own token comes as a bearer, too, so both places are looked at."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return [
+        key
+        for key in (headers.get("x-api-key", "").strip(), token.strip() if scheme.lower() == "bearer" else "")
+        if key
+    ]

@@ -1,0 +1,253 @@
+"""What a client asks for: the JSON of a request, read and checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    Strict,
+    StrictBool,
+    ValidationError,
+    create_model,
+)
+
+from omnidemo.core.config import (
+    SAMPLING,
+    GenerationConfig,
+    Settings,
+    answer_options,
+    option_of,
+    refusal,
+    shown_by,
+    type_of,
+)
+from omnidemo.models.chat_template import text_of
+from omnidemo.serving.endpoint import other_fields
+from omnidemo.serving.endpoint.api_errors import ApiError
+from omnidemo.serving.endpoint.model_ids import ALIAS
+
+COMPLETION_TOKENS = 16  # OpenAI's default for /v1/completions
+Form = TypeVar("Form", bound=BaseModel)
+Asked = TypeVar("Asked", bound="AnswerRequest")
+SEEDS = 2**63
+LEAST_TOP_P = 1e-6
+OTHER_NAMES = {"repeat_penalty": "repetition_penalty"}  # what other servers call a field
+
+
+def _texts(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a number")
+    return value
+
+
+def _top_k(value: Any) -> Any:
+    return 0 if value == -1 else value  # how some clients switch it off
+
+
+def _top_p(value: Any) -> Any:
+    # OpenAI takes 0: the likeliest token alone
+    return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value
+
+
+def _most(value: Any) -> Any:
+    return None if value == -1 else value  # how clients of other servers ask for no limit of theirs
+
+
+def _seed(value: int | None) -> int | None:
+    """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of
+    ours."""
+    return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
+
+
+def _prompt(value: Any) -> Any:
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
+        raise ValueError("one text; send a request for each prompt")
+    return value
+
+
+Number = BeforeValidator(_number)  # pydantic takes true for 1
+# How clients of other servers write an option of an answer, made ours.
+HABITS = {"top_k": _top_k, "top_p": _top_p}
+Tokens = Annotated[answer_options.Tokens, Number]
+Temperature = Annotated[answer_options.Temperature, Number]
+Seed = Annotated[Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS)] | None, AfterValidator(_seed)]
+
+
+def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callable[[type[Form]], type[Form]]:
+    """Give a form every option of an answer that is shown there (`Option.shown`), each None where a client
+    says nothing; one that the form declares itself stays as it is."""
+
+    def extend(form: type[Form]) -> type[Form]:
+        fields: dict[str, Any] = {}
+        for name, field in shown_by(way, table).items():
+            if name in form.model_fields:
+                continue
+            kind = type_of(field)
+            if field.annotation is bool:
+                kind = Annotated[kind, Strict()]
+            elif name in HABITS:
+                kind = Annotated[kind, BeforeValidator(HABITS[name]), Number]
+            else:
+                kind = Annotated[kind, Number]
+            server = "as the server has it" if name in Settings.model_fields else str(field.default)
+            without = "the model's own" if name in SAMPLING else server
+            said = f"{option_of(field).help}. Left out: {without}."
+            fields[name] = (kind | None, Field(None, description=said))
+        return create_model(
+            form.__name__, __base__=form, __module__=form.__module__, __doc__=form.__doc__, **fields
+        )
+
+    return extend
+
+
+class ChatMessage(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Annotated[str, BeforeValidator(text_of)] = ""
+
+    def plain(self) -> dict[str, str]:
+        return {"role": "system" if self.role == "developer" else self.role, "content": self.content}
+
+
+class StreamOptions(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+
+    include_usage: StrictBool = False
+
+
+@with_options("own")
+class OwnOptions(BaseModel):
+    """Our own field of a request.
+
+    token_sources: have each token with its source. method: a decoding method in place of the settings'.
+    learn, keep: whether the answer is learned from, and recorded in the history. The others, such as
+    `copying`, are options of the answer.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    token_sources: StrictBool = False
+    method: str = Field("", max_length=100)
+    learn: StrictBool = True
+    keep: StrictBool = True
+
+
+class CompletionOptions(OwnOptions):
+    """control_tokens: names of control tokens in the prompt are read as these, for clients that fill in a
+    template themselves."""
+
+    control_tokens: StrictBool = False
+
+
+@with_options("endpoint")
+class AnswerRequest(BaseModel):
+    """The fields that chats and completions share; `other_fields.py` says what becomes of all others."""
+
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+    model: str = ALIAS
+    stream: StrictBool = False
+    stream_options: StreamOptions = StreamOptions()
+    max_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
+    max_completion_tokens: Annotated[Tokens | None, BeforeValidator(_most)] = None
+    stop: Annotated[list[str], BeforeValidator(_texts), Field(max_length=64)] = []
+    seed: Seed = None
+    omnidemo: OwnOptions = OwnOptions()
+    _headers: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the answer that the client gave."""
+        values = {name: getattr(self, name) for name in shown_by("endpoint")}
+        values |= {name: getattr(self.omnidemo, name) for name in shown_by("own")}
+        optional = {name for name, field in GenerationConfig.model_fields.items() if field.default is None}
+        return {name: value for name, value in values.items() if value not in (None, "") or name in optional}
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens
+
+    @property
+    def control_tokens(self) -> bool:
+        return isinstance(self.omnidemo, CompletionOptions) and self.omnidemo.control_tokens
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What the answer says of the request, whatever becomes of it."""
+        return self._headers
+
+
+class ChatRequest(AnswerRequest):
+    """POST /v1/chat/completions."""
+
+    messages: Annotated[list[ChatMessage], Field(min_length=1)]
+
+
+class CompletionRequest(AnswerRequest):
+    """POST /v1/completions: a text that is continued as it stands, without a chat template."""
+
+    prompt: Annotated[str, BeforeValidator(_prompt)]
+    omnidemo: CompletionOptions = CompletionOptions()
+
+    @property
+    def most_tokens(self) -> int | None:
+        return self.max_completion_tokens or self.max_tokens or COMPLETION_TOKENS
+
+
+def read(body: bytes, form: type[Asked]) -> Asked:
+    """The request. ApiError 400, one sentence, for what is none."""
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:  # also bytes that are no text
+        why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
+        raise ApiError(
+            400, f"The body is not JSON ({why}); send an object such as {form_example(form)}."
+        ) from None
+    if not isinstance(given, dict):
+        raise ApiError(400, f"The body is not a JSON object; send one such as {form_example(form)}.")
+    given = other_fields.without_nulls(given)
+    for other, name in OTHER_NAMES.items():
+        if other in given and given.setdefault(name, given[other]) != given[other]:
+            raise ApiError(
+                400,
+                f"{other} and {name} are one option, and have two values here; leave one of them out.",
+                param=other,
+            )
+        given.pop(other, None)
+    other_fields.refuse(given)
+    asked = checked(form, given, f"send an object such as {form_example(form)}")
+    asked._headers = other_fields.header_of_ignored(given, form)
+    return asked
+
+
+def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
+    """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why,
+    and what to do `instead`."""
+    try:
+        return form.model_validate(other_fields.without_nulls(dict(given)))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"])
+        said = f"{name} is missing" if first["type"] == "missing" else refusal(error, name)
+        raise ApiError(400, f"{said}; {instead}.", param=str(first["loc"][0])) from None
+
+
+def form_example(form: type[AnswerRequest]) -> str:
+    if issubclass(form, ChatRequest):
+        return '{"model": "omnidemo", "messages": [{"role": "user", "content": "Hello"}]}'
+    return '{"model": "omnidemo", "prompt": "Once upon a time"}'

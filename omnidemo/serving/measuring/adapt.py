@@ -1,0 +1,200 @@
+"""The adaptation curve: traffic with training on, and what that changes on prompts that never were
+traffic."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import logging
+
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Agreement, Trace
+from omnidemo.decoding.methods import BASELINE
+from omnidemo.learning.lines.measurer import mean_of
+from omnidemo.learning.lines.trainer_pool import TrainerPool
+from omnidemo.pair.pair import Pair
+from omnidemo.serving.comparison import Comparison, compare
+from omnidemo.serving.measuring.compare_methods import COLUMNS, Summary, csv_row, summarise
+from omnidemo.serving.measuring.learning_pair import learning
+from omnidemo.serving.measuring.line import Line
+from omnidemo.serving.measuring.prompt_files import check_prompts, numbers
+from omnidemo.serving.measuring.report_tables import Stage, csv_table
+from omnidemo.serving.pair_loading import build_measured_pair
+from omnidemo.storage.request_rows import RequestRecord
+from omnidemo.storage.store import Store
+
+# kind: traffic, held-out or offline; requests: answered before
+HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
+OFFLINE = -1  # the version that the offline drafter shows
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The held-out prompts after so many requests: how often the drafter was trained, and the chosen method's
+    figures. agreement: over all held-out answers, whatever the draft policy."""
+
+    requests: int
+    version: int
+    steps: int
+    summary: Summary
+    agreement: Agreement | None = None
+
+    def cells(self) -> list[str]:
+        """As text: requests, version, steps and agreement, then the cells of the summary."""
+        place = ["offline", "–"] if self.version == OFFLINE else [str(self.requests), str(self.version)]
+        agreed = (
+            "–"
+            if self.agreement is None
+            else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
+        )
+        return [*place, str(self.steps), agreed, *self.summary.cells()]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """What to send and when to look; everything else is in the settings. `pause`: seconds after a request,
+    like a visitor who reads. `offline`: at the end the base drafter is trained so many epochs on the same
+    answers, the ceiling of what can be learned."""
+
+    traffic: Sequence[str]
+    held_out: Sequence[str]
+    requests: int
+    checkpoints: Sequence[int]
+    temperature: float = 0.0
+    seed: int = 0
+    pause: float = 0.0
+    offline: int = 0
+
+
+def plan_checkpoints(text: str, requests: int) -> list[int]:
+    """The numbers of a list such as "0,25,50" that lie within the run, with its beginning and its end.
+    ValueError for other text."""
+    wanted = numbers(text, "--eval-at") if text.strip() else []
+    return sorted({0, requests, *(number for number in wanted if 0 < number < requests)})
+
+
+def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[Stage | Point]:
+    """Yield a `Stage` after each request, and a `Point` at each checkpoint; all rows are in the CSV by then.
+
+    An update that is due is run and swapped in before the next request, so that the curve does not depend on
+    the machine's speed. keep: learn on in the settings' storage; else from nothing, and nothing stays.
+    ModelError or ValueError, before anything runs, for a model or prompt that cannot be used; RuntimeError
+    where training failed.
+    """
+    logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    check_prompts(pair, [*what.traffic, *what.held_out])
+    with (
+        learning(pair, settings, keep, training="inline") as (_, store, lines),
+        csv_table(out, HEADER) as append,
+    ):
+        going = _Adaptation(pair, what, store, lines, append)
+        for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
+            if count in what.checkpoints:
+                yield going.evaluate(count)
+            going.serve(count, prompt)
+            yield Stage("requests", count + 1, what.requests)
+            time.sleep(what.pause)
+        yield going.evaluate(what.requests)
+        if what.offline:
+            yield going.ceiling()
+
+
+class _Adaptation:
+    """A run on its way. Each row is appended to the CSV when it is known."""
+
+    def __init__(
+        self, pair: Pair, what: Experiment, store: Store, lines: TrainerPool, append: Callable[[Any], None]
+    ) -> None:
+        self.pair, self.what, self.store, self.append = pair, what, store, append
+        self.measurer, self.distiller = lines.measurer, lines.get("default")
+        self.settings = settings = self.distiller.settings
+        self.options: dict[str, Any] = {
+            "temperature": what.temperature,
+            "max_new_tokens": settings.max_new_tokens,
+            **settings.drafting,
+        }
+        recorded = [
+            pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False)
+            for prompt in what.held_out
+        ]
+        self.held = [one[1] for one in recorded if one is not None]  # of the target's own answers
+        self.traces: list[Trace] = []  # of the traffic
+        if what.offline:
+            pair.learners.append(self.traces.append)
+
+    def serve(self, count: int, prompt: str) -> None:
+        """Answer one request, note it in the CSV and in the history, and learn from it."""
+        pair, settings = self.pair, self.settings
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        made = pair.generate(
+            prompt, method=settings.method, seed=self.what.seed + count, reuse=False, **self.options
+        )
+        self.measurer.settle()
+        done = Comparison(count, prompt, settings.method, made, None, None, temperature=self.what.temperature)
+        self._row("traffic", count, done, pair.agreement(made))
+        record = RequestRecord(
+            session="adapt", target=pair.target.name, drafter=pair.drafter.name, domain="default",
+            method=settings.method,
+            prompt=prompt if settings.keep_text else None,
+            generation=made, settings=self.options, created_at=created, kind="traffic",
+            cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes,
+        )  # fmt: skip
+        self.store.record_request(record)
+        if self.distiller.run_pending() and (error := self.distiller.status().error):
+            raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
+
+    def evaluate(self, count: int) -> Point:
+        """The held-out prompts, plain decoding and the chosen method, interleaved; and the agreement on the
+        target's own answers to them. Nothing is learned from them."""
+        trainer = self.distiller.status()
+        found = self.measurer.agree("default", trainer.version, self.held)
+
+        def tell(done: Comparison) -> None:
+            self._row("held-out", count, done, found[done.prompt_index] if done.method != BASELINE else None)
+
+        return Point(count, trainer.version, trainer.step, self._read(tell), mean_of(found))
+
+    def ceiling(self) -> Point:
+        """The base drafter, trained on all answers at once, on the held-out prompts."""
+        epochs, requests = self.what.offline, self.what.requests
+        steps = epochs * -(-len(self.traces) // self.settings.batch_size)
+        cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})
+        line = Line(self.pair.drafter.folder, cosine, {})
+        for _ in line.epochs(self.traces, epochs):
+            pass
+        self.pair.publish(OFFLINE, line.weights(), line.head())
+        place = {"kind": "offline", "requests": requests, "train_steps": line.steps, "loss_nats": line.loss}
+        return Point(
+            requests, OFFLINE, line.steps, self._read(lambda done: self.append(place | csv_row(done)))
+        )
+
+    def _read(self, tell: Callable[[Comparison], None]) -> Summary:
+        results: list[Comparison] = []
+        for done in compare(
+            self.pair,
+            self.what.held_out,
+            [BASELINE, self.settings.method],
+            seed=self.what.seed,
+            **self.options,
+        ):
+            tell(done)
+            results.append(done)
+        return next(summary for summary in summarise(results) if summary.method == self.settings.method)
+
+    def _row(self, kind: str, count: int, done: Comparison, agreed: Agreement | None) -> None:
+        trainer = self.distiller.status()
+        found = {"agreement": agreed.overlap, "same_first": agreed.same_first} if agreed else {}
+        self.append(
+            {
+                "kind": kind, "requests": count, "train_steps": trainer.step, "loss_nats": trainer.loss,
+                **found,
+                **csv_row(done),
+            }
+        )  # fmt: skip

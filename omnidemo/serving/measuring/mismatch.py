@@ -1,0 +1,229 @@
+"""The first wrong token: the same prompts, methods, temperatures and seeds on the reference and on another
+backend, id for id."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from time import perf_counter
+from typing import Any
+
+from omnidemo.backends import choice
+from omnidemo.backends.fused_llama import FusedLlama
+from omnidemo.core.config import Arithmetic, Settings
+from omnidemo.core.records import Generation, Token
+from omnidemo.decoding.contexts import common_prefix
+from omnidemo.decoding.methods import METHODS, fitting, make_method
+from omnidemo.decoding.row_ops import noise
+from omnidemo.decoding.sampling import as_tensor
+from omnidemo.pair.pair import Pair
+from omnidemo.serving.measuring.company import MOST, differing
+from omnidemo.serving.measuring.report_tables import Stage
+from omnidemo.serving.measuring.rounding import NEAR, unstable
+from omnidemo.serving.pair_loading import build_measured_pair
+
+PROMPTS = (
+    "Tell me a short story about a fox.",
+    "Tom has 3 apples and buys 4 more. How many has he?",
+    "Write a Python function that doubles a number.",
+    "How do I clean a window?",
+)
+
+# what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
+Case = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Where two answers part: at the token `position` of the answer, counted from 0.
+
+    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits`
+    are the reference's for the two after all that comes before, None where there are no two. `gap`: by how
+    much the score of `wanted` is above that of `got` there, by which the target chooses: at temperature 0 the
+    logit, else log p + g with the seed's noise; None where one has no score. `unstable`: whether rounding
+    decides there between draws of a stream, which have no scores.
+    """
+
+    case: Case
+    position: int
+    wanted: Token | None
+    got: Token | None
+    logits: tuple[float, float] | None = None
+    gap: float | None = None
+    unstable: bool = False
+
+    @property
+    def near_tie(self) -> bool:
+        """Whether rounding may decide between the two."""
+        return self.unstable or (self.gap is not None and abs(self.gap) < NEAR)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
+    `first` says, and `near_ties` others part where rounding decides. `seconds`: how long
+    the reference took to load the target in float32, where the backend reads it as its file packs it.
+    `company`: for such a target, see `company.differing`."""
+
+    backend: str
+    answers: int
+    tokens: int
+    different: int = 0
+    first: Mismatch | None = None
+    near_ties: int = 0
+    seconds: float | None = None
+    company: Mapping[Arithmetic, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return self.first is None and not any(self.company.values())
+
+    def lines(self) -> list[str]:
+        """For people: one sentence, or what there is to know of the first mismatch; and what it took."""
+        if self.seconds is None:
+            return self._found()
+        took = f"The reference was loaded in float32 in {self.seconds:.1f} s"
+        rows = f"A row of logits alone and among up to {MOST}"
+        said = [
+            f"{rows} in {arithmetic}: {f'{count:,} numbers differ' if count else 'the same bits'}."
+            for arithmetic, count in self.company.items()
+        ]
+        return [*self._found(), f"{took}; {self.backend} reads the target as its file packs it.", *said]
+
+    def _found(self) -> list[str]:
+        first = self.first
+        if first is None:
+            count = self.near_ties
+            ties = f" {count:,} part at a near-tie, which rounding decides." if count else ""
+            over = f"over {self.answers:,} answers and {self.tokens:,} tokens"
+            return [f"No mismatch between {self.backend} and the reference, {over}.{ties}"]
+        gap = "–"
+        if first.logits is not None:
+            wanted, got = first.logits
+            gap = f"{wanted - got:.3g} ({wanted:.6g} and {got:.6g}, by the reference)"
+        rows = {
+            **first.case, "prompt": repr(first.case["prompt"]),
+            "temperature": f"{first.case['temperature']:g}",
+            "position": f"{first.position} (the answer's first token is 0)",
+            "reference": _shown(first.wanted),
+            self.backend: _shown(first.got), "logits gap": gap,
+        }  # fmt: skip
+        found = (
+            f"{self.different:,} of {self.answers:,} answers differ between {self.backend} and the reference."
+            " The first mismatch:"
+        )
+        return [found, *(f"  {name:<12} {said}" for name, said in rows.items())]
+
+
+def check(
+    settings: Settings,
+    methods: Sequence[str] = (),
+    temperatures: Sequence[float] = (0.0, 1.0),
+    tokens: int = 48,
+    prompts: Sequence[str] = PROMPTS,
+) -> Iterator[Stage | Report]:
+    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first
+    on the reference, then on the backend of the settings, and compare; yield how far that is, and after each
+    comparison the report of all so far. The n-gram cache is full, so that n-grams are merged, and nothing is
+    learned.
+
+    Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and
+    as in `load_pair`.
+    """
+    if settings.backend == "reference":
+        raise ValueError(
+            "the reference cannot be checked against itself; name another backend: auto, cpu or cuda"
+        )
+    settings = settings.model_copy(update={"device": choice.device(settings.backend, settings.device)})
+    began = perf_counter()
+    reference = _pair(settings.model_copy(update={"backend": "reference"}))
+    seconds = perf_counter() - began
+    names = [make_method(name, reference.map).name for name in methods] or fitting(reference.map)
+    cases: list[Case] = [
+        {"prompt": text, "method": name, "temperature": heat, "seed": seed}
+        for name, heat, (seed, text) in product(names, temperatures, enumerate(prompts))
+    ]
+    options: dict[str, Any] = {
+        "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
+    }  # fmt: skip
+    wanted: list[Generation] = []
+    for case in cases:
+        wanted.append(reference.generate(**case, **options))
+        yield Stage("answers", len(wanted), 2 * len(cases))
+    other = _pair(settings)
+    backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
+    packed = getattr(other.target.runner, "packed", None) is not None
+    report = Report(backend, 0, 0, seconds=seconds if packed else None)
+    for count, (case, right) in enumerate(zip(cases, wanted, strict=True), len(cases) + 1):
+        mismatch = parting(reference, case, right, other.generate(**case, **options))
+        found = None if mismatch is None else _judged(reference, mismatch, right, options)
+        real = found if found is not None and not found.near_tie else None
+        report = replace(
+            report, answers=report.answers + 1, tokens=report.tokens + len(right.token_ids),
+            different=report.different + (real is not None), first=report.first or real,
+            near_ties=report.near_ties + (found is not None and real is None),
+        )  # fmt: skip
+        yield report
+        yield Stage("answers", count, 2 * len(cases))
+    runner = other.target.runner
+    if isinstance(runner, FusedLlama) and runner.packed is not None:
+        yield replace(report, company=differing(runner, other.target.tokenizer.encode("\n".join(prompts))))
+
+
+def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
+    """Where two answers to a case part; None where they do not."""
+    if wanted.token_ids == got.token_ids:
+        return None
+    position = common_prefix(wanted.token_ids, got.token_ids)
+    first, second = (
+        next(islice((token for one in made.rounds for token in one.tokens), position, None), None)
+        for made in (wanted, got)
+    )
+    logits = gap = None
+    if first is not None and second is not None:
+        before = [*reference.prompt_ids(case["prompt"]), *wanted.token_ids[:position]]
+        row = as_tensor(reference.target.runner.new_cache().forward(before, 1).logits[0])
+        logits = float(row[first.id]), float(row[second.id])
+        gap = _gap(case, position, (first.id, second.id), logits, len(row))
+    return Mismatch(case, position, first, second, logits, gap)
+
+
+def _judged(reference: Pair, found: Mismatch, wanted: Generation, options: Mapping[str, Any]) -> Mismatch:
+    """The same, where its answer was drawn from a stream with whether rounding decides."""
+    if found.case["temperature"] == 0.0 or METHODS[found.case["method"]].coupled:
+        return found
+    return replace(
+        found, unstable=unstable(reference, {**found.case, **options}, wanted.token_ids, found.position)
+    )
+
+
+def _gap(
+    case: Case, position: int, tokens: tuple[int, int], logits: tuple[float, float], rows: int
+) -> float | None:
+    """See `Mismatch.gap`."""
+    heat = case["temperature"]
+    if heat == 0.0:
+        return logits[0] - logits[1]
+    if not METHODS[case["method"]].coupled:
+        return None
+    one, two = (
+        -math.log(-math.log((float(n) + 0.5) / 2**32))
+        for n in noise(case["seed"], position, 0, rows)[list(tokens)]
+    )
+    return (logits[0] - logits[1]) / heat + one - two
+
+
+def _pair(settings: Settings) -> Pair:
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    pair.fill_cache()
+    return pair
+
+
+def _shown(token: Token | None) -> str:
+    return (
+        f"{token.text!r} (id {token.id}, {token.source})"
+        if token is not None
+        else "nothing: its answer has ended"
+    )

@@ -1,0 +1,221 @@
+"""The prompts that are measured: from files or bundled topics, split into traffic and held out. All checks
+come before a measurement."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from omnidemo.core.config import check_text
+from omnidemo.learning.lines.sample_prompts import prompts
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.prompt_reader import TooLong
+from omnidemo.serving.comparison import Asked, Question, turns_of
+
+Sources = dict[str, list[str]]
+LONGEST = 4_000_000  # characters of a line: more than any window holds
+
+
+# Spec-Bench (2401.07851) reports these eight, which are MT-Bench's, as one.
+MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
+LINE = 'write {"prompt": "…"}'
+QUESTION_LINE = 'write {"prompt": "…"}, or {"category": "…", "turns": ["…", "…"]}'
+Item = TypeVar("Item")
+Number = TypeVar("Number", int, float)
+
+
+def read_prompts(path: Path, limit: int | None = None) -> list[str]:
+    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that
+    cannot serve."""
+    return _read(
+        path,
+        lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"),
+        LINE,
+        "prompts",
+        limit,
+    )
+
+
+def read_questions(path: Path, limit: int | None = None) -> list[Question]:
+    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`. A `limit` takes so many,
+    evenly over the file, which is sorted by category. A line with a `prompt` is a question of one turn.
+    ValueError, as of `read_prompts`."""
+    found = _read(path, _question, QUESTION_LINE, "questions")
+    return (
+        found
+        if limit is None or limit >= len(found)
+        else [found[place * len(found) // limit] for place in range(limit)]
+    )
+
+
+def _read(
+    path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None
+) -> list[Item]:
+    """The `item` of each line's value; its ValueError says what is missing. `form`: how a line is written."""
+    found: list[Item] = []
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, row in enumerate(iter(lambda: file.readline(LONGEST + 1), ""), 1):
+                if len(row) > LONGEST:
+                    raise ValueError(
+                        f"{path}, line {number}: this line has more than {LONGEST:,} characters; give one on"
+                        " each line"
+                    )
+                if row.strip():
+                    found.append(_item(path, number, row, item, form))
+                if limit is not None and len(found) >= limit:
+                    break
+    except UnicodeDecodeError:
+        raise ValueError(f"{path} is not UTF-8 text; give a JSON Lines file") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read ({error.strerror}); give a JSON Lines file") from None
+    if not found:
+        raise ValueError(f"{path} has no {what}; {form} on each line")
+    return found
+
+
+def _item(path: Path, number: int, row: str, item: Callable[[Any], Item], form: str) -> Item:
+    try:
+        return item(json.loads(row))
+    except json.JSONDecodeError as error:
+        why = f"this is not JSON ({error.msg.removesuffix(' at')} at column {error.colno}); {form}"
+    except RecursionError:
+        why = f"this is nested too deeply; {form}"
+    except Missing as error:
+        why = f"{error}; {form}"
+    except ValueError as error:
+        why = str(error)
+    raise ValueError(f"{path}, line {number}: {why}")
+
+
+class Missing(ValueError):
+    """A line does not have what it must."""
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise Missing(f"there is no {what}")
+    return check_text(value)
+
+
+def _question(value: Any) -> Question:
+    if not isinstance(value, dict) or "turns" not in value:
+        return Question(
+            (_text(value.get("prompt") if isinstance(value, dict) else value, "prompt and no list of turns"),)
+        )
+    if not isinstance(value["turns"], list) or not value["turns"]:
+        raise Missing("there is no list of turns")
+    category = value.get("category") or ""
+    if not isinstance(category, str):
+        raise Missing("the category is no text")
+    return Question(
+        tuple(_text(turn, "text in one of the turns") for turn in value["turns"]), check_text(category)
+    )
+
+
+def group_of(category: str) -> str:
+    """The category under which Spec-Bench reports a question."""
+    return "mt_bench" if category in MT_BENCH else category
+
+
+def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
+    """The questions whose first turn the target can read."""
+
+    def fits(question: Question) -> bool:
+        try:
+            return bool(pair.prompt_ids(question.turns[0]))
+        except TooLong:
+            return False
+
+    return [question for question in found if fits(question)]
+
+
+def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
+    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last
+    ones of the file.
+
+    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic
+    would be left.
+    """
+    chosen = list(given if given is not None else list(dict.fromkeys(found))[-count:])
+    held = [chosen[index * len(chosen) // count] for index in range(count)] if len(chosen) > count else chosen
+    traffic = [prompt for prompt in found if prompt not in set(chosen)]
+    if not traffic:
+        raise ValueError(
+            "every prompt is held out, so that no traffic is left; give more prompts or a smaller"
+            " --eval-limit"
+        )
+    return traffic, held
+
+
+def bundled(topics: Sequence[str], limit: int) -> tuple[Sources, Sources]:
+    """(traffic, held out) of bundled topics: the prompts to distil from, and the first `limit` of those to
+    test with. ValueError for an unknown topic."""
+    held = {topic: list(dict.fromkeys(prompts(topic)))[:limit] for topic in topics}
+    traffic = {
+        topic: [one for one in dict.fromkeys(prompts(topic, "train")) if one not in held[topic]]
+        for topic in topics
+    }
+    return traffic, held
+
+
+def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
+    """(traffic, held out) of JSON Lines files, a topic each, named after the file: its last `limit` prompts
+    are held out. ValueError for a file that cannot serve, and for two of one name."""
+    traffic: Sources = {}
+    held: Sources = {}
+    for path in paths:
+        if path.stem in traffic:
+            raise ValueError(
+                f"two prompt files are called {path.stem}; rename one, as the name stands for the topic"
+            )
+        found, held[path.stem] = hold_out(read_prompts(path), None, limit)
+        traffic[path.stem] = list(dict.fromkeys(found))
+    return traffic, held
+
+
+def numbers(text: str, what: str, kind: Callable[[str], Number] = int) -> list[Number]:
+    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or
+    none."""
+    try:
+        found = [kind(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        found = []
+    if not found:
+        raise ValueError(
+            f"{what} is {text!r}; give {'whole numbers' if kind is int else 'numbers'} with commas between,"
+            " such as 0,1"
+        )
+    return list(dict.fromkeys(found))
+
+
+def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
+    """ValueError for a prompt, or a first turn, that the target cannot read."""
+    for asked in found:
+        prompt = turns_of(asked)[0]
+        try:
+            pair.prompt_ids(prompt)
+        except ValueError as error:
+            raise ValueError(f"the prompt {prompt[:40]!r}… cannot be used: {error}") from None
+
+
+def make_writable(path: Path) -> None:
+    """Make the folder of an output file; ValueError where the file cannot be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"the folder of {path} cannot be made ({error.strerror}); name another file"
+        ) from None
+    check_writable(path)
+
+
+def check_writable(path: Path) -> None:
+    """ValueError where an output file that was named cannot be written."""
+    if not path.parent.exists():
+        raise ValueError(f"there is no folder {path.parent} for {path.name}; make it, or name another file")
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise ValueError(f"{path} cannot be written; name a file in a folder that you may write to")

@@ -1,0 +1,69 @@
+"""One task again and again, with training on: a CSV row for each answer when it is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from transformers.utils import logging
+
+from omnidemo.core.config import DRAFTING, Settings, shown_by
+from omnidemo.core.tasks import Task
+from omnidemo.learning.lines.line_names import check_domain
+from omnidemo.pair.repeated_task import COLUMNS, Repeated, options_of
+from omnidemo.serving.measuring.learning_pair import learning
+from omnidemo.serving.measuring.report_tables import csv_table
+from omnidemo.serving.pair_loading import build_measured_pair
+from omnidemo.storage.request_rows import RequestRecord
+
+
+def run(
+    settings: Settings, task: Task, count: int, out: Path | None, keep: bool, first: int = 0, order: int = 0,
+    pause: float = 0.0, **options: Any,
+) -> Iterator[Repeated]:  # fmt: skip
+    """Yield the answers of a task, each when its row is in the CSV `out`, where one is given.
+
+    An update that is due is run and swapped in before the next answer, so that what is learned does not
+    depend on the machine's speed. keep: learn on in the settings' storage, whose memory holds the answers of
+    earlier runs where texts may be kept; else from nothing, and nothing stays. The other arguments are those
+    of `Pair.repeat`. ModelError or ValueError, before anything runs, for a model, task or option that cannot
+    be used; RuntimeError where training failed.
+    """
+    logging.disable_progress_bar()  # of the trainer's copy of the drafter
+    domain = check_domain(task.name)
+    own = {name: getattr(settings, name) for name in DRAFTING if name in settings.model_fields_set}
+    if own.get("draft_policy") == "auto":
+        del own["draft_policy"]
+    own |= {"method": settings.method}
+    if "max_new_tokens" in settings.model_fields_set:
+        own["max_new_tokens"] = settings.max_new_tokens
+    options = options_of(task, {**own, **options, "remember": settings.keep_text})
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    pair.asked(**options)
+    with (
+        learning(pair, settings, keep, training="inline") as (settings, store, lines),
+        csv_table(out, list(COLUMNS)) if out else nullcontext(lambda row: None) as append,
+        lines.using(domain) as line,
+    ):
+        for made in pair.repeat(task, count, first=first, order=order, **options):
+            append(made.row)
+            asked = pair.asked(**options)
+            record = RequestRecord(
+                session="adapt", target=pair.target.name, drafter=pair.drafter.name, domain=domain,
+                method=made.generation.method, prompt=made.input if settings.keep_text else None,
+                generation=made.generation,
+                settings={name: getattr(asked, name) for name in shown_by("history")},
+                created_at=datetime.now(UTC).isoformat(timespec="milliseconds"), kind="traffic",
+                cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes,
+                remembered=settings.keep_text,
+            )  # fmt: skip
+            store.record_request(record)
+            yield made
+            lines.measurer.settle()
+            if line.run_pending() and (error := line.status().error):
+                raise RuntimeError(f"after {made.number} answers the drafter could not be trained: {error}")
+            time.sleep(pause)

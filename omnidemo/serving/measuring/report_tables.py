@@ -1,0 +1,177 @@
+"""Measurements: how far one is, rows in a CSV file, figures in cells, cells in Markdown."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any, TypeVar
+
+import numpy as np
+
+from omnidemo.storage.csv_export import csv_cell
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """So many of so many (None: not known yet) of a stage of a measurement are done. Every measurement yields
+    its rows, and between them these."""
+
+    name: str
+    done: int
+    total: int | None
+
+
+@contextmanager
+def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[Any], None]]:
+    """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass
+    whose fields are the columns. Of a mapping only the columns are written.
+
+    Every row is on disk at once, so that an interrupted run leaves what it had measured.
+    """
+    names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
+    # the mark tells spreadsheets the encoding
+    with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+
+        def append(row: Any) -> None:
+            values: Mapping[str, Any] = row if isinstance(row, Mapping) else asdict(row)
+            writer.writerow({name: csv_cell(value) for name, value in values.items()})
+            file.flush()
+
+        writer.writeheader()
+        file.flush()
+        yield append
+
+
+def counted(rows: Iterable[T], stage: str, total: int | None = None) -> Iterator[T | Stage]:
+    """Yield each row, and after it how many there were."""
+    for done, row in enumerate(rows, 1):
+        yield row
+        yield Stage(stage, done, total)
+
+
+def recorded(
+    rows: Iterable[T | Stage],
+    path: Path,
+    columns: type | Sequence[str],
+    stage: str,
+    total: int,
+    cells: Callable[[T], Any] = lambda row: row,
+) -> Iterator[T | Stage]:
+    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is; stages within a
+    row go by."""
+    count = 0
+    with csv_table(path, columns) as append:
+        for row in rows:
+            if isinstance(row, Stage):
+                yield row
+                continue
+            count += 1
+            append(cells(row))
+            yield row
+            yield Stage(stage, count, total)
+
+
+def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Rows by key, in the order in which the keys first came."""
+    found: dict[Any, list[T]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean and sample standard deviation; both None where no value is known, `deviation` also for a single
+    one."""
+
+    mean: float | None
+    deviation: float | None
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Spread:
+        known = [value for value in values if value is not None and not math.isnan(value)]
+        return cls(fmean(known) if known else None, stdev(known) if len(known) > 1 else None)
+
+    def text(self, form: str = ".2f") -> str:
+        if self.mean is None:
+            return "–"
+        return f"{self.mean:{form}}" + (
+            "" if self.deviation is None else f" ± {self.deviation:{form.lstrip('+')}}"
+        )
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Median, 10th and 90th percentile; None where no value is known."""
+
+    median: float | None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, values: Iterable[float | None]) -> Percentiles:
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        return cls(*(float(value) for value in np.percentile(known, (50, 10, 90)))) if known else cls(None)
+
+    def text(self, form: str = ".2f") -> str:
+        if self.median is None:
+            return "–"
+        return f"{self.median:{form}}" + (
+            "" if self.low == self.high else f" ({self.low:{form}}–{self.high:{form}})"
+        )
+
+
+Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
+PARTS: Columns = {  # of a round
+    "round ms": ("round_ms", ".2f"),
+    "draft": ("draft_ms", ".2f"),
+    "verify": ("verify_ms", ".2f"),
+    "translate, accept": ("settle_ms", ".2f"),
+    "host": ("other_ms", ".2f"),
+    "bare passes": ("bare_ms", ".2f"),
+}
+
+
+def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:
+    """A line of a table: the `Percentiles` of each column."""
+    known = [row if isinstance(row, Mapping) else asdict(row) for row in rows]
+    return [Percentiles.of(row[name] for row in known).text(form) for name, form in columns.values()]
+
+
+def markdown_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    cells = [headings, ["---"] * len(headings), *lines]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
+
+
+def markdown_list(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}" for line in lines)
+
+
+def report(title: str, note: str, about: Mapping[str, Any], sections: Iterable[str]) -> str:
+    """A Markdown page: title, what the tables mean, the command and facts of the run (`about`, without those
+    that are None), sections."""
+    known = [
+        f"{name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None
+    ]
+    command = f"Command: `{about['command']}`" if about.get("command") else ""
+    return (
+        "\n\n".join(part for part in (f"# {title}", note, command, markdown_list(known), *sections) if part)
+        + "\n"
+    )
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_plain(one)}" for name, one in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)

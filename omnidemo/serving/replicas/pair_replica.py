@@ -1,0 +1,68 @@
+"""One replica: a process that holds a pair and writes answers, several at once, which take turns round by
+round."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+
+from omnidemo.core.config import Settings
+from omnidemo.core.records import Trace
+from omnidemo.pair.remote.messages import Call, Message
+from omnidemo.pair.remote.writing_pair import WritingPair, told
+from omnidemo.serving.pair_loading import build_pair
+
+ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray holds back more
+# rounds of this time go in one message, after the first: a message takes the app a millisecond
+# (docs/scale.md)
+BATCH_SECONDS = 0.01
+
+
+class PairReplica:
+    """What a deployment runs: a pair that is told what others have learned, and measures for itself what
+    rounds cost. `fetch`: gets what `RayReplicas.put` has kept."""
+
+    def __init__(self, target: str, drafter: str, settings: Settings, fetch: Callable[[Any], Any]) -> None:
+        self._pair = cast(WritingPair, build_pair(target, drafter, settings, make=WritingPair))
+        self._pair.fetch = fetch
+        self._pair.warm_up()
+        self._threads = ThreadPoolExecutor(ANSWERS, "answer")
+
+    async def answer(self, call: Call) -> AsyncIterator[list[Message]]:
+        """The messages of an answer in small batches, the first round at once. Where nobody reads on, the
+        answer is ended."""
+        loop, ready, gone = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        written: deque[Message] = deque()
+
+        def write() -> None:
+            for message in told(self._pair.serve(call, gone.is_set), "holds a replica"):
+                written.append(message)
+                loop.call_soon_threadsafe(ready.set)
+
+        writing = loop.run_in_executor(self._threads, write)
+        writing.add_done_callback(lambda _: ready.set())
+        try:
+            while not (writing.done() and not written):
+                await ready.wait()
+                ready.clear()
+                if batch := [written.popleft() for _ in range(len(written))]:
+                    yield batch
+                    await asyncio.sleep(BATCH_SECONDS if not writing.done() else 0)
+                    ready.set()
+        finally:
+            gone.set()
+
+    async def process(self) -> int:
+        """This process's id."""
+        return os.getpid()
+
+    async def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
+        """`Pair.record`."""
+        made = await asyncio.to_thread(self._pair.record, ids, max_new_tokens, lambda: False)
+        assert made is not None
+        return made

@@ -1,0 +1,137 @@
+"""Opening database connections, and explaining their errors."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+from alembic.util import CommandError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from omnidemo.storage import postgres
+
+LOCK_SECONDS = 5  # how long to wait for another process's lock
+
+
+def beside(file: Path, ending: str) -> Path:
+    return file.with_name(file.name + ending)
+
+
+def inode(file: Path) -> int | None:
+    """The file system's number of a file, which differs from that of another file of the same name; None
+    where there is none."""
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return None
+
+
+def _plain(value: Any) -> Any:
+    """What JSON does not know: numpy's scalars as numbers, anything else as its text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def make_engine(address: str | Path) -> Engine:
+    """For a database's URL, or the file of an SQLite database."""
+    # A file's URL is made from parts: in its text some characters of a name mean something else.
+    made = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else make_url(address)
+    url = postgres.with_driver(made)
+    backend = url.get_backend_name()
+    sqlite = backend == "sqlite"
+    if sqlite and url.database in (None, "", ":memory:"):
+        raise ValueError("an in-memory SQLite database cannot be shared between threads")
+    engine = create_engine(
+        url,
+        json_serializer=lambda value: json.dumps(value, default=_plain),
+        pool_pre_ping=not sqlite,
+        connect_args=(
+            {"timeout": LOCK_SECONDS}
+            if sqlite
+            else postgres.connect_args(url, LOCK_SECONDS)
+            if backend == "postgresql"
+            else {}
+        ),
+    )
+    if sqlite:
+        event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(connection: Any, _: Any) -> None:
+    # we begin transactions ourselves: the driver's own begin comes too late
+    connection.isolation_level = None
+    for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def enable_write_ahead(cursor: Any) -> None:
+    """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
+    # SQLite does not wait its timeout here: of several processes that switch at once, all but one get
+    # "locked" at once.
+    until = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL").fetchall()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
+def _on_begin(connection: Connection) -> None:
+    # A writer takes the lock at once, so that it never reads what another process is about to change.
+    writes = connection.get_execution_options().get("write")
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    elif writes and connection.dialect.name == "postgresql":
+        postgres.lock_writers(connection)
+
+
+def is_down(error: Exception) -> bool:
+    """Whether the database failed, rather than this one write."""
+    if getattr(error, "connection_invalidated", False):
+        return True
+    if (down := postgres.is_down(error)) is not None:
+        return down
+    its_own = (IntegrityError, DataError, ProgrammingError, NotSupportedError)
+    return isinstance(error, (DatabaseError, PoolTimeout, OSError)) and not isinstance(error, its_own)
+
+
+def first_line(error: Exception) -> str:
+    lines = str(getattr(error, "orig", None) or error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__).rstrip(".")
+
+
+def next_step(error: Exception, file: Path | None) -> str:
+    cause = first_line(error).lower()
+    place = f"`{file}`" if file is not None else "the database"
+    if "not a database" in cause or "malformed" in cause:
+        return f"Move {place} away or put a backup in its place."
+    if isinstance(error, CommandError) and "locate revision" in cause:
+        return (
+            "This database was written by a newer OmniDemo: update, or name another one in"
+            " OMNIDEMO_DATABASE_URL."
+        )
+    if isinstance(error, ModuleNotFoundError):
+        return (
+            "Install its driver (pip install -r requirements-scale.txt for PostgreSQL), or check"
+            " OMNIDEMO_DATABASE_URL."
+        )
+    if "lock timeout" in cause or "deadlock" in cause:
+        return "Another program writes to the database; this is tried again."
+    if "locked" in cause:
+        return f"Close the other program that holds {place}."
+    if "full" in cause or "no space" in cause:
+        return "Free some disk space."
+    if file is not None and (
+        isinstance(error, OSError) or "unable to open" in cause or "readonly" in cause or "disk i/o" in cause
+    ):
+        return f"Make {place} and its folder writable, or name another folder in OMNIDEMO_STORAGE."
+    return "Check OMNIDEMO_DATABASE_URL and that the database is running."

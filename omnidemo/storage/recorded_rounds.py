@@ -1,0 +1,102 @@
+"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the
+database. No SQL here.
+
+The lines of a round, in reading order, each a JSON object with a key `k`:
+
+    t       an emitted token: i id, t text, s source, r round, n position, p, q, a (acceptance), g pieces,
+            gi their ids; of a copied one, which has no q (it is 1), m [length of the match, where it is]
+    x       a discarded draft: as `t`; j true for the one that was judged and rejected
+    r       the round itself: r its index, d drafter tokens drawn, s microseconds of draft, verify, settle,
+            other (only where it was timed), o what it chose from, where that is known: an `Offer` each, the
+            plain round's first
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from omnidemo.core.offers import Offer
+from omnidemo.core.records import PROPOSED, STAGES, Round, Token
+
+MOST_BYTES = 20_000  # of a recording, packed
+
+
+def json_line(kind: str, **fields: Any) -> str:
+    """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so
+    that no tag is in it."""
+    return (
+        json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace(
+            "<", "\\u003c"
+        )
+        + "\n"
+    )
+
+
+def finite(value: float | None, digits: int = 4) -> float | None:
+    """A number JSON can carry, or None."""
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
+
+
+def _probability(value: float) -> float | None:
+    """Four digits of a probability, however small, or None where it is no number."""
+    return float(f"{value:.4g}") if math.isfinite(value) else None
+
+
+def _token(kind: str, token: Token, round_index: int, position: int, **extra: Any) -> str:
+    fields: dict[str, Any] = {
+        "i": token.id, "t": token.text, "s": token.source, "r": round_index, "n": position,
+    }  # fmt: skip
+    fields["p"] = _probability(token.p)
+    if token.match is not None:
+        fields["m"] = list(token.match)
+    elif token.q is not None:
+        fields["q"] = _probability(token.q)
+    if token.accept is not None:
+        fields["a"] = _probability(token.accept)
+    if token.pieces:
+        fields["gi"] = list(token.pieces)
+        fields["g"] = list(token.piece_texts)
+    return json_line(kind, **fields, **extra)
+
+
+def round_lines(record: Round) -> Iterator[str]:
+    """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead,
+    then the round itself."""
+    split = len(record.tokens)
+    if record.discarded:
+        split = next((i for i, token in enumerate(record.tokens) if token.source not in PROPOSED), split)
+    for position, token in enumerate(record.tokens[:split]):
+        yield _token("t", token, record.index, position)
+    rejected = record.judged > record.accepted
+    for offset, token in enumerate(record.discarded):
+        yield _token("x", token, record.index, split + offset, j=rejected and offset == 0)
+    for position, token in enumerate(record.tokens[split:], start=split):
+        yield _token("t", token, record.index, position)
+    times = [max(0, round(1e6 * (record.seconds.get(stage) or 0.0))) for stage in STAGES]
+    more: dict[str, Any] = {"s": times} if any(times) else {}
+    if record.offers:
+        more["o"] = [_offer(offer) for offer in record.offers]
+    yield json_line("r", r=record.index, d=record.drafted, **more)
+
+
+def _offer(offer: Offer) -> list[Any]:
+    source, length, tokens, price, chance, taken = offer
+    return [source, length, finite(tokens, 2), finite(price, 2), finite(chance, 2), int(taken)]
+
+
+def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:
+    """The lines of the first rounds that fit into MOST_BYTES, compressed, and how many rounds those are."""
+    parts = ["".join(round_lines(done)).encode("ascii") for done in rounds]
+    kept = len(parts)
+    while len(packed := zlib.compress(b"".join(parts[:kept]))) > MOST_BYTES:
+        kept = min(kept - 1, kept * MOST_BYTES // len(packed))
+    return packed, kept
+
+
+def unpack(packed: bytes) -> str:
+    """The lines that were packed."""
+    return zlib.decompress(packed).decode("ascii")

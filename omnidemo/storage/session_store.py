@@ -1,0 +1,136 @@
+"""Sessions: what they agreed to, and that what visitors leave behind is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+
+from omnidemo.storage.database import Rows
+from omnidemo.storage.line_store import LineStore
+from omnidemo.storage.tables import KEYS, REQUESTS, SESSIONS, utc
+from omnidemo.storage.visitors import OWN, TRAFFIC, owned, sessions_of
+
+T = TypeVar("T")
+ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
+
+
+class SessionStore(LineStore):
+    """The part of `Store` that knows who asked."""
+
+    def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
+        self._private: set[str] = set()  # opted out in this process: holds even where the database is down
+        super().__init__(url, retry_seconds, queue_size)
+
+    def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
+        """Note what a session agreed to; may be called again to change it. What `record_request` is given
+        later without `agreed` is not stored for a session with keep=False."""
+        (self._private.discard if keep else self._private.add)(session)
+        now = utc()
+
+        def write(connection: Connection) -> None:
+            changed = connection.execute(
+                update(SESSIONS).where(SESSIONS.c.id == session).values(keep=keep, learn=learn)
+            )
+            if not changed.rowcount:
+                connection.execute(
+                    insert(SESSIONS).values(id=session, created_at=now, keep=keep, learn=learn)
+                )
+
+        self.submit(write)
+
+    def sessions(self) -> Rows:
+        """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the
+        last one."""
+        query = select(
+            SESSIONS,
+            func.count(REQUESTS.c.id).label("requests"),
+            func.max(REQUESTS.c.created_at).label("last_request_at"),
+        )
+        query = query.outerjoin(REQUESTS, REQUESTS.c.session_id == SESSIONS.c.id).group_by(*SESSIONS.c)
+        return self.rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
+
+    def delete_session(self, session: str) -> int:
+        """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
+        return self._forget([session], SESSIONS.c.keep, SESSIONS.c.learn)
+
+    def forget_visitor(self, name: str) -> int:
+        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests
+        went."""
+        own = sessions_of(name)
+        self._private.difference_update(own)
+        return self._forget(own)
+
+    def _forget(self, sessions: Sequence[str], *which: ColumnElement[bool]) -> int:
+        def write(connection: Connection) -> int:
+            gone = connection.execute(delete(REQUESTS).where(REQUESTS.c.session_id.in_(sessions))).rowcount
+            connection.execute(delete(SESSIONS).where(SESSIONS.c.id.in_(sessions), *which))
+            return gone
+
+        return answer_of(self.submit(write)) or 0
+
+    def common_key(self, own: bytes) -> bytes | None:
+        """The key by which all machines that share the database sign visitors' ids: `own` where there was
+        none yet, and with SQLite. None while the database does not answer."""
+        if not self.shared:
+            return own
+        query = select(KEYS.c.key).where(KEYS.c.id == 1)
+
+        def write(connection: Connection) -> bytes:
+            noted: bytes | None = connection.scalar(query)
+            if noted is None:
+                connection.execute(insert(KEYS).values(id=1, key=own))
+            return own if noted is None else bytes(noted)
+
+        if not self.status.ok:
+            return None
+        key: bytes | None = self.read(lambda connection: connection.scalar(query), None)
+        return bytes(key) if key is not None else answer_of(self.submit(write))
+
+    def prune_visitors(self, hours: float, each: int, together: int) -> int:
+        """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and
+        `together` of all, and sessions older than `hours` that are empty then; how many requests went."""
+        before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
+        visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
+
+        def write(connection: Connection) -> int:
+            gone = connection.execute(
+                delete(REQUESTS).where(visitors, REQUESTS.c.created_at < before)
+            ).rowcount
+            counted = select(func.replace(REQUESTS.c.session_id, TRAFFIC, "").label("visitor")).where(
+                visitors
+            )
+            for visitor in connection.scalars(counted.group_by("visitor").having(func.count() > each)).all():
+                gone += _keep_newest(connection, REQUESTS.c.session_id.in_(sessions_of(visitor)), each)
+            gone += _keep_newest(connection, visitors, together)
+            full = select(REQUESTS.c.id).where(REQUESTS.c.session_id == SESSIONS.c.id).exists()
+            old = (SESSIONS.c.id.startswith(OWN, autoescape=True), SESSIONS.c.created_at < before)
+            connection.execute(delete(SESSIONS).where(*old, ~full))
+            return gone
+
+        gone = answer_of(self.submit(write)) or 0
+        there = {row["id"] for row in self.rows(select(SESSIONS.c.id))}
+        if self.status.ok:
+            self._private -= {name for name in self._private if owned(name) and name not in there}
+        return gone
+
+
+def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int) -> int:
+    last = connection.scalar(
+        select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1)
+    )
+    return (
+        0
+        if last is None
+        else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
+    )
+
+
+def answer_of(write: Future[T]) -> T | None:
+    """The writer's answer; None where the database is down (the write stays queued)."""
+    done = wait([write], ANSWER_SECONDS).done
+    return write.result() if done and write.exception() is None else None

@@ -1,0 +1,192 @@
+"""The store: history, n-gram caches, adapter versions and the loss curve, which outlive a restart."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from sqlalchemy import Connection, delete, func, insert, select
+
+from omnidemo.storage import csv_export, recordings
+from omnidemo.storage.database import Rows
+from omnidemo.storage.line_store import CHUNK
+from omnidemo.storage.request_rows import RequestRecord, drafted_per_round, request_row, round_row
+from omnidemo.storage.session_store import SessionStore, answer_of
+from omnidemo.storage.tables import (
+    RECORDINGS,
+    REQUESTS,
+    ROUNDS,
+    SESSIONS,
+    latest,
+    number,
+    of_pair,
+    pair_id,
+    requests_query,
+    utc,
+)
+
+log = logging.getLogger(__name__)
+CURVE = [
+    "created_at", "kind", "method", "domain", "tokens", "acceptance_rate", "alpha", "block_efficiency",
+    "tokens_per_second",
+    "speedup", "ngram_hits", "copied", "cache_entries", "cache_bytes", "adapter_version", "topic",
+    "agreement", "same_first",
+]  # fmt: skip
+
+
+class Store(SessionStore):
+    """Writes return at once and are done by one thread; reads see committed data. Neither raises because of
+    the database: `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
+
+    def __init__(self, url: str | Path, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
+        self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
+        super().__init__(url, retry_seconds, queue_size)
+
+    def when_renewed(self, write_again: Callable[[], object]) -> None:
+        """Have a method called, as long as its object lives, after the database was deleted or replaced: it
+        writes its data again."""
+        self._to_renew.append(weakref.WeakMethod(write_again))
+
+    def _renewed(self) -> None:
+        for method in self._to_renew:
+            if (write_again := method()) is not None:
+                try:
+                    write_again()
+                except Exception as error:  # the others write all the same
+                    log.warning("after the database was replaced: %s", error)
+
+    def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
+        """Store a request and its rounds, both or neither; its session is noted where it was not started. The
+        tokens of the rounds are kept for the newest chats of a session (`recordings`). agreed: this request
+        may be kept, whatever another one of the same session, such as that of all clients without a key, has
+        asked for since."""
+        if not agreed and record.session in self._private:
+            return
+
+        def write(connection: Connection) -> None:
+            keep = connection.scalar(select(SESSIONS.c.keep).where(SESSIONS.c.id == record.session))
+            if (keep is False and not agreed) or self._has(connection, record.generation.key):
+                return
+            if keep is None:
+                connection.execute(
+                    insert(SESSIONS).values(
+                        id=record.session, created_at=utc(record.created_at), keep=True, learn=True
+                    )
+                )
+            row = request_row(record, pair_id(connection, record.target, record.drafter))
+            key = connection.execute(insert(REQUESTS).values(**row)).inserted_primary_key
+            assert key is not None
+            rounds = [round_row(done, key[0]) for done in record.generation.rounds]
+            if rounds:
+                connection.execute(insert(ROUNDS), rounds)
+            if recordings.wanted(record):
+                recordings.add(connection, key[0], record)
+
+        self.submit(write)
+
+    def _has(self, connection: Connection, key: str) -> bool:
+        """Whether a request was written before: a server that dies while it answers a commit may have made
+        it."""
+        return (
+            self.shared
+            and bool(key)
+            and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
+        )
+
+    def requests(
+        self, *, target: str | None = None, drafter: str | None = None, method: str | None = None,
+        session: str | None = None, kind: str | None = None, id: int | None = None, limit: int | None = 200,
+    ) -> Rows:  # fmt: skip
+        """The newest `limit` requests (None: all) as plain dicts, newest first."""
+        query = requests_query(
+            target=target, drafter=drafter, method=method, session=session, kind=kind, id=id
+        )
+        return self.rows(latest(query, REQUESTS.c.id, limit))
+
+    def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
+        """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of
+        the `rounds` were `kept`, and target, drafter and what `recordings.ABOUT` names of the request."""
+        return self.read(lambda connection: recordings.read(connection, request, session), None)
+
+    def recorded(self, requests: Iterable[int]) -> set[int]:
+        """Which of these requests have recorded rounds."""
+        query = select(RECORDINGS.c.request_id).where(RECORDINGS.c.request_id.in_(list(requests)))
+        return self.read(lambda connection: set(connection.scalars(query)), set())
+
+    def delete_requests(self, ids: Iterable[int]) -> int:
+        """Delete requests with their rounds; how many there were."""
+        wanted = [int(request) for request in ids]
+
+        def write(connection: Connection) -> int:
+            chunks = (wanted[start : start + CHUNK] for start in range(0, len(wanted), CHUNK))
+            return sum(
+                connection.execute(delete(REQUESTS).where(REQUESTS.c.id.in_(chunk))).rowcount
+                for chunk in chunks
+            )
+
+        return answer_of(self.submit(write)) or 0
+
+    def curve(
+        self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
+    ) -> Rows:
+        """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the
+        pair's stored requests from 1, `draft_length` is what the drafter drew per round on average,
+        `accepted` (copies among them) and `copied_earlier` are those of `metrics.py`, `policy` is the draft
+        policy, with `copying` where it was on, and `temperature` that of the request."""
+        query = of_pair(
+            REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
+        )
+        if sessions is not None:
+            query = query.where(REQUESTS.c.session_id.in_(sessions))
+
+        def read(connection: Connection) -> Rows:
+            total = connection.scalar(select(func.count()).select_from(query.subquery())) or 0
+            rows = [dict(row) for row in connection.execute(latest(query, REQUESTS.c.id, limit)).mappings()]
+            for back, row in enumerate(rows):
+                metrics = row.pop("metrics")
+                row |= {"index": total - back, "draft_length": drafted_per_round(metrics)}
+                row |= {name: metrics.get(name) for name in ("accepted", "copied_earlier")}
+                row |= _asked(row.pop("settings"))
+            return rows[::-1]
+
+        return self.read(read, [])
+
+    def topics(self, target: str, drafter: str, domain: str, limit: int) -> list[tuple[str | None, str]]:
+        """Topic and time of the newest `limit` requests of a line, oldest first."""
+        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.topic, REQUESTS.c.created_at).where(
+            REQUESTS.c.domain == domain
+        )
+        newest = latest(query, REQUESTS.c.id, limit)
+        return self.read(
+            lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], []
+        )
+
+    def export_csv(
+        self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None
+    ) -> int:
+        """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds
+        also method, topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError
+        where database or file fail."""
+        query = csv_export.make_query(kind, filters)
+        if self.status.ok:
+            self.flush()
+        written = self.read(lambda connection: csv_export.write(connection, query, Path(path)), None)
+        if written is None:
+            raise RuntimeError(
+                f"The {kind} could not be exported to {path}:"
+                f" {self.status.message or 'the database gave no answer.'}"
+            )
+        return written
+
+
+def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Draft policy and temperature of a request; a fixed length is part of the policy, and so is copying."""
+    policy, length = settings.get("draft_policy"), settings.get("draft_length")
+    policy = f"fixed {length}" if policy == "fixed" else policy
+    return {
+        "policy": f"{policy} copying" if settings.get("copying") else policy,
+        "temperature": number(settings.get("temperature")),
+    }

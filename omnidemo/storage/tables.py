@@ -1,0 +1,288 @@
+"""The tables of the store. Times are UTC ISO 8601 text, durations seconds.
+
+A column may be NULL only where it is a measurement, which may be missing, or where it says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from omnidemo.storage.postgres import Words
+from omnidemo.storage.visitors import sessions_of
+
+METADATA = sa.MetaData()  # must equal what the migrations build (a test compares them)
+
+
+class Whole(sa.TypeDecorator[int]):
+    """A whole number, which may come as one of numpy's scalars."""
+
+    impl = sa.Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> int | None:
+        return None if value is None else int(value)
+
+
+class Measured(sa.TypeDecorator[float]):
+    """A measurement: what is no finite number is NULL."""
+
+    impl = sa.Float
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: sa.Dialect) -> float | None:
+        return number(value)
+
+
+def _whole(*names: str, key: bool = False) -> list[sa.Column[int]]:
+    return [sa.Column(name, Whole, primary_key=key, nullable=False) for name in names]
+
+
+def _measured(*names: str) -> list[sa.Column[float]]:
+    return [sa.Column(name, Measured) for name in names]
+
+
+def _words(length: int | None, *names: str, key: bool = False, null: bool = False) -> list[sa.Column[str]]:
+    return [sa.Column(name, Words(length), primary_key=key, nullable=null) for name in names]
+
+
+def _flags(*names: str) -> list[sa.Column[bool]]:
+    return [sa.Column(name, sa.Boolean, nullable=False) for name in names]
+
+
+def _copies() -> list[sa.Column[int]]:
+    """Copied tokens that were proposed, and those that the target accepted; rows of older versions have
+    none."""
+    return [
+        sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")
+    ]
+
+
+def _row_of(table: str, name: str, key: bool = False) -> sa.Column[Any]:
+    """The id of a row of another table, with which this one is deleted."""
+    return sa.Column(name, sa.ForeignKey(f"{table}.id", ondelete="CASCADE"), primary_key=key, nullable=False)
+
+
+def _table(name: str, *parts: sa.Column[Any] | sa.Constraint | sa.Index, **options: Any) -> sa.Table:
+    return sa.Table(name, METADATA, *parts, **options)
+
+
+# A target and a drafter.
+PAIRS = _table(
+    "pairs",
+    *_whole("id", key=True),
+    *_words(400, "target", "drafter"),
+    sa.UniqueConstraint("target", "drafter", name="uq_pairs_target_drafter"),
+)
+# A visitor's session and what they agreed to; one that opted out keeps only this row.
+SESSIONS = _table(
+    "sessions", *_words(200, "id", key=True), *_words(40, "created_at"), *_flags("keep", "learn")
+)
+# The one key that signs visitors' ids, in a database that machines share; with SQLite it lies in a file.
+KEYS = _table(
+    "visitor_key",
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.LargeBinary, nullable=False),
+)
+# One request. The main metrics are columns, all of them are in `metrics`; `prompt` and `answer` may be
+# withheld (NULL).
+REQUESTS = _table(
+    "requests",
+    *_whole("id", key=True),
+    _row_of("sessions", "session_id"),
+    _row_of("pairs", "pair_id"),
+    *_words(40, "created_at", "kind"),
+    *_words(80, "method"),
+    *_words(200, "domain"),
+    *_whole("adapter_version"),
+    *_words(40, "seed", null=True),  # text: a seed may have 64 bits without a sign
+    *_whole("prompt_tokens", "tokens"),
+    *_measured("seconds", "tokens_per_second", "acceptance_rate", "alpha", "block_efficiency"),
+    *_whole("ngram_hits"),
+    *_measured("time_to_first_token", "engine_overhead"),
+    *_whole("cache_entries", "cache_bytes"),
+    *_words(40, "finish_reason"),
+    sa.Column("settings", sa.JSON, nullable=False),
+    sa.Column("metrics", sa.JSON, nullable=False),
+    *_words(None, "prompt", "answer", null=True),
+    *_words(40, "key", null=True),  # of its `Generation`, by which the agreement finds its row
+    *_words(200, "topic", null=True),
+    *_measured("agreement", "same_first"),  # later, and only where a trace was left
+    *_copies(),
+    # over plain decoding, later: median, least and most of several runs
+    *_measured("speedup", "speedup_low", "speedup_high"),
+    # whether later answers may copy from this one
+    sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),
+    sa.Index("ix_requests_pair", "pair_id", "id"),
+    sa.Index("ix_requests_session", "session_id", "id"),
+    sa.Index("ix_requests_key", "key"),
+    sqlite_autoincrement=True,  # an id is never used again, so a stale selection cannot delete another row
+)
+# The counters and times of one round of a request.
+ROUNDS = _table(
+    "rounds",
+    _row_of("requests", "request_id", key=True),
+    *_whole("index", key=True),
+    *_whole("draft_length", "drafted", "proposed", "accepted", "judged", "ngram_hits", "emitted"),
+    *_measured("draft_seconds", "verify_seconds", "settle_seconds", "other_seconds", "total_seconds"),
+    *_copies(),
+)
+# The rounds of an answer with their tokens, packed (`recorded_rounds.pack`): the first `kept` of `rounds`.
+RECORDINGS = _table(
+    "recordings",
+    _row_of("requests", "request_id", key=True),
+    sa.Column("packed", sa.LargeBinary, nullable=False),
+    *_whole("kept", "rounds"),
+)
+# One n-gram of a pair's cache: the drafter ids that spell a target id.
+NGRAMS = _table(
+    "ngrams",
+    _row_of("pairs", "pair_id", key=True),
+    *_whole("target_id", key=True),
+    sa.Column("drafter_ids", sa.JSON, nullable=False),
+    *_whole("hits", "accepts", "inserted_at", "last_used"),
+)
+# A published adapter version of a line (pair and domain); at most one version of a line is active.
+ADAPTERS = _table(
+    "adapter_versions",
+    _row_of("pairs", "pair_id", key=True),
+    *_words(200, "domain", key=True),
+    *_whole("version", key=True),
+    *_words(None, "path", null=True),
+    *_words(64, "sha256", null=True),
+    sa.Column("parent", sa.Integer),
+    *_whole("requests_seen", "steps"),
+    *_measured("loss"),
+    sa.Column("effect", sa.JSON, nullable=False),
+    *_words(40, "created_at"),
+    *_flags("active"),
+    # the last that was better, or chosen
+    sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+# A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it.
+ADAPTER_FILES = _table(
+    "adapter_files",
+    *_whole("pair_id", key=True),
+    *_words(200, "domain", key=True),
+    *_whole("version", key=True),
+    *_words(80, "name", key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.ForeignKeyConstraint(
+        ["pair_id", "domain", "version"],
+        ["adapter_versions.pair_id", "adapter_versions.domain", "adapter_versions.version"],
+        ondelete="CASCADE",
+    ),
+)
+# One optimiser step of a line; `version` is the adapter version that the step went into.
+STEPS = _table(
+    "training_steps",
+    *_whole("id", key=True),
+    _row_of("pairs", "pair_id"),
+    *_words(200, "domain"),
+    *_whole("version", "step"),
+    *_measured("loss", "loss_direct", "loss_ngram", "grad_norm", "learning_rate", "seconds"),
+    *_words(40, "created_at"),
+    *_measured("loss_head"),  # of the acceptance head, where it was trained
+    sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
+)
+# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of
+# each line probed last; `counts` is null in rows that versions before it wrote.
+PROBES = _table(
+    "probes",
+    *_whole("id", key=True),
+    _row_of("pairs", "pair_id"),
+    *_words(200, "domain"),
+    *_whole("version"),
+    *_words(200, "topic"),
+    *_words(80, "recording"),
+    *_whole("examples", "prompts", "tokens", "passes"),
+    *_measured("agreement", "same_first"),
+    sa.Column("shown", sa.JSON(none_as_null=True)),
+    sa.Column("counts", sa.JSON(none_as_null=True)),
+    *_words(40, "created_at"),
+    sa.UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),
+)
+LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # what is known of an adapter line, by pair and `domain`
+FILTERS: Mapping[str, sa.Column[Any]] = {
+    "id": REQUESTS.c.id, "target": PAIRS.c.target, "drafter": PAIRS.c.drafter, "method": REQUESTS.c.method,
+    "domain": REQUESTS.c.domain, "topic": REQUESTS.c.topic, "session": REQUESTS.c.session_id,
+    "kind": REQUESTS.c.kind,
+}  # fmt: skip
+
+
+def utc(moment: str | None = None) -> str:
+    """`moment` (ISO 8601, taken as UTC where it names no zone; None: now) as UTC text that sorts by time."""
+    value = datetime.now(UTC) if moment is None else datetime.fromisoformat(moment)
+    if value.tzinfo is None:
+        value = value.replace(tzinfo=UTC)
+    return value.astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def number(value: Any) -> float | None:
+    """A plain finite float, or None: databases and charts differ on NaN and on numpy's scalars."""
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def figure(name: str) -> sa.ColumnElement[Any]:
+    """A figure of an answer; `guesses_right` from the counts, which are all that early versions have."""
+    if name != "guesses_right":
+        return REQUESTS.c.metrics[name].as_float()
+    made, right = (
+        figure(all_of) - sa.func.coalesce(figure(copies), 0.0)
+        for all_of, copies in (("proposed", "copies_proposed"), ("accepted", "copied"))
+    )
+    return sa.case((made > 0, right / made))
+
+
+def requests_query(**filters: str | int | None) -> sa.Select[Any]:
+    """All columns of the requests, `session`, `target` and `drafter` by name, and `guesses_right`."""
+    columns = [*columns_of(REQUESTS, "session_id", "pair_id", "key", "remembered"), PAIRS.c.target]
+    named = REQUESTS.c.session_id.label("session"), figure("guesses_right").label("guesses_right")
+    query = sa.select(*columns, PAIRS.c.drafter, *named).join(PAIRS)
+    return query.where(*conditions(FILTERS, filters))
+
+
+def conditions(
+    columns: Mapping[str, Any], filters: Mapping[str, str | int | None]
+) -> list[sa.ColumnElement[bool]]:
+    """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts
+    played in it."""
+    wanted = {name: value for name, value in filters.items() if value is not None}
+    return [
+        columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value
+        for name, value in wanted.items()
+    ]
+
+
+def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:
+    return [column for column in table.c if column.name not in hidden]
+
+
+def of_pair(table: sa.Table, target: str, drafter: str, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
+    """These columns of the rows of a table that belong to a pair."""
+    query = sa.select(*columns).select_from(table).join(PAIRS, PAIRS.c.id == table.c.pair_id)
+    return query.where(PAIRS.c.target == target, PAIRS.c.drafter == drafter)
+
+
+def latest(query: sa.Select[Any], column: sa.ColumnElement[Any], limit: int | None) -> sa.Select[Any]:
+    """The same query from the newest row (by `column`) on, at most `limit` rows."""
+    return query.order_by(sa.desc(column)).limit(limit)
+
+
+def pair_id(connection: sa.Connection, target: str, drafter: str) -> int:
+    """The number of a pair, which gets one here where it has none."""
+    pair = sa.select(PAIRS.c.id).where(PAIRS.c.target == target, PAIRS.c.drafter == drafter)
+    if (number := connection.scalar(pair)) is not None:
+        return int(number)
+    key = connection.execute(sa.insert(PAIRS).values(target=target, drafter=drafter)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def of_line(table: sa.Table, pair: int, domain: str) -> tuple[Any, Any]:
+    """What the rows of an adapter line have to fulfil."""
+    return table.c.pair_id == pair, table.c.domain == domain
