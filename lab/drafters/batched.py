@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from torch import Tensor
 
 from lab.drafters.training.pause import hold
 from omnidemo.backends import compile_kernels
+from omnidemo.backends.call_layout import SPAN
 from omnidemo.backends.fused_llama import FusedLlama
 
 TOP = 16  # most probable tokens of each row that are kept
@@ -68,7 +70,7 @@ class _Row:
 @dataclass(slots=True)
 class _Waiting:
     row: _Row
-    keys_values: NDArray[np.float32]  # [layers, 2, Hkv, T, D]
+    keys_values: NDArray[Any]  # [layers, 2, Hkv, T, D], T a multiple of SPAN
 
 
 class BatchedWriter:
@@ -90,10 +92,12 @@ class BatchedWriter:
         self.runner, self.passes, self.compiled, self.pause = runner, passes, step, pause
         self.ends, self.positions, self.loops = frozenset(ends), positions, loops
         # one of each row, and one for a prompt that is read
-        self.caches = np.zeros((rows + 1, *runner.buffer_size(positions)), np.float32)
+        capacity, halves = -(-positions // SPAN) * SPAN, runner.arithmetic == "int8"
+        size = (rows + 1, *runner.buffer_size(capacity))
+        self.caches: NDArray[Any] = np.zeros(size, np.float16 if halves else np.float32)
         self.logits = np.empty((rows, runner.rows), np.float32)
         self.slots: list[_Row | None] = [None] * rows
-        runner.extend_rope(positions)
+        runner.extend_rope(capacity)
 
     @torch.inference_mode()
     def write(self, orders: Iterable[tuple[list[int], list[Order]]]) -> Iterator[Answer]:
@@ -113,7 +117,7 @@ class BatchedWriter:
                     new = waiting.popleft()
                     if new.row.next_id in self.ends:  # says nothing
                         continue
-                    self.caches[slot, :, :, :, : len(new.row.prompt)] = new.keys_values
+                    self.caches[slot, :, :, :, : new.keys_values.shape[3]] = new.keys_values
                     self.slots[slot] = new.row
             active = [(slot, row) for slot, row in enumerate(self.slots) if row is not None]
             if not active:
@@ -152,7 +156,7 @@ class BatchedWriter:
         buffer = self.caches[-1]
         found = self.passes.forward(prompt, 0, buffer, 1)
         assert found is not None
-        keys_values = buffer[:, :, :, : len(prompt)].copy()
+        keys_values = buffer[:, :, :, : -(-len(prompt) // SPAN) * SPAN].copy()
         rows = [_Row(order, prompt, np.random.default_rng(order.seed)) for order in orders]
         self._choose(rows, torch.from_numpy(found[0]).expand(len(rows), -1))
         for row in rows:
@@ -166,7 +170,8 @@ class BatchedWriter:
         places = np.array([len(row.prompt) + len(row.ids) - 1 for _, row in active])
         ids, logits = np.array([row.next_id for _, row in active]), self.logits[: len(active)]
         model = self.passes.model(self.caches[-1])
-        self.passes.call(self.compiled, len(active), model, self.caches, slots, places, ids, logits)
+        first, each = self.caches.ctypes.data, self.caches[0].nbytes
+        self.passes.call(self.compiled, len(active), model, first, each, slots, places, ids, logits)
         return torch.from_numpy(logits)
 
     def _choose(self, rows: list[_Row], logits: Tensor) -> None:

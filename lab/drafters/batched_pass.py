@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from omnidemo.backends.call_layout import Array, Model, Whole, Workers
+from omnidemo.backends.call_layout import Array, Cache, Model, Whole, Workers
+from omnidemo.backends.kernels.attention_kernel import layer_of
 from omnidemo.backends.kernels.forward import (
     DOWN,
     EACH_LAYER,
@@ -27,13 +28,14 @@ from omnidemo.backends.packed_forms import COLUMNS
 
 @njit(fastmath=FAST, error_model="numpy", nogil=True)
 def step(
-    workers: Workers, model: Model, caches: Array, slots: Whole, places: Whole, ids: Whole, logits: Array
-) -> None:
-    """Read `ids` [T], each at its place in the cache [layers, 2, Hkv, capacity, D] of its slot, and write
-    logits [T, V]. The cache of the `model` itself is not used."""
+    workers: Workers, model: Model, caches: int, each: int, slots: Whole, places: Whole, ids: Whole,
+    logits: Array
+) -> None:  # fmt: skip
+    """Read `ids` [T], each at its place in the cache of its slot, and write logits [T, V]. `caches`: where
+    the first cache begins; `each`: bytes of one. They are as that of the `model`, which is not used."""
     queue, _, _ = workers
-    _, matrices, norms, last, bias, of_heads, cos, sin, eps = model
-    count, layers, groups, dim = len(ids), caches.shape[1], caches.shape[3], caches.shape[5]
+    kept, matrices, norms, last, bias, of_heads, cos, sin, eps = model
+    count, layers, groups, dim = len(ids), len(norms), kept.heads, kept.dim
     width, inner = len(last), matrices[GATE, COUNT]
     x, y = np.empty((count, width), np.float32), np.zeros((count, width), np.float32)
     wide = np.empty((count, bias.shape[1]), np.float32)
@@ -52,7 +54,8 @@ def step(
             norm_heads(wide, int64(0), heads, of_heads[layer], int64(0))
             norm_heads(wide, heads, heads + groups, of_heads[layer], int64(1))
         for row in range(count):
-            cache, one = caches[slots[row], layer], slice(row, row + 1)
+            whole = Cache(caches + slots[row] * each, kept.number, groups, kept.capacity, dim)
+            cache, one = layer_of(whole, layer), slice(row, row + 1)
             store(wide[one], places[row], cache, cos, sin, int64(0), groups)
             run_attention(queue, wide[one], places[row], cache, cos, sin, mixed[one])
         run_rows(workers, PRODUCT, own[MIX:GATE], mixed, quantized, y)

@@ -84,9 +84,10 @@ class RoundContext:
     end_ids: frozenset[int]
     penalty: RepetitionPenalty | None = None
     start: int = 0  # drafter ids in the text before the round
-    lead: int = 0  # while the drafter drafts: ids that memory has proposed before it
     # when a draft ends before its budget is used up
     policy: DraftPolicy = field(default_factory=lambda: DraftPolicy(0))
+    # while the drafter drafts: ids that memory has proposed before it
+    lead: int = field(default=0, kw_only=True)
     target: TargetContext = field(kw_only=True)
     prompt: int = field(default=0, kw_only=True)  # target ids before the answer
     stats: RowStats | None = None  # of this round's verification rows, where the pass returned them

@@ -115,7 +115,7 @@ def test_models(cli: Cli) -> None:
 
 
 def test_compare(cli: Cli, names: list[str], prompts: Path, tmp_path: Path) -> None:
-    out = tmp_path / "new" / "compare.csv"
+    out = tmp_path / "compare.csv"
     options = ["--limit", 3, "--max-new-tokens", 12, "--csv", out, "--fill-cache"]
     result = cli(
         "compare", "--prompts", prompts, "--methods", "ngram-exact, token-intersection", *options, *names

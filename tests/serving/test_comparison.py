@@ -3,6 +3,7 @@ came."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,7 +67,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, settings: Settings, **options: Any) -> 
     def using(*names: str) -> Iterator[Any]:
         yield None, SimpleNamespace(using=using)
 
-    shelf: Any = SimpleNamespace(settings=settings, using=using)
+    shelf: Any = SimpleNamespace(settings=settings, using=using, ending=threading.Event())
     made = chat_service.ChatService(shelf, None, None, None)  # type: ignore[arg-type]
     options |= {
         "target": "t",

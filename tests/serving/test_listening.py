@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from omnidemo.core.config import Settings
-from omnidemo.ui.app import build_app, errors, launch_options
+from omnidemo.ui import errors
+from omnidemo.ui.app import build_app, launch_options
 from tests.support.fakes import FakeServices
 from tests.support.running_app import serving
 

@@ -55,7 +55,8 @@ class Continuations:
 
     @property
     def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays)
+        """Of the tables; 0 where nothing is known."""
+        return sum(array.nbytes for array in self.arrays) if self.contexts else 0
 
     def follow(self, ids: Sequence[int], most: int) -> list[tuple[int, float, int]]:
         """What follows `ids` most often, at most so many: of each the id, its share, and its kind: three
