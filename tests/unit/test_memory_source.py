@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from omnidemo.decoding.sources.agreement import FIRST_WEIGHTS, Agreement, Offers, log_odds
-from omnidemo.decoding.sources.continuations import BYTES, Continuations
+from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copier import CopyChances, class_of_continuation
 from omnidemo.decoding.sources.memory_source import MemorySource
 from omnidemo.decoding.sources.ngram_table import BEHIND, DECAY, LONGEST, UNLIKELY, WAYS
@@ -96,7 +96,7 @@ def test_a_full_table_stays_in_its_bounds_and_the_old_goes() -> None:
     assert [token for token, *_ in table.follow(text[-40:-20], 5)] == text[-20:-15]
     assert not table.follow(text[:50], 5)
     table.clear()
-    assert not table.contexts and not table.follow(text[-40:-20], 5) and table.nbytes == BYTES * 1024
+    assert not table.contexts and not table.follow(text[-40:-20], 5) and table.nbytes == 0
 
 
 def test_growing_moves_nothing_into_a_wrong_place() -> None:
