@@ -73,6 +73,7 @@ def first_choices(runner: FusedLlama, ids: list[int]) -> np.ndarray:
 
 @pytest.mark.long
 @pytest.mark.qwen
+@pytest.mark.timeout(1200)
 def test_qwen_chooses_with_float16_keys_what_it_chooses_with_float32_keys(
     qwen_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
