@@ -9,7 +9,12 @@ from tests.browser.visits import App, ask, open_tab, visitor
 
 pytestmark = pytest.mark.browser
 OFFERS = "omni.replay.rounds(omni.chat.turns.at(-1).answer).map(round => round.offers)"
-NAMES = {"plain": "no guess", "drafter": "small model", "copy": "copied"}
+NAMES = {
+    "plain": "no guess",
+    "drafter": "small model",
+    "copy": "copied",
+    "fused": "copied, then the small model",
+}
 
 
 def told(window: Locator, page: Page, count: int) -> list[list[list[str]]]:
