@@ -165,10 +165,16 @@ def gains(
     tasks: Annotated[str, typer.Option(help="Repeated tasks, with commas between.")] = "",
     orders: Annotated[str, typer.Option(help="Orders of a task's inputs, with commas between.")] = "1",
     answers: Annotated[int, typer.Option(min=1, help="Answers of each order.")] = 12,
-    behind: Annotated[int, typer.Option(min=0, help="Answers of an order that the table leaves out.")] = 0,
+    behind: Annotated[int, typer.Option(min=0, help="Answers of an order that are not timed.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="Prompts of a set, taken evenly.")] = 8,
     own_manner: Annotated[
         bool, typer.Option("--own-manner", help="In the target's own manner, not greedy.")
+    ] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option(
+            "--fresh", help="Draft each with nothing remembered, too; then sets remember as tasks do."
+        ),
     ] = False,
     max_new_tokens: Annotated[int, typer.Option(min=10, help="Longest answer.")] = 64,
     draft_policy: Annotated[str, typer.Option(help="How far to draft.")] = "cost",
@@ -192,10 +198,12 @@ def gains(
     order = race.GainRequest(
         settings.target, out or settings.storage / "gains", sets, named,
         [int(one) for one in names_in(orders)], answers, behind, own_manner, max_new_tokens, draft_policy,
-        command_line("lab"),
+        fresh, command_line("lab"),
     )  # fmt: skip
     with collected(race.run(order, settings)) as found:
-        show(race.HEADINGS, race.table(found, behind), race.NOTE, order.target)
+        show(race.HEADINGS, race.table(found), race.NOTE, order.target)
+        if fresh:
+            show(race.FRESH_HEADINGS, race.against_fresh(found), "", order.target)
 
 
 def bench_growth(

@@ -1,8 +1,9 @@
 """What guessing gains by the clock: answers that are drafted by the price list, each between two plain ones.
 
 Of a set of prompts no answer remembers an earlier one. Of a repeated task the drafted answers remember those
-before them, and each order of its inputs has a line of its own. Rounds are timed without the prompt's
-reading, and the first round is left out.
+before them, and each order of its inputs has a line of its own. With `fresh` sets remember, too, and each
+prompt is drafted a second time with nothing remembered. Rounds are timed without the prompt's reading, and
+the first round is left out.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import sub
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
+from lab.experiments.experiment_report import with_error
 from lab.races.machine import facts
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.records import Generation, Prompt, Round
@@ -26,10 +29,14 @@ from omnidemo.serving.measuring.prompt_files import make_writable
 from omnidemo.serving.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 
+FRESH: Mapping[str, Any] = {"learn": False}  # an answer that knows no other
 LEAST = 8  # tokens behind the first round, below which an answer tells nothing
 HEADINGS = (
     "prompts", "answers", "median ×", "from", "to", "pooled ×", "plain × itself", "tokens a round",
     "× by the list", "part of the oracle's", "ids",
+)  # fmt: skip
+FRESH_HEADINGS = (
+    "prompts", "answers", "tokens a round, fresh", "taught", "change", "× fresh", "× taught", "change of ×",
 )  # fmt: skip
 NOTE = (
     "× plain decoding by the clock, each answer held against the mean of two plain ones; pooled:"
@@ -41,8 +48,9 @@ NOTE = (
 @dataclass(frozen=True, slots=True)
 class GainRequest:
     """What to time. sets: name → prompts. tasks: names of repeated tasks, each in the given orders from its
-    first input on; `behind`: answers of a task that are left out of the table, because little is remembered
-    yet. own_manner: sampled as the target's card says, and not greedy; tasks are always without a penalty."""
+    first input on; `behind`: answers that are remembered and not timed, because little is remembered before
+    them. own_manner: sampled as the target's card says, and not greedy; tasks are always without a
+    penalty."""
 
     target: str
     out: Path
@@ -54,6 +62,7 @@ class GainRequest:
     own_manner: bool = False
     max_new_tokens: int = 64
     policy: str = "cost"
+    fresh: bool = False
     command: str = ""
 
 
@@ -61,7 +70,7 @@ class GainRequest:
 class Gain:
     """An answer. `number`: from 1, in its set or order. Seconds are of all rounds but the first; `plain` of
     the two plain answers, mean; `itself`: the first of these against the second. `listed`, `oracle`: ×
-    plain by the list."""
+    plain by the list. `fresh_rounds`, `fresh_seconds`: of the same answer with nothing remembered."""
 
     name: str
     order: int
@@ -74,6 +83,8 @@ class Gain:
     listed: float
     oracle: float
     same_ids: bool
+    fresh_rounds: int | None = None
+    fresh_seconds: float | None = None
 
     @property
     def gain(self) -> float:
@@ -87,6 +98,7 @@ class _Asked:
     number: int
     prompt: Prompt
     options: Mapping[str, Any]  # of the drafted answer
+    timed: bool  # else it is only remembered
 
 
 def run(order: GainRequest, settings: Settings) -> Iterator[Stage | Gain]:
@@ -110,17 +122,19 @@ def run(order: GainRequest, settings: Settings) -> Iterator[Stage | Gain]:
 
 def _of_sets(order: GainRequest) -> Iterator[_Asked]:
     for name, prompts in order.sets.items():
-        for number, prompt in enumerate(prompts, 1):
-            yield _Asked(name, 0, number, [{"role": "user", "content": prompt}], {"learn": False})
+        options = {"learn": True, "domain": name} if order.fresh else FRESH
+        for number, text in enumerate(prompts, 1):
+            timed = not order.fresh or number > order.behind
+            yield _Asked(name, 0, number, [{"role": "user", "content": text}], options, timed)
 
 
 def _of_tasks(order: GainRequest, pair: Pair) -> Iterator[_Asked]:
     for name in order.tasks:
         one = task(name)
         for seed in order.orders:
+            options = {"learn": True, "domain": f"{name} in order {seed}"}
             for number, text in enumerate(one.inputs(order.answers, seed), 1):
-                options = {"learn": True, "domain": f"{name} in order {seed}"}
-                yield _Asked(name, seed, number, prompt_of(pair, one, text), options)
+                yield _Asked(name, seed, number, prompt_of(pair, one, text), options, number > order.behind)
 
 
 def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: PriceList) -> Gain | None:
@@ -128,20 +142,22 @@ def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: PriceList) -> 
     options: dict[str, Any] = {"max_new_tokens": order.max_new_tokens, "seed": asked.number}
     options |= {"repetition_penalty": 1.0} if order.own_manner and asked.order else {}
     options |= {} if order.own_manner else GREEDY.options
-    plain = {"method": BASELINE, "copying": False, "learn": False}
-    before, drafted, after = (
-        pair.generate(asked.prompt, **options, **more)
-        for more in (plain, {"draft_policy": order.policy, **asked.options}, plain)
-    )
-    tokens = sum(len(one.tokens) for one in drafted.rounds[1:])
+    plain, drafted = {"method": BASELINE, "copying": False, "learn": False}, {"draft_policy": order.policy}
+    if not asked.timed:
+        pair.generate(asked.prompt, **options, **drafted, **asked.options)
+        return None
+    ways = [plain, drafted | asked.options, *([drafted | FRESH] if order.fresh else []), plain]
+    before, made, *fresh, after = answers = [pair.generate(asked.prompt, **options, **way) for way in ways]
+    tokens = sum(len(one.tokens) for one in made.rounds[1:])
     if tokens < LEAST:
         return None
     first, second = (_seconds(one) * tokens / (len(one.token_ids) - 1) for one in (before, after))
-    listed, oracle = charged(drafted.rounds[1:], prices)
+    listed, oracle = charged(made.rounds[1:], prices)
     return Gain(
-        asked.name, asked.order, asked.number, tokens, len(drafted.rounds) - 1, _seconds(drafted),
+        asked.name, asked.order, asked.number, tokens, len(made.rounds) - 1, _seconds(made),
         (first + second) / 2, first / second, listed, oracle,
-        drafted.token_ids == before.token_ids == after.token_ids,
+        all(one.token_ids == before.token_ids for one in answers),
+        *((len(fresh[0].rounds) - 1, _seconds(fresh[0])) if fresh else ()),
     )  # fmt: skip
 
 
@@ -161,11 +177,10 @@ def charged(rounds: Sequence[Round], prices: PriceList) -> tuple[float, float]:
     return tokens * plain / paid, tokens * plain / least
 
 
-def table(found: Sequence[Gain], behind: int = 0) -> list[list[str]]:
-    """Lines under `HEADINGS`, one for each set or task, without the first `behind` answers of tasks."""
+def table(found: Sequence[Gain]) -> list[list[str]]:
+    """Lines under `HEADINGS`, one for each set or task."""
     lines = []
-    counted = [one for one in found if not one.order or one.number > behind]
-    for name, group in group_by(counted, lambda one: one.name).items():
+    for name, group in group_by(found, lambda one: one.name).items():
         gains = [one.gain for one in group]
         pooled = sum(one.plain for one in group) / sum(one.seconds for one in group)
         itself = [one.itself for one in group]
@@ -183,6 +198,29 @@ def table(found: Sequence[Gain], behind: int = 0) -> list[list[str]]:
     return lines
 
 
+def against_fresh(found: Sequence[Gain]) -> list[list[str]]:
+    """Lines under `FRESH_HEADINGS`, one for each set or task. The error is over its orders, of a set over its
+    answers."""
+    lines = []
+    for name, group in group_by(found, lambda one: one.name).items():
+        units = list(group_by(group, lambda one: one.order or -one.number).values())
+        figures: list[tuple[str, ...]] = []
+        for unit in units:
+            tokens, plain = sum(one.tokens for one in unit), sum(one.plain for one in unit)
+            rounds, before = sum(one.rounds for one in unit), sum(one.fresh_rounds or 0 for one in unit)
+            seconds, fresh = sum(one.seconds for one in unit), sum(one.fresh_seconds or 0.0 for one in unit)
+            figures.append((tokens / before, tokens / rounds, plain / fresh, plain / seconds))
+        before, after, slower, faster = zip(*figures, strict=True)
+        lines.append(
+            [
+                name, str(len(group)),
+                f"{fmean(before):.2f}", f"{fmean(after):.2f}", with_error(map(sub, after, before), "+.2f"),
+                f"{fmean(slower):.2f}", f"{fmean(faster):.2f}", with_error(map(sub, faster, slower), "+.2f"),
+            ]
+        )  # fmt: skip
+    return lines
+
+
 def _write(order: GainRequest, pair: Pair, prices: PriceList, found: Sequence[Gain]) -> None:
     about = {"command": order.command} if order.command else {}
     about |= facts(pair.target.device) | {
@@ -194,5 +232,6 @@ def _write(order: GainRequest, pair: Pair, prices: PriceList, found: Sequence[Ga
     kept = about | {"pass_ms": passes, "answers": answers}
     (order.out / "gains.json").write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     listed = f"The list, ms by rows: {', '.join(f'{rows}: {ms}' for rows, ms in passes.items())}."
-    tables = [markdown_table(HEADINGS, table(found, order.behind)), listed]
+    tables = [markdown_table(HEADINGS, table(found)), listed]
+    tables += [markdown_table(FRESH_HEADINGS, against_fresh(found))] if order.fresh else []
     (order.out / "gains.md").write_text(report("What guessing gains", NOTE, about, tables), encoding="utf-8")

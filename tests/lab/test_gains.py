@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.races.gains import Gain, charged, table
+from lab.races.gains import Gain, against_fresh, charged, table
 from omnidemo.core.records import Round, Token
 from omnidemo.decoding.price_list import PriceList
 from tests.support.cli import Cli, refused
@@ -32,14 +32,23 @@ def test_an_oracle_cuts_drafts_and_leaves_those_that_do_not_pay() -> None:
     assert charged([round_of(2, 1, 1)], PriceList.linear(1.0, 1.5, 0.0))[1] == 1.0
 
 
-def test_the_table_leaves_out_a_tasks_first_answers_and_no_others() -> None:
-    def gain(name: str, order: int, number: int, seconds: float, same: bool = True) -> Gain:
-        return Gain(name, order, number, 10, 5, seconds, 2.0, 1.0, 1.2, 1.5, same)
+def gain(name: str, order: int, seconds: float, same: bool = True, **fresh: float) -> Gain:
+    return Gain(name, order, 1, 10, 5, seconds, 2.0, 1.0, 1.2, 1.5, same, **fresh)  # type: ignore[arg-type]
 
-    found = [gain("json", 1, 1, 4.0, False), gain("json", 1, 2, 1.0), gain("set", 0, 1, 2.0)]
-    (_, answers, middle, *_, share, ids), (_, others, *_) = table(found, behind=1)
-    assert (answers, middle, share, ids, others) == ("1", "2.00", "0.80", "equal", "1")
-    assert table(found)[0][-1] == "differ"
+
+def test_the_table_has_a_line_for_each_name() -> None:
+    found = [gain("json", 1, 4.0, False), gain("json", 1, 1.0), gain("set", 0, 2.0)]
+    (_, answers, middle, *_, share, ids), (_, others, *_, equal) = table(found)
+    assert (answers, middle, share, ids, others, equal) == ("2", "1.25", "0.80", "differ", "1", "equal")
+
+
+def test_what_was_remembered_is_held_against_nothing_with_an_error_over_orders() -> None:
+    found = [
+        gain("json", 1, 1.0, fresh_rounds=10, fresh_seconds=2.0),
+        gain("json", 2, 1.0, fresh_rounds=5, fresh_seconds=1.0),
+    ]
+    ((_, answers, *figures),) = against_fresh(found)
+    assert answers == "2" and figures == ["1.50", "2.00", "+0.50 ± 0.50", "1.50", "2.00", "+0.50 ± 0.50"]
 
 
 def test_the_command_writes_a_table(lab_cli: Cli, names: list[str], tmp_path: Path) -> None:
@@ -51,6 +60,17 @@ def test_the_command_writes_a_table(lab_cli: Cli, names: list[str], tmp_path: Pa
     assert said.code == 0 and all(one["same_ids"] for one in kept["answers"])
     assert {one["name"] for one in kept["answers"]} == {"ducks"}
     assert (out / "gains.md").read_text().count("|") > 20
+
+
+def test_a_taught_set_is_drafted_fresh_too(lab_cli: Cli, names: list[str], tmp_path: Path) -> None:
+    prompts, out = tmp_path / "ducks.jsonl", tmp_path / "out"
+    asked = ["the duck swims and the duck swims", "the duck swims and the duck sings"]
+    prompts.write_text("".join(json.dumps({"prompt": one}) + "\n" for one in asked))
+    order = ("--prompts", prompts, "--fresh", "--behind", 1, "--max-new-tokens", 12, "--out", out)
+    assert lab_cli("gains", *names, *order).code == 0
+    (answer,) = json.loads((out / "gains.json").read_text())["answers"]
+    assert answer["same_ids"] and answer["fresh_rounds"] > 0 and answer["fresh_seconds"] > 0
+    assert "change of ×" in (out / "gains.md").read_text()
 
 
 def test_what_cannot_be_timed_is_one_sentence(lab_cli: Cli, names: list[str]) -> None:
