@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """`name`: its key in `Generation.metrics`. `help`: sentences on what it is. `label`, `form`: what stands
-    behind its number below an answer, and how the browser prints that; without a label the page has none.
-    `unit`: what its CSV column has behind the name. `shown`: who else has it, in words: `endpoint`, `mcp`,
-    `compare` (the page's table), `history`. `mcp`: its name there, if another. `csv`, `report`: its place
-    among the columns of the page's Compare and of the command compare; 0: none."""
+    """`name`: its key in `Generation.metrics`. `help`: sentences on what it is. `label`: what stands behind
+    its number below an answer; without one the page does not show it. `form`: how the browser prints the
+    number. `unit`: what its CSV column has behind the name. `shown`: who else has it, in words: `endpoint`,
+    `mcp`, `compare` (the page's table), `history`. `mcp`: its name there, if another. `csv`: its place among
+    the columns of the page's Compare. `report`: the same of the command `compare`; 0: none."""
 
     name: str
     help: str = ""

@@ -79,20 +79,19 @@ def measure(
     rounds: Sequence[Round], first_token_seconds: float | None, plain_seconds: float | None = None
 ) -> Mapping[str, float | None]:
     """Metrics of one generation; the pair adds `context_mismatch`, 1 where the drafter's bytes did not spell
-    the target's at the end, and `plain_at`, the UNIX time of the newest round that `plain_seconds`
-    knows.
+    the target's at the end, and `plain_at`, the UNIX time of the newest round that `plain_seconds` knows.
 
     `plain_seconds` is the time of one plain round (draft length 0) by the price list, for replays on the
     page; how much faster an answer was is measured (`serving/speed.py`), not computed. Values are None where
     they are undefined.
 
-    seconds: those of its rounds, which every speed is made of, on the clocks of the page too. What lies
-    between rounds is not decoding: other answers whose turn it was, and who reads along.
-    block_efficiency: target tokens emitted per target forward pass, which is the mean accepted length τ (MAT)
-    with the bonus token. time_per_output_token: seconds per token after the first round, which
-    `time_to_first_token` has. total_variation: mean over the answer's tokens of how far the law by which each
-    was written is from the target's own, given what stands before; the text as a whole is at most the sum
-    away. Only of a method that measures it because it is not lossless.
+    seconds: those of its rounds, of which every speed is made. What lies between rounds (other answers'
+    turns, a slow reader) is no decoding, and is left out. block_efficiency: target tokens emitted per target
+    forward pass, which is the mean accepted length τ (MAT) with the bonus token. time_per_output_token:
+    seconds per token after the first round, which `time_to_first_token` has. total_variation: mean over the
+    answer's tokens of how far the law by which each was written is from the target's own, given what stands
+    before; the text as a whole is at most the sum away. Only of a method that measures it because it is not
+    lossless.
     """
     tokens = sum(len(done.tokens) for done in rounds)
     later = tokens - len(rounds[0].tokens) if rounds else 0

@@ -1,6 +1,6 @@
-"""The plain, picklable records that travel between the rooms. No models, no files, no clock. They are never
-changed. Those made in every round are no frozen dataclasses, which take three times as long (10 µs behind a
-pass)."""
+"""The plain, picklable records that travel between the wings. They have no models, files or clock, and are
+never changed. Those made in every round are not frozen dataclasses, which take three times as long to make
+(10 µs behind a pass)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 # Where an emitted (or discarded) target token came from:
 #   direct     proposed as one drafter token, by the direct vocabulary map, and accepted
 #   ngram      proposed as several drafter tokens, by the n-gram cache (the string methods: by their text)
-#   copied     proposed because the text has gone on so before (`Token.match`), and accepted
+#   copied     proposed from memory (`Token.match`), and accepted
 #   corrected  written by the target after it rejected the proposal (or the drafter had nothing to propose)
 #   bonus      written by the target after it accepted everything that was proposed
 #   plain      written by the target without any draft (`autoregressive`, or a round with draft length 0)
@@ -27,8 +27,8 @@ LONG_READING = 1.5  # seconds of reading a prompt from which on people are told 
 
 
 class Match(NamedTuple):
-    """Why a token was copied: the newest `length` tokens stand, with it behind them, in the prompt, in the
-    answer so far, or in an earlier answer."""
+    """Why a token was copied: the newest `length` tokens stand in the `origin`, with it behind them. The
+    origin is the prompt, the answer so far, or an earlier answer."""
 
     length: int
     origin: Literal["prompt", "answer", "earlier"]
@@ -40,12 +40,12 @@ class Token:
 
     `text` is what the token added to the decoded stream; it is empty while a UTF-8 character is incomplete,
     so that the texts of all emitted tokens, joined, are the text of the generation. `p` is the target's
-    probability of the token at temperature 1, `q` the proposal's (an upper bound where the method uses one;
-    at temperature 0 the drafter's at temperature 1), `accept` the probability with which it was accepted; `q`
-    and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that spelled the
-    token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on strings also
-    none, where no drafter token ends on the token's last byte. `match`: of a token that was copied; then
-    nobody drew it, and `q` is 1.
+    probability of the token at temperature 1. `q` is the proposal's: an upper bound where the method uses
+    one, at temperature 0 the drafter's at temperature 1. `accept` is the probability with which the token was
+    accepted. `q` and `accept` are None for tokens that nobody proposed. `pieces` are the drafter's ids that
+    spelled the token. Of the sources, "direct" is one drafter token, "ngram" several; with the methods on
+    strings also none, where no drafter token ends on the token's last byte. `match`: of a token that was
+    copied; then nobody drew it, and `q` is 1.
     """
 
     id: int

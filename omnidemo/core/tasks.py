@@ -33,7 +33,7 @@ Rules = Mapping[str, Sequence[str | Sequence[str]]]
 class Task:
     """`name`: its own, and that of its adapter line. `title`, `sentence`: for people. `system`: the prompt of
     every answer; empty: none. `written`: inputs written by hand. `rules`: the grammar of more; empty: there
-    are no others. `max_new_tokens`: of an answer at most."""
+    are no others. `max_new_tokens`: longest answer."""
 
     name: str
     title: str

@@ -63,9 +63,9 @@ Penalty = Annotated[float, Field(ge=0.01, le=100)]
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a model is made to write: what holds of `SamplingParams` where a request says nothing; by default
-    greedy, with nothing else on. `penalty_scope` goes with the penalty. `source`: one sentence for people
-    that says where the numbers come from."""
+    """A target's defaults: the values of `SamplingParams` for what a request leaves out. By default greedy,
+    with nothing else on. `penalty_scope` goes with the penalty. `source`: one sentence for people that says
+    where the numbers come from."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -91,18 +91,16 @@ class GenerationConfig(BaseModel):
 
     method: a name of `omnidemo.decoding.methods.METHODS`, or "auto" for the one that suits the pair.
     temperature: 0 is greedy. It, `top_p`, `top_k`, `min_p` and `repetition_penalty` are those of
-    `SamplingParams`; each that is None is as the target's own manner has it.
-    penalty_scope: "text" penalises tokens of prompt and answer,
-    "answer" those of the answer alone.
-    draft_policy: "fixed" drafts `draft_length` drafter tokens in each round, the others up to
-    `longest_draft`: "confidence" while the drafter gives its tokens at least `confidence`, "head" while the
-    acceptance head finds a rejection no likelier than `gamma`, "chance" while the whole draft is likely
-    enough to be accepted, "cost" while it pays, and not at all where plain decoding is faster.
-    domain: the adapter line that drafts, and that the answer may teach. seed: fixes the text above
-    temperature 0: the same by every lossless method, draft policy and adapter version as by plain decoding,
-    and after any learning, but for near-ties of rounding (`SharedNoise` in `decoding/randomness.py`). None:
-    numbers that never come again. By lossy methods and `block-verification` it repeats a run only while
-    adapter and n-grams stay the same, and not with "cost".
+    `SamplingParams`. Each that is None comes from the target's `Manner`. penalty_scope: "text" penalises
+    tokens of prompt and answer, "answer" those of the answer alone. draft_policy: "fixed" drafts
+    `draft_length` drafter tokens in each round, the others up to `longest_draft`: "confidence" while the
+    drafter gives its tokens at least `confidence`, "head" while the acceptance head finds a rejection no
+    likelier than `gamma`, "chance" while the whole draft is likely enough to be accepted, "cost" while it
+    pays, and not at all where plain decoding is faster. domain: the adapter line that drafts, and that the
+    answer may teach. seed: fixes the text above temperature 0: the same by every lossless method, draft
+    policy and adapter version as by plain decoding, and after any learning, but for near-ties of rounding
+    (`SharedNoise` in `decoding/randomness.py`). None: other numbers each time. By lossy methods and
+    `block-verification` it repeats a run only while adapter and n-grams stay the same, and not with "cost".
     stop: strings after which the answer ends; they stay in it. learn: whether the answer may feed the n-gram
     cache and the learners. reuse: go on from a conversation that begins like the prompt. copying: whether
     drafts may also be copied, from prompt and answer and, with `learn`, from earlier answers of the domain

@@ -16,7 +16,7 @@ class LearningSettings(BaseSettings):
         "When the drafter trains: idle (no request is running), concurrent (beside requests), inline (at the"
         " end of each answer), off.")
     patience: float = Field(20.0, ge=0, le=1e6, description=
-        "Training `idle`: seconds that answers without a pause can hold an update up.")
+        "Training `idle`: most seconds by which answers without a pause delay an update.")
     cost_aware: bool = Field(True, description=
         "Learn only while the expected gain in speed pays for the training.")
     update_interval: int = Field(4, ge=1, le=1_000_000, description="Requests between two training updates.")
@@ -32,21 +32,22 @@ class LearningSettings(BaseSettings):
     lora_rank: int = Field(128, ge=0, le=1024, description="Rank of the LoRA adapter; 0 trains all weights.")
     divergence: Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"] = Field(
         "acceptance", description=
-        "Loss on each first token: KL divergence, Jensen-Shannon, total variation, −log acceptance or nll.")
+        "Loss on each first token: forward or reverse KL divergence, jsd (Jensen-Shannon), tv (total"
+        " variation), acceptance (its −log) or nll (−log likelihood).")
     jsd_beta: float = Field(0.5, gt=0, lt=1, description="β of the Jensen-Shannon divergence.")
     ngram_loss: Literal["nll", "dynamic", "kl"] = Field("nll", description=
-        "Loss on n-grams: log-likelihood, weighted by the target's probability, or the approximate KL"
-        " (equation 2).")
+        "Loss on n-grams: nll (−log likelihood), dynamic (the same, weighted by the target's probability)"
+        " or kl (the approximate KL of equation 2).")
     ngram_weight: float = Field(0.2, ge=0, le=1000, description="λ: weight of the n-gram loss.")
     head: Literal["off", "joint", "interleaved"] = Field("interleaved", description=
         "How the acceptance head is trained, where the draft policy is `head`.")
     top_k_traces: int = Field(128, ge=1, le=65_536, description=
         "Target probabilities kept per answer position for training.")
     buffer_positions: Literal["all", "errors"] = Field("all", description=
-        "Learn from every position, or where the drafter was wrong.")
+        "Learn from all positions, or from errors: those where the drafter was wrong.")
     buffer_order: Literal["mixed", "newest", "informative", "uniform"] = Field("mixed", description=
-        "Which answers an update draws: half new and half old, the newest, mostly the badly guessed, or"
-        " any.")
+        "Which answers an update draws: mixed (half new, half old), newest, informative (mostly the badly"
+        " guessed) or uniform (any).")
     buffer_mb: int = Field(64, ge=1, le=65_536, description="Most memory of the replay buffer.")
     training_seed: int = Field(0, ge=0, lt=2**31, description=
         "Seed of the trainer: which answers its steps draw, and how a new adapter starts.")

@@ -64,9 +64,9 @@ class Settings(LearningSettings):
     quantization: Literal["", "4bit", "8bit"] = Field("", description=
         "Weights of the target through bitsandbytes; CUDA only, not on ZeroGPU.")
     compact: Literal["auto", "drafter", "both", "neither"] = Field("auto", description=
-        "Whose CPU passes run over fewer bytes (Llama shapes): the drafter's weights are rounded to"
-        " bfloat16, a target's read as its GGUF file packs them, or in bfloat16 where that is exact (auto:"
-        " if it decodes faster so).")
+        "Which CPU passes read fewer bytes (Llama shapes): a drafter's weights are rounded to bfloat16, a"
+        " target's are read as its GGUF file packs them, else in bfloat16 where that is exact (auto: if it"
+        " decodes faster so).")
     arithmetic: Arithmetic = Field(ARITHMETIC, description=
         "How a target on a CPU multiplies weights that its GGUF file packs: in float32, or in int8, with"
         " activations of eight bits, which is faster and moves its probabilities a little.")
@@ -74,9 +74,10 @@ class Settings(LearningSettings):
         "CPU threads of a forward pass; 0 picks the cores, up to 8, or by the model's size where torch"
         " computes.")
     draft_policy: Literal["auto", Policy] = Field("auto", description=
-        "How long a draft gets: fixed, as long as the drafter is sure, as long as it is likely to be right,"
-        " what pays for itself, or by the acceptance head; auto is chance on the page, unless a visitor"
-        " wants only guesses that are faster, and cost elsewhere.")
+        "How long a draft gets: fixed (a number of tokens), confidence (as long as the drafter is sure),"
+        " chance (as long as it is likely to be right), cost (what pays for itself) or head (by the"
+        " acceptance head); auto is chance on the page, unless a visitor wants only guesses that are faster,"
+        " and cost elsewhere.")
     draft_length: DraftLength = Field(4, description=
         "Drafter tokens per round of the policy `fixed`; 0: nothing is guessed.")
     longest_draft: LongestDraft = Field(14, description=
@@ -88,8 +89,9 @@ class Settings(LearningSettings):
     copying: bool = Field(True, description=
         "Whether drafts may also be copied from the chat and from earlier answers.")
     copy_mb: int = Field(4, ge=0, le=1024, description=
-        "Most memory of the earlier answers that a line, or a visitor, copies from. What followed in them"
-        " takes four times as much beside it, a visitor's half as much, and 32 times as much in all.")
+        "Most memory of the earlier answers that a line, or a visitor, copies from. What followed short"
+        " contexts in them takes up to 4 times as much beside it, a visitor's half as much, and 32 times as"
+        " much in all lines together.")
     max_new_tokens: Tokens = Field(256, description="Longest answer, in target tokens.")
 
     storage: Path = Field(Path("storage"), description="Folder of the database and the adapters.")
@@ -106,7 +108,7 @@ class Settings(LearningSettings):
         "Most n-grams kept per pair; 0 switches merging off.")
     cache_policy: Literal["lfu", "lru"] = Field("lfu", description="Which n-gram leaves a full cache first.")
     conversations_mb: int = Field(1024, ge=0, le=1_048_576, description=
-        "Most memory of a pair's idle conversations, up to 8; the newest stays, however long it is.")
+        "Most memory of a pair's idle conversations, at most 8 of them; the newest always stays.")
     warm_start: bool = Field(False, description=
         "Fill the n-gram cache with every spellable target token at a load that finds it empty.")
 
