@@ -72,9 +72,9 @@ class GgufModel:
             return build_model(self._header, self.config, dtype)
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
-        """A runner of the weights as they are packed, straight from the file; in float32 they are made only
-        for whoever asks it for them. One that is large, or for which memory is too small in float32, waits
-        for compiled code: ModelError where there will be none, and that is so."""
+        """A runner of the weights as they are packed, straight from the file. They are made in float32 only
+        when asked for. A large model, or one for which memory is too small in float32, waits for compiled
+        code: ModelError where there will be none."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:

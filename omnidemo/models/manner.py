@@ -1,8 +1,8 @@
 """A model's own manner: temperature, top-p, top-k, min-p and repetition penalty, as the catalogue or the
 model's files name them.
 
-What is no number, or none that an answer could be asked for with, is left out with a warning: no such value
-keeps a model from loading.
+A value that is no number, or that no answer could be asked for with, is left out with a warning. It does not
+keep a model from loading.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Resolved:
 
 
 def resolve(name: str, settings: Settings) -> Resolved:
-    """What a name as a person writes it means. ModelError, one sentence, for a GGUF file that is not there or
+    """What a name that a person wrote means. ModelError, one sentence, for a GGUF file that is not there or
     cannot be used. One that has to be downloaded keeps its name until it is here."""
     if name == DEFAULT:
         return default_target(settings)
@@ -91,8 +91,8 @@ def catalogued_drafter(target: str) -> str:
 
 
 def has_read(drafter: str, target: str) -> bool:
-    """Whether a drafter was trained on answers of this target, as its entry's `read` says: parts of the names
-    by which such a target is known, so that its file in any form is meant."""
+    """Whether a drafter was trained on answers of this target. Its catalogue entry's `read` has parts of the
+    names of such targets, so that a target's file in any form is meant."""
     known: list[str] = entry_of(drafter).get("read", [])
     return any(name.lower() in target.lower() for name in known)
 
@@ -114,7 +114,7 @@ def at_its_pace(settings: Settings, drafter: str, target: str) -> Settings:
 
 def with_files(settings: Settings, models: Iterable[Resolved]) -> Settings:
     """The settings with the files of some models among the places where files are looked for, so that other
-    processes find them by the names that they are known by."""
+    processes find them by their known names."""
     known = settings.folders
     more = [one.file for one in models if one.file and one.file not in known]
     return (

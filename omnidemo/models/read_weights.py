@@ -17,10 +17,9 @@ LOADING = threading.RLock()  # held by whoever loads a model
 
 
 def read_model(folder: Path | str, **options: Any) -> Any:
-    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. Its errors.
-    The model's settings for generating stay unread, as nothing here generates by them and a wrong value in
-    them would be an error of the weights; with `generation_config=None` they are read, for whoever calls
-    `generate`."""
+    """`AutoModelForCausalLM.from_pretrained`: from safetensors, and never code of a repository. It raises its
+    errors. The model's settings for generating stay unread: nothing here generates by them, and a wrong value
+    in them would be an error of the weights. With `generation_config=None` they are read, for `generate`."""
     auto: Any = AutoModelForCausalLM
     options.setdefault("generation_config", GenerationConfig())
     with LOADING:

@@ -1,5 +1,5 @@
-"""The earlier answers that drafts are copied from, and what followed short contexts in them: of each domain
-its own, so that no visitor drafts from another's text."""
+"""The earlier answers that drafts are copied from, and what followed short contexts in them. Each domain has
+its own, so no visitor drafts from another's text."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LINE, VISITOR, ALL = 4.0, 0.5, 32.0
 
 class CopyMemory:
     """Finished answers, first in, first out, of at most `most` bytes in each domain, and the continuations in
-    them; where all of these take too much, those go of the domain that was used the longest time ago. Nothing
-    of it is stored: it is filled from the answers of the history. `lock`: the pair's, held while they
+    them; where all continuations take too much, those of the domain unused for longest go. Nothing of it is
+    stored: after a restart it is filled from the answers of the history. `lock`: the pair's, held while they
     change."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:

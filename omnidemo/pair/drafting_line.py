@@ -66,7 +66,7 @@ class DraftingLine:
 
     def note(self, done: Round, positions: int, at: float | None = None) -> None:
         """Take the round's times for the price list, with the `positions` that the target had read, and the
-        UNIX time. The first round of an answer also contains reading the prompt, and counts for nothing."""
+        UNIX time. The first round of an answer does not count: it contains the reading of the prompt."""
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
 
@@ -75,8 +75,8 @@ class DraftingLine:
         earlier: TextIndex | None, known: Continuations | None, note: bool,
     ) -> MemorySource | None:  # fmt: skip
         """What proposes from memory for one generation, whose prompt `state` holds; None where nothing does.
-        How often it is right is kept over requests for the policies "cost" and "chance", which go by it;
-        with the others a seed repeats an answer by any method."""
+        The policies "cost" and "chance" go by how often it is right, which is kept over requests. With the
+        others nothing is kept, so that a seed repeats an answer by any method."""
         if not method.copies or not (asked.copying or not method.drafts):
             return None
         kept = asked.draft_policy in ("cost", "chance")

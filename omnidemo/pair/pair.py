@@ -46,9 +46,9 @@ WARM_UP_SECONDS = 2.0  # after which no other round of a warm-up answer begins
 class Pair:
     """A target model and the drafter that guesses ahead for it.
 
-    Everybody generates with it; all state of one generation is its own. `learners` receive the trace of each
-    answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain has
-    drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
+    Many threads may generate with it at once: each generation has its own state. `learners` receive the trace
+    of each answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain
+    has drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
 
     # whether the target also answers between requests, so that versions can be measured on its answers
@@ -155,9 +155,9 @@ class Pair:
         return None
 
     def agreement(self, answer: Generation) -> Agreement | None:
-        """How far drafter and target agreed on an answer, by the version that drafted at its beginning.
-        Measured while no request is running: None until then, and for good without storage, with training
-        off or `learn=False`, and for all but the newest answers."""
+        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is
+        measured while no request is running, and None until then. It stays None without storage, with
+        training off or `learn=False`, and for all but the newest answers."""
         return self._agreements.get(answer.key)
 
     def note_agreement(self, key: str, agreement: Agreement) -> None:

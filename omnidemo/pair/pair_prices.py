@@ -167,8 +167,8 @@ def _has(name: str) -> bool:
 def _passes(
     runner: Runner, rows: Sequence[int], clock: Callable[[], float], until: float
 ) -> dict[int, list[float]]:
-    """Seconds of passes of so many rows, up to PASSES of each, in turns so that a slow spell of the machine
-    is everybody's. The first of a kind finds cold caches, and counts only where it is alone."""
+    """Seconds of passes of so many rows, up to PASSES of each, in turns, so that a slow spell of the machine
+    slows all of them. The first of a kind finds cold caches, and counts only where it is alone."""
     cache, times = runner.new_cache(), dict[int, list[float]]()
     read = max(1, min(READ, cache.max_positions - max(rows) - 1))
     cache.forward([1] * read, 0)
@@ -186,9 +186,10 @@ def _passes(
 
 
 def smoothed(times: dict[int, list[float]], row: float) -> dict[int, float]:
-    """The price of each number of rows: the median of its times, and once more what `row`, the guessed price
-    of a row in passes of one, lets expect; because few times of a busy machine may make rows seem so dear
-    that none is tried, and the price not corrected. No pass costs less than one of fewer rows."""
+    """The price of each number of rows: the median of its times and of one time more, which `row`, the
+    guessed price of a row in passes of one, lets expect. Without that, few times of a busy machine might make
+    rows so dear that none is tried, and the price never corrected. No pass costs less than one of fewer
+    rows."""
     first = most = median(times[1])
     found = {}
     for rows, each in sorted(times.items()):

@@ -106,8 +106,8 @@ class Repeated:
 
 
 def options_of(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the answers to a task: greedy without a penalty, drafted by chance, on a line of the
-    task's name; those that are given go before."""
+    """The options of the answers to a task: greedy without a penalty, drafted by the policy "chance", on a
+    line of the task's name. Options that are given replace these."""
     return {
         **GREEDY.options, "max_new_tokens": task.max_new_tokens, "draft_policy": "chance",
         "domain": task.name, **options,

@@ -43,8 +43,8 @@ UNKNOWN = -2  # stands behind the end of an answer; no proposal has this id
 
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
-    """Tokens per pass of the target of one and the same answer, each drafted by the policy of the answer
-    itself, and by the price list that it began with.
+    """Tokens per pass of the target of one answer, drafted four times by its own policy and by the price list
+    that it began with.
 
     as_it_was: with what had been learned when the answer began. empty_memory: without earlier answers to copy
     from; drafter, n-grams and what is known of their guesses as they were. fresh_drafter: with the base

@@ -18,8 +18,8 @@ IDLE_SECONDS = 0.25  # longest wait before each answer while others are being wr
 
 
 class StoredAnswers:
-    """Spells stored answers again, the newest first, until a domain's memory is full. One thread, which ends
-    when nothing is asked for.
+    """Spells stored answers again, the newest first, until a domain's memory is full. It has one thread,
+    which ends when nothing is asked for.
 
     `names`: those of target and drafter. `prompt_ids`, `vocabulary`: how the target spells prompts, and
     texts. `busy`: whether an answer is being written, which would be slower beside this.
@@ -37,8 +37,8 @@ class StoredAnswers:
         self._runs = False
 
     def ask(self, domain: str, asked: threading.Event) -> None:
-        """Have the answers of a domain put into the memory, and then `asked` set, which is what
-        `CopyMemory.put_before` wants. Until it is set, they do not give way to answers under way."""
+        """Have the answers of a domain put into the memory (`CopyMemory.put_before`), and then set `asked`.
+        Until it is set, by this or by who has stopped waiting, answers under way are not waited for."""
         with self._lock:
             self._asked.append((domain, asked))
             if not self._runs:

@@ -37,8 +37,8 @@ class Beside:
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], max_new_tokens: int,
         seed: int | None = None, **sampling: float | None,
     ) -> list[Generation]:  # fmt: skip
-        """The answer by the target alone, one token a round: the middle one of its runs first. `sampling`:
-        the options of that name; what it leaves out is as the target's manner has it."""
+        """Runs of the target alone, one token a round; the median run comes first. `sampling`: the options of
+        that name; what it leaves out is as the target's manner has it."""
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
@@ -48,9 +48,9 @@ class Beside:
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
         max_new_tokens: int, domain: str,
     ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
-        """The answer at temperature 0, else in the target's manner, with the base drafter and with what
-        drafts for `domain` now, four guesses a round each and nothing copied, for it is the drafters that are
-        compared: runs alternate, the middle one of each comes first. A method that does not draft is replaced
+        """The answer with the base drafter and with what drafts for `domain` now: at temperature 0, else in
+        the target's manner, with four guesses a round and nothing copied, so that the drafters alone are
+        compared. Runs alternate; the median run of each comes first. A method that does not draft is replaced
         by the one that suits the pair."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages

@@ -101,13 +101,12 @@ class ChatService:
         `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
         from (unless `learn` is off). domain: the adapter line that drafts and learns, "auto" to have it
         chosen by the prompt. Where it or an option of DRAFTING is None or missing, the settings' value is
-        used, for one of SAMPLING that of the target's manner, and for the seed a new one. The session's
-        `routed` says which line it became and why. A target reads as much of the conversation as the
-        catalogue says it was made for; where it is `raw`, it goes on from the last message's text, without a
-        chat template (with `control_tokens` names of such tokens in it are read as these). topic: what the
-        prompt is about, where that is known; else the router labels it. watch: called just before the answer
-        begins. RuntimeError or ValueError, one sentence, if it
-        cannot start.
+        used. A missing option of SAMPLING is taken from the target's manner, and a missing seed is drawn. The
+        session's `routed` says which line it became and why. A target reads as much of the conversation as
+        the catalogue says it was made for; where it is `raw`, it goes on from the last message's text,
+        without a chat template (with `control_tokens` names of such tokens in it are read as these). topic:
+        what the prompt is about, where that is known; else the router labels it. watch: called just before
+        the answer begins. RuntimeError or ValueError, one sentence, if it cannot start.
         """
         usual = self._pool.settings.drafting
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
@@ -232,10 +231,10 @@ class ChatService:
         cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
         draft_policy: Policy | None = None, **sampling: float | None,
     ) -> Iterator[Comparison]:  # fmt: skip
-        """Each method on each prompt, interleaved, in so many `runs`, with what an adapter line has learned
-        (None: the settings' line, or `default` where that is chosen by topic); see `comparison.compare`.
-        Without a `draft_length` drafts are as long as a `draft_policy`, else the settings', makes them.
-        `sampling`: the others of SAMPLING; what it leaves out is as the target's manner has it."""
+        """Each method on each prompt, interleaved, in so many `runs`; see `comparison.compare`. The adapter
+        line `domain` drafts (None: the settings' line, or `default` where that is chosen by topic). Without a
+        `draft_length` the `draft_policy` decides, else that of the settings. `sampling`: the others of
+        SAMPLING; what it leaves out is as the target's manner has it."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting = self._pool.settings.drafting | ({"draft_policy": draft_policy} if draft_policy else {})

@@ -63,8 +63,8 @@ class _Place:
 
 class PairPool:
     """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines
-    of loaded ones. A pair may be asked for by any name of its models; it is kept, and shown, by those that
-    they are known by. All methods may be called from any thread."""
+    of loaded ones. A pair may be asked for by any name of its models. It is kept and shown by their known
+    names. All methods may be called from any thread."""
 
     def __init__(
         self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None,
@@ -130,8 +130,8 @@ class PairPool:
         return place.loaded
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, see `conditions_of`. "replicas" or "ZeroGPU" and the
-        digest where answers are written elsewhere, on whatever is there."""
+        """What the numbers of a ready target depend on, see `conditions_of`. Where answers are written
+        elsewhere: "replicas" or "ZeroGPU", and the digest."""
         pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
         if isinstance(pair, RemotePair):
             return f"{pair.where}.{digest}".rstrip(".")

@@ -30,8 +30,8 @@ from omnidemo.storage.visitors import OWN, owned
 
 class PublicServices(CallerRights):
     """What page, endpoint and MCP tools may call, with the names and arguments of `Services`. Each method
-    says what it does for a visitor of a public app; for the operator, the program itself and in an app that
-    only this computer can reach it passes the call on. What has no method here cannot be called."""
+    says what it does for a visitor of a public app. For the operator, for the program itself, and in an app
+    that only this computer can reach, it passes the call on. What has no method here cannot be called."""
 
     # What everybody may ask: it shows no visitor's data and changes nothing.
 

@@ -160,9 +160,9 @@ class LineStore(VersionTable):
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Note how a version does on the probe prompts of a topic (again: it is replaced). Rounds stay only
-        of the line's version probed last, and probes of other recordings of the topic go: they can be
-        compared with nothing any more."""
+        """Store how a version does on the probe prompts of a topic; a second call replaces the first. Rounds
+        are kept of the line's version probed last. Probes of other recordings of the topic are deleted:
+        nothing can be compared with them."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)

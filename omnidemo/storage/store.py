@@ -61,8 +61,8 @@ class Store(SessionStore):
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
         """Store a request and its rounds, both or neither; its session is noted where it was not started. The
         tokens of the rounds are kept for the newest chats of a session (`recordings`). agreed: this request
-        may be kept, whatever another one of the same session, such as that of all clients without a key, has
-        asked for since."""
+        may be kept, whatever later requests of its session asked for. (All clients without a key share a
+        session.)"""
         if not agreed and record.session in self._private:
             return
 
@@ -107,8 +107,8 @@ class Store(SessionStore):
         return self.rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
-        """The recorded rounds of a request, if it is of that session (None: any): their `lines`, how many of
-        the `rounds` were `kept`, and target, drafter and what `recordings.ABOUT` names of the request."""
+        """The recorded rounds of a request of this session (None: of any session): their `lines`, how many of
+        the `rounds` were `kept`, target, drafter, and the fields that `recordings.ABOUT` names."""
         return self.read(lambda connection: recordings.read(connection, request, session), None)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:

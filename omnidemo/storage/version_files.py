@@ -36,8 +36,8 @@ class VersionTable(Database):
     """What the database keeps of adapter versions. `VersionStore` is the one that calls it."""
 
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Note a published version of its line (again: it is replaced); `active` makes it the current one. A
-        database that machines share takes the files of its folder as well."""
+        """Store a published version of its line; a second call replaces the first. `active` makes it the
+        current one. A database that machines share takes the files of its folder, too."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, version.target, version.drafter)
@@ -88,9 +88,9 @@ class VersionTable(Database):
             )
 
     def fetch_adapters(self, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
-        """Bring a pair's lines in the storage folder to what a database that machines share says
-        (`fetch`); the newest version of each that it knows. None, and nothing happens, where it
-        does not answer, and with SQLite, whose files lie there."""
+        """Bring a pair's lines in the storage folder to the state of a shared database (`fetch`). Returns the
+        newest version of each line that it knows. None, and nothing happens, where it does not answer, and
+        with SQLite."""
         if not self.shared:
             return None
         if self.status.ok:
@@ -158,8 +158,8 @@ def drop_files(connection: Connection, pair: int, domain: str, versions: Sequenc
 
 def fetch(read: Read, target: str, drafter: str, storage: Path) -> dict[str, int] | None:
     """Write the versions of a pair's lines that the storage folder lacks or has otherwise, and which is
-    active and trusted; the newest version of each line that the database knows, None where it does not
-    answer. Of a line whose newest version is on this disk alone, the choice made here stays."""
+    active and trusted. Returns the newest version of each line that the database knows; None where it does
+    not answer. A line whose newest version is on this disk alone keeps its choice."""
     query = of_pair(ADAPTERS, target, drafter, *(ADAPTERS.c[name] for name in Noted._fields))
     query = query.order_by(ADAPTERS.c.domain, ADAPTERS.c.version)
     noted = read(lambda connection: [Noted(*row) for row in connection.execute(query)], None)

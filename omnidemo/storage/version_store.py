@@ -24,8 +24,8 @@ VISITORS = re.compile(rf"({re.escape(OWN.strip('~'))}[0-9a-f]{{{2 * NAME_BYTES}}
 
 class LineVersions:
     """The versions of one adapter line (target, drafter, domain). Version 0 is the base drafter and is never
-    stored. Methods that write raise OSError where the disk does not take it; the database is told later,
-    whatever becomes of it."""
+    stored. Methods that write raise OSError where the disk fails. The database is told later, and its
+    failures are not raised."""
 
     def __init__(self, storage: Path, store: Store | None, target: str, drafter: str, domain: str) -> None:
         self.target, self.drafter, self.domain = target, drafter, domain

@@ -241,14 +241,14 @@ class Evaluation:
         return self.payback.take(self.expected(cost)[1], self.seconds * price)
 
     def kept(self, adapter: AdapterState) -> None:
-        """An update made a new version, which is published now."""
+        """Note that an update made a new version, which is published now."""
         self._updates += 1
         if self._updates - self._anchors[-1][0] >= SPAN:
             self._anchors.append((self._updates, adapter))
 
     def chosen(self, requests: int, adapter: AdapterState | None) -> None:
-        """Somebody chose the published version, or a restart restored it; it had been made after `requests`
-        answers. What was rolled back before is forgotten."""
+        """Note that somebody chose the published version, or that a restart restored it. It was made after
+        `requests` answers. Earlier rollbacks are forgotten."""
         self.requests = max(self.requests, requests)
         self._setbacks, self.skip, self.remark = 0, 0, ""
         self.anchor(adapter)

@@ -14,7 +14,7 @@ from omnidemo.core.records import Trace
 from omnidemo.learning.distill.losses import spelled
 
 ReplayOrder = Literal["mixed", "newest", "informative", "uniform"]
-# the order "newest" draws from so many batches' worth of traces: fewer would be learnt by heart
+# the order "newest" draws from so many batches' worth of traces: fewer would be learned by heart
 NEWEST_BATCHES = 2
 # of a trace in the order "informative" whose every token was accepted: it still teaches a little
 MIN_WEIGHT = 0.02
@@ -23,9 +23,9 @@ MIN_WEIGHT = 0.02
 class TraceBuffer:
     """The newest traces up to a number of bytes, and how many of them no update has seen yet (`fresh`).
 
-    `order`, which may be changed at any time, decides which traces an update draws: "mixed" half fresh and
-    half older ones, "newest" the newest, "informative" any, drawn the more often the more of its tokens
-    (copied ones apart) were not accepted proposals, "uniform" any alike.
+    `order`, which may be changed at any time, decides which traces an update draws. "mixed": half fresh and
+    half older ones. "newest": the newest. "informative": any, the more often the more of its tokens (copied
+    ones apart) were not accepted proposals. "uniform": any alike.
     """
 
     def __init__(self, most_bytes: int, seed: int = 0, order: ReplayOrder = "mixed") -> None:
@@ -76,7 +76,7 @@ class TraceBuffer:
 
     def draw(self, steps: int, size: int) -> list[list[Trace]]:
         """At most `steps` batches for the acceptance head, of answers that the published drafter has not
-        learnt from.
+        learned from.
 
         These are the fresh traces, and right after a `take` those that were fresh before it. Each comes at
         most once.

@@ -49,7 +49,7 @@ class Update:
             self._learn(pauses)
 
     def _plan(self) -> TrainingPlan:
-        """Made anew for each step: a rollback lowers the learning rate."""
+        """The training plan, made anew each time, because a rollback lowers the learning rate."""
         return plan_of(self._settings, slower=self._evaluation.slower)
 
     def _unchanged(self) -> bool:

@@ -98,7 +98,7 @@ class Worker:
     all that it needs, and the local `folder` of the drafter first.
 
     Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A
-    subclass says in `_call` where the method of this name is done, or overrides the methods.
+    subclass runs a method by name in `_call`, or overrides the methods.
     """
 
     can_pause = True  # whether a call stops where it is while the worker is paused
@@ -154,9 +154,9 @@ class Worker:
 
 class PauseController:
     """Training gives way to chats: delays one update while `busy()` is true (an answer is being written), by
-    at most `patience` seconds in all. Niced, it would still take some of the processor beside an answer
-    (`payback.PRICE`). The trainer's state is "waiting" then; "paused" is what somebody has said on the page
-    (`Distiller.pause`): no more updates are started.
+    at most `patience` seconds in all. Even niced, training would slow an answer (`payback.PRICE`). The
+    trainer's state is "waiting" then. The state "paused" is another thing: somebody stopped updates on the
+    page (`Distiller.pause`).
 
     First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does
     anything, nor the second for a worker that cannot pause. `paused_seconds` is the time in which the worker

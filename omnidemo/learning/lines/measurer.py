@@ -75,9 +75,9 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """Note that a line drafts with this version from now on. It, which may be an older one whose rounds
-        are not kept any more, and the fresh drafter, which may have failed, are looked up again, and replayed
-        where need be."""
+        """Note that a line drafts with this version from now on. Look it up again, and the fresh drafter too,
+        and replay both where their rounds are lacking: an older version's are not kept, and a replay of the
+        fresh drafter may have failed."""
         with self._condition:
             self._newest[domain] = version
             self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}

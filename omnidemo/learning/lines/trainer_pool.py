@@ -39,9 +39,9 @@ MOST_LINES = 32  # of a pair that all share; those of visitors are limited by `S
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
     closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
-    is done. They share one training process, which on a GPU is this one, unless `trainers` makes a worker for
-    each, as with `--ray`, or they learn inline. Methods may be called from any thread.
-    A variable `line` is here the `Distiller` of an adapter line; the pair's `DraftingLine` drafts for it."""
+    is done. They share one training process (on a GPU this one). Where `trainers` makes a worker for each, as
+    with `--ray`, or they learn inline, they do not. Methods may be called from any thread. A variable `line`
+    is here the `Distiller` of an adapter line; the pair's `DraftingLine` drafts for it."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
@@ -122,7 +122,8 @@ class TrainerPool:
             ]
 
     def observe(self, trace: Trace) -> None:
-        """Give the trace of an answer to the line that drafted it. Errors are logged: the answer is there."""
+        """Give the trace of an answer to the line that drafted it. Errors are logged and not raised, since
+        the answer is written already."""
         try:
             self.get(trace.domain).observe(trace)
         except Exception:
@@ -130,8 +131,8 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Note how long a round took: all lines share the measurement of how much training slows a chat. One
-        where all is copied is none that a better drafter would shorten."""
+        """Note how long a round took: all lines share the measurement of how much training slows a chat.
+        Rounds of copies alone do not count: a better drafter would not shorten them."""
         self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:

@@ -37,8 +37,7 @@ class ProbeRequest:
 
 
 class Prober:
-    """Replays recorded answers with the adapters that it is given; the drafter stays loaded. For one caller
-    at a time."""
+    """Replays recorded answers with given adapters. The drafter stays loaded. One caller at a time."""
 
     def __init__(self, compiled: bool = True) -> None:
         """compiled: whether this process may compile kernels, which takes minutes; a replay takes half a

@@ -17,10 +17,10 @@ def listen(
     began: float,
     dropped: int = 0,
 ) -> Iterator[Part]:  # fmt: skip
-    """Yield the parts and then the generation. `finish` is called with the generation before that, also
-    where the caller stops iterating: then `gone` is set, which ends the answer early. The time to the first
-    token is counted from `began` (`perf_counter`), the request. `dropped`: the generation's
-    `dropped_messages`."""
+    """Yield the parts and then the generation. `finish` is called with the generation before it is yielded.
+    Where the caller stops iterating, `gone` is set, which ends the answer early, and `finish` is called all
+    the same. The time to the first token is counted from `began` (`perf_counter`), the request. `dropped`:
+    the generation's `dropped_messages`."""
     generation: Generation | None = None
     first: float | None = None
 

@@ -18,8 +18,8 @@ DONE = b"data: [DONE]\n\n"
 
 
 class StopFilter:
-    """Takes an answer piece by piece and gives what may be shown of it. A generation ends after the token
-    that completes a stop string, and its text has it still; OpenAI's format leaves it out."""
+    """Takes an answer piece by piece and gives what may be shown of it. A generation's text still has the
+    stop string that ended it; OpenAI's format leaves it out."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -135,9 +135,9 @@ class AnswerFormat:
 
 
 def fingerprint(made: Generation) -> str:
-    """What names the conditions under which an answer's seed repeats it: what the target's own numbers
-    depended on, and for a method that is not `coupled` above temperature 0, whose guesses show in the text,
-    what they came from."""
+    """The conditions under which an answer's seed repeats it: what the target's own numbers depended on. The
+    guesses of a method that is not `coupled` show in the text above temperature 0; then it also names what
+    they came from."""
     if METHODS[made.method].coupled:
         return made.conditions
     return f"{made.conditions}.{made.method}.{made.domain}.{made.guesses}"
