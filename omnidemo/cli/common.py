@@ -136,8 +136,8 @@ def show(
 
 @contextmanager
 def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
-    """What `collect` returns; where the measurement fails or is stopped, what there is by then, and after the
-    block the error goes on."""
+    """What `collect` returns. Where the measurement fails or is stopped: what there is by then, and the error
+    is raised after the block."""
     rows: list[T] = []
     try:
         collect(events, rows=rows)
@@ -146,8 +146,8 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 
 
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
-    """Show a bar for each stage of a measurement, or in a log a line now and then; everything else that it
-    yields, which is also put into `rows` as it comes."""
+    """Show a bar for each stage of a measurement, or in a log a line now and then. Returns everything else
+    that it yields, which is also put into `rows` as it comes."""
     from omnidemo.serving.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
@@ -171,9 +171,8 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
 
 @contextmanager
 def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
-    """For as long as the block lasts, say on stderr every `LOG_SECONDS` what it does and how far it is, as
-    the yielded function was told last: a text, and perhaps that it is to be said at once. A shorter block
-    says nothing of its own accord."""
+    """Within the block, print every `LOG_SECONDS` on stderr the text that the yielded function was given
+    last, and at once where it was told `now`. A block shorter than that prints nothing else."""
     said, told, over, since = doing, monotonic(), Event(), monotonic()
 
     def tell(what: str, now: bool = False) -> None:
@@ -220,8 +219,8 @@ def progress(bars: bool = True, stays: bool = True) -> Progress:
 
 
 def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
-    """An answer, which is made to its end. While its prompt is read, where that takes long and stderr is a
-    terminal, a bar there says how far it is."""
+    """The finished answer of `parts`. While a long prompt is read, a bar on stderr, where that is a terminal,
+    says how far it is."""
     from omnidemo.core.records import Reading
 
     bar, began, task = progress(sys.stderr.isatty(), stays=False), monotonic(), None

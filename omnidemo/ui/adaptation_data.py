@@ -39,8 +39,9 @@ class View(BaseModel):
     """What the page shows: a pair, one of its lines, and how the curves are drawn; the browser sends it with
     each event.
 
-    window: requests of the moving average. every: all targets of this drafter. only: only the requests of the
-    line. seen: the key of what is shown already. version: the one that is to draft, or to be exported.
+    window: requests of the moving average. every: whether requests of all targets of this drafter are drawn.
+    only: whether those of the line alone are. seen: the key of what is shown already. version: the one that
+    is to draft, or to be exported.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -147,9 +148,8 @@ def _chart(
 def version_rows(
     versions: Sequence[AdapterVersion], live: int, on_disk: Sequence[int]
 ) -> list[dict[str, Any]]:
-    """The versions table, newest first; `live` marks the one that drafts now, also where it is the base
-    drafter, version 0; `stored` says of each whether its files are kept, without which it can neither draft
-    nor be exported."""
+    """The versions table, newest first. `live`: the version that drafts now, 0 for the base drafter.
+    `stored`: whether a version's files are kept; without them it can neither draft nor be exported."""
     names = ("version", "created_at", "requests_seen", "steps", "parent")
     return [
         {name: getattr(version, name) for name in names}

@@ -71,17 +71,17 @@ class Shell:
         draw: Callable[[str], Any] = str,
         js: str = AS_IT_IS,
     ) -> tuple[Callable[..., Any], gr.State]:
-        """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens and whenever that is
-        news, that is, differs from the value that the returned state holds. Also returned: the function
-        (*inputs, state) → (component, state) behind it."""
+        """Keep a component up to date: it gets `draw(make(*inputs))` when the page opens, and whenever that
+        differs from the value that the returned state holds. Also returned: the function (*inputs, state) →
+        (component, state) behind it."""
         kept = Kept(name, make, inputs, gr.State(""), [shown], lambda value: [draw(value)], js)
         self.kept.append(kept)
         return kept.poll, kept.seen
 
     def watch(self) -> None:
         """Ask for everything that is kept in one event: when the page opens, when an input has changed, and
-        when there is news. An event costs server and browser more than all that it brings, and a page is open
-        all day, so its script looks for `news` first. What fails is logged, and the rest is shown."""
+        when there is news. An event costs more than what it brings, and a page is open all day, so its script
+        looks for `news` first. A part that fails is logged, and the others are shown."""
 
         def poll(*given: Any) -> Any:
             values, shown = iter(given), list[Any]()
@@ -194,8 +194,8 @@ def if_loaded(ask: Callable[..., Any], *about: Any, otherwise: Any) -> Any:
 
 
 def line_of(services: PublicServices, picked: str, session: str) -> str:
-    """The topic line that a picker means: with the automatic choice that of what was asked, or taught, last.
-    Visitors have one line only, and a picker that they do not see."""
+    """The adapter line that a picker means. The automatic choice means the line of the newest question or
+    taught example. Visitors have one line, and do not see the picker."""
     if services.own:
         return "default"
     if picked and picked != text.AUTO_LINE:

@@ -1,5 +1,5 @@
-"""The tab of one task again and again. A press asks for ten answers. Each answer is an event of its own, so
-nobody waits for the engine longer than one answer takes."""
+"""The tab *Same task*. A press asks for ten answers. Each answer is an event of its own, so others wait for
+the engine for one answer at most."""
 
 from __future__ import annotations
 

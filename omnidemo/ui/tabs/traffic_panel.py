@@ -97,7 +97,7 @@ def _begin(
     policy: Policy,
     cancel: threading.Event,
 ) -> Iterator[Any]:
-    """A play from its first prompt. Other prompts each time: on those of the last play the drafter would only
+    """A play from its first prompt. Each play has other prompts: on those of the last one the drafter would
     repeat what it learned by heart."""
     return iter(
         services.play(
