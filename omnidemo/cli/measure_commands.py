@@ -195,9 +195,9 @@ def adapt(
     storage: KeptIn = None,
 ) -> None:
     """Answer prompts with training on, and measure on held-out prompts what that changes. With --task: answer
-    one task again and again, and say of each answer what it would have taken with less learned.
+    one task again and again, and print what each answer would have taken with less learned.
 
-    Without --storage everything learned is dropped at the end; with it, learning goes on from what is there.
+    Without --storage everything learned is dropped at the end. With it, learning goes on from what is there.
     """
     settings = read_settings(
         target=target, drafter=drafter, method=method, max_new_tokens=max_new_tokens,

@@ -24,8 +24,8 @@ def prices(
 ) -> None:
     """Print what a pass of the target costs by its rows, and a step of the drafter, beside what rounds took.
 
-    The list is measured where none is kept for this machine and the form of these weights, in the storage
-    folder or the user's cache.
+    The list is kept in the storage folder, else in the user's cache. It is measured where there is none for
+    this machine and the form of these weights.
     """
     settings = read_settings(target=target, drafter=drafter, storage=storage, training="off")
     from omnidemo.api import load_pair
