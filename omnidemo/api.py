@@ -33,9 +33,9 @@ def load_pair(
     rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
     are refused where they cannot serve the pair; "auto" takes what is there. progress: called with a stage,
     how much of the whole is done (0 to 1), and a detail. arithmetic: how a target on a CPU multiplies weights
-    that its GGUF file packs, in "float32" or in "int8", with activations of eight bits. Raises ModelError (a
-    ValueError), one sentence; ValueError for a backend that there is not, and where another process uses the
-    storage folder.
+    that its GGUF file packs, in "float32", or with activations of eight or 16 bits, "int8" or "int16". Raises
+    ModelError (a ValueError), one sentence; ValueError for a backend that there is not, and where another
+    process uses the storage folder.
     """
     given = {"target": target, "drafter": drafter, "device": device, "dtype": dtype, "backend": backend}
     given["arithmetic"] = arithmetic

@@ -44,6 +44,7 @@
       ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`
       : "Ready";
   const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
+  const BITS = { int8: "eight", int16: "sixteen" }; // of an activation
   const form = (info, role) =>
     `${forms[info[`${role}_form`]]} (${omni.format(Math.max(1, Math.round(info[`${role}_form_bytes`] / 1e6)), "count")} MB)`;
   const details = info =>
@@ -64,8 +65,8 @@
       info.target_form
         ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`
         : null,
-      info.target_arithmetic === "int8"
-        ? "Whole numbers of eight bits (int8) multiply the target's weights. With guessing the text is the same, bit for bit."
+      BITS[info.target_arithmetic]
+        ? `Whole numbers of ${BITS[info.target_arithmetic]} bits (${info.target_arithmetic}) multiply the target's weights. With guessing the text is the same, bit for bit.`
         : null,
     ]
       .filter(Boolean)

@@ -63,7 +63,7 @@ class Model(NamedTuple):
     """A model and one of its caches."""
 
     cache: Cache  # of all layers
-    # [7 · layers + 2, 3]: the table of each layer's matrices, of the output layer and of the embedding
+    # [7 · layers + 2, 4]: the table of each layer's matrices, of the output layer and of the embedding
     matrices: Whole
     norms: Array  # [layers, 2, H], before attention and before the rest
     last: Array  # [H], the norm before the output layer

@@ -44,6 +44,7 @@ _failure = ""  # why there is no compiled code
 _lock = threading.Lock()
 _thread: threading.Thread | None = None
 _waiting: list[Callable[[], None]] = []  # callbacks for the moment when the functions are ready
+_widening = threading.Lock()  # held while the products of `int16` are compiled
 
 
 def kernels() -> ModuleType | None:
@@ -101,6 +102,17 @@ def when_ready(call: Callable[[], None]) -> None:
             _waiting.append(call)
             return
     call()
+
+
+def wide_products() -> int:
+    """The address of the products of the arithmetic `int16`, for whoever has `kernels`. They are compiled by
+    the first who asks on a machine, which takes seconds."""
+    assert _ready is not None
+    with _widening:
+        address, folder = int(_ready.wide_products()), Path(_folder())
+        if not _complete(folder, processor.told()):
+            _note_sums(folder, processor.told())
+        return address
 
 
 def _prepare() -> None:
@@ -241,7 +253,7 @@ def _sources() -> list[Path]:
             "call_layout.py",
             "packed_forms.py",
             "processor.py",
-            "arithmetic/int8.py",
+            "arithmetic/integer.py",
         )
     ]
     beside += [Path(trie_table.__file__), Path(ngram_table.__file__)]

@@ -272,7 +272,7 @@ class FusedLlama:
         both = heads + self.kv_heads
         keys, values = buffer.unbind(1)
         whole, packed = self._held(), self.packed  # once: they may be given up meanwhile
-        whole = packed.in_int8(whole) if packed is not None and self.arithmetic == "int8" else whole
+        whole = packed.in_integers(whole) if packed is not None and self.arithmetic != "float32" else whole
         x = F.embedding(tokens, whole.embed)
         for layer, key, value in zip(whole.layers, keys.unbind(0), values.unbind(0), strict=True):
             qkv = layer.qkv.times(layer.before(x)).view(count, both + self.kv_heads, dim)

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from omnidemo.backends.arithmetic import int8
+from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.packed_forms import PackedMatrix
 from omnidemo.core.config import Arithmetic
 
@@ -38,20 +38,22 @@ class Matrix:
         return torch.addmm(rest, x, self.transposed)
 
 
-class Int8Matrix(Matrix):
-    """The product in whole numbers with the packed weights of which `weight` is made; see
-    `arithmetic/int8.py`. Slow."""
+class IntegerMatrix(Matrix):
+    """The product in whole numbers with the packed weights of which `weight` is made, by activations of
+    `size` bytes; see `arithmetic/integer.py`. Slow."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("parts", "size")
 
-    def __init__(self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]]) -> None:
+    def __init__(
+        self, matrix: Matrix, parts: Sequence[PackedMatrix | NDArray[np.float32]], size: int
+    ) -> None:
         super().__init__(matrix.weight, matrix.bias)
-        self.parts = parts
+        self.parts, self.size = parts, size
 
     def times(self, x: Tensor) -> Tensor:
         rows = x.numpy()
         made = [
-            int8.multiply(part, rows) if isinstance(part, PackedMatrix) else rows @ part.T
+            integer.multiply(part, rows, self.size) if isinstance(part, PackedMatrix) else rows @ part.T
             for part in self.parts
         ]
         out = torch.from_numpy(np.concatenate(made, 1))
@@ -193,11 +195,12 @@ class Whole:
             named={name: weight.detach() for name, weight in model.named_parameters(remove_duplicate=False)},
         )
 
-    def in_int8(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]]) -> Whole:
-        """The same, with products in whole numbers where the weights of a name are packed."""
+    def in_integers(self, weights: Mapping[str, PackedMatrix | NDArray[np.float32]], size: int) -> Whole:
+        """The same, with products in whole numbers, by activations of `size` bytes, where the weights of a
+        name are packed."""
 
-        def made(matrix: Matrix, *names: str) -> Int8Matrix:
-            return Int8Matrix(matrix, [weights[f"{name}.weight"] for name in names])
+        def made(matrix: Matrix, *names: str) -> IntegerMatrix:
+            return IntegerMatrix(matrix, [weights[f"{name}.weight"] for name in names], size)
 
         layers = []
         for number, layer in enumerate(self.layers):
@@ -246,9 +249,9 @@ class Packed:
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.weights.values())
 
-    def in_int8(self, whole: Whole) -> Whole:
+    def in_integers(self, whole: Whole) -> Whole:
         """What torch reads, with products in whole numbers."""
-        return whole.in_int8(self.weights)
+        return whole.in_integers(self.weights, integer.BYTES[self.arithmetic])
 
 
 def _joined(parts: list[nn.Parameter], memory: WeightArena | None) -> Tensor:

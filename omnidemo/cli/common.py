@@ -34,6 +34,7 @@ SPREAD = (
     "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
 )
 LOG_SECONDS = 10.0  # between two lines of progress where that goes to a file
+SHORT_SECONDS = 10.0  # of which no line says that they are left
 LOOK_SECONDS = 1.0  # between two looks whether it is time for one
 PREPARING = "getting ready: models are loaded, and passes compiled"
 FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
@@ -147,7 +148,7 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
     """Show a bar for each stage of a measurement, or in a log a line now and then. Returns everything else
-    that it yields, which is also put into `rows` as it comes."""
+    that it yields, which is also put into `rows` as it comes. Bar and line say how long it will take."""
     from omnidemo.serving.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
@@ -156,6 +157,7 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
         first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
         with progress(bars=sys.stderr.isatty()) as bar:
             tasks: dict[str, Any] = {}
+            since: dict[str, tuple[float, int]] = {}  # when a stage was first heard of, and how far it was
             for event in chain(first, coming):
                 if not isinstance(event, Stage):
                     rows.append(event)
@@ -165,8 +167,22 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
                     tasks[event.name] = bar.add_task(f"{title}{event.name}", total=event.total)
                 bar.update(tasks[event.name], completed=event.done, total=event.total)
                 far = f"{event.done}" + (f" of {event.total}" if event.total is not None else "")
+                far += left(event, monotonic(), *since.setdefault(event.name, (monotonic(), event.done)))
                 tell(f"{title}{event.name}: {far}", begins or event.done == event.total)
     return rows
+
+
+def left(stage: Stage, now: float, began: float, before: int) -> str:
+    """How long a stage will still take, that was so far `before`, in words behind how far it is; empty where
+    that is not known, or short."""
+    if stage.total is None or stage.done <= before:
+        return ""
+    seconds = (now - began) / (stage.done - before) * (stage.total - stage.done)
+    return "" if seconds < SHORT_SECONDS else f", about {duration(seconds)} left"
+
+
+def duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 @contextmanager

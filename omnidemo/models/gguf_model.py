@@ -73,8 +73,8 @@ class GgufModel:
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the weights as they are packed, straight from the file. They are made in float32 only
-        when asked for. A large model, or one for which memory is too small in float32, waits for compiled
-        code: ModelError where there will be none."""
+        when asked for. A large model, one in `int16`, or one for which memory is too small in float32, waits for
+        compiled code: ModelError where there will be none."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:
@@ -82,12 +82,16 @@ class GgufModel:
             weights = packed_weights(self._header, self.config, lambda share: report("weights", share))
         runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
-        if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free):
+        wide = arithmetic == "int16"
+        if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free or wide):
             report("compiling", 1.0)
             if not compile_kernels.wait():
                 why = compile_kernels.failure() or "it takes too long"
                 said = f"{need} because its passes cannot be compiled ({why})"
                 check_memory(self.name, need.total, free, "cpu", said)
+        if wide and compile_kernels.kernels() is not None:
+            report("compiling", 1.0)
+            compile_kernels.wide_products()
         return runner
 
     def _in_float32(self) -> Any:

@@ -36,7 +36,8 @@ ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most f
 # cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
 PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
 GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
-INT8 = 2.5  # times as many multiply-adds a second with products in whole numbers
+# times as many multiply-adds a second with products in whole numbers
+TIMES = {"int8": 2.5, "int16": 1.5}
 PASS_OF_GPU = 2e-3  # seconds that no pass there is shorter than, whatever its bytes
 
 
@@ -127,7 +128,7 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
     def reading(runner: Runner) -> float:
         return max(least, _read_of(runner)[0] / speed["bytes"])
 
-    times = INT8 if arithmetic_of(target) == "int8" else 1.0
+    times = TIMES.get(arithmetic_of(target), 1.0)
     row = _read_of(target)[1] / (times * speed["multiply_adds"])
     step = reading(drafter) + _read_of(drafter)[1] / speed["multiply_adds"]
     attention = 0.0

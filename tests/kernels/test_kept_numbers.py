@@ -13,7 +13,7 @@ from omnidemo.backends import compile_kernels, fused_cache
 from omnidemo.backends.fused_cache import FusedCache
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.models.load import load_model
-from tests.kernels.test_integer_passes import ROOT, int8_of
+from tests.kernels.test_integer_passes import ROOT, integers_of
 from tests.kernels.test_packed_passes import runner_of, written
 from tests.support.runners import some_ids
 
@@ -30,7 +30,7 @@ def test_a_conversation_goes_on_when_compiled_code_comes_and_when_it_goes(
 ) -> None:
     monkeypatch.setattr(fused_cache, "START", 16)
     path = written(tmp_path, "Q8_0")
-    runner = int8_of(path) if arithmetic == "int8" else runner_of(path)
+    runner = integers_of(path) if arithmetic == "int8" else runner_of(path)
     ids = some_ids(120)
     wanted = np.asarray(runner.new_cache().forward(ids, 120).logits)
     cache, found = runner.new_cache(), []
@@ -51,7 +51,7 @@ def test_a_conversation_goes_on_when_compiled_code_comes_and_when_it_goes(
 
 def test_a_buffer_of_other_numbers_is_not_taken_again(tmp_path: Path) -> None:
     path = written(tmp_path, "Q4_K")
-    runner = int8_of(path)
+    runner = integers_of(path)
     half, whole = runner.new_cache(), runner_of(path).new_cache()
     assert kind(half) == (torch.float16, True) and 2 * half.nbytes == whole.nbytes
     del half

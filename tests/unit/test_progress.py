@@ -36,6 +36,25 @@ def test_a_log_hears_how_far_a_count_is(
     assert capsys.readouterr().err.splitlines() == ["answers: 1 of 3", "answers: 2 of 3", "answers: 3 of 3"]
 
 
+def test_a_log_hears_how_long_a_count_will_take(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(common, "monotonic", lambda: now)
+
+    def slow() -> Iterator[str | Stage]:
+        nonlocal now
+        for done in range(4):
+            yield Stage("answers", done, 4)
+            now += 100.0 if done < 2 else 30.0
+
+    assert common.collect(slow()) == []
+    assert capsys.readouterr().err.splitlines() == [
+        "answers: 0 of 4", "answers: 1 of 4, about 5 min left", "answers: 2 of 4, about 3 min left",
+        "answers: 3 of 4, about 77 s left",
+    ]  # fmt: skip
+
+
 @pytest.mark.usefixtures("often")
 def test_a_log_hears_of_what_is_silent_itself(capsys: pytest.CaptureFixture[str]) -> None:
     def slow() -> Iterator[str | Stage]:

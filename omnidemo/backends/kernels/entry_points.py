@@ -24,6 +24,7 @@ from omnidemo.backends.kernels.examples import (
 )
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
+from omnidemo.backends.kernels.integer.products import wide_products as wide_products
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import (

@@ -14,11 +14,18 @@ from numba import carray
 from omnidemo.backends.call_layout import Array, Cache, Whole
 from omnidemo.backends.kernels.attention_kernel import PART, Queries, attend, put, rotate, write
 from omnidemo.backends.kernels.gemm import multiply_bfloat16, multiply_float32
-from omnidemo.backends.kernels.integer.products import multiply_integers
+from omnidemo.backends.kernels.integer.products import (
+    OF_BYTES,
+    OF_WORDS,
+    Bytes,
+    Words,
+    multiply_bytes,
+    multiply_words,
+)
 from omnidemo.backends.kernels.packed_gemm import SIZES, Records, multiply_records, unpack_one
 from omnidemo.backends.kernels.rows_kernel import append, compiled, exponential, int64, write_stats
 from omnidemo.backends.kernels.work_queue import pointer
-from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8
+from omnidemo.backends.packed_forms import BFLOAT16, COLUMNS, FLOAT32, INT8, INT16
 from omnidemo.backends.packed_forms import ROWS as RECORD_ROWS
 from omnidemo.backends.thread_pool import WORK, Queue
 
@@ -33,8 +40,9 @@ SUMS = WORK + 18  # of attention: where the sums of parts are written, or 0
 QUANTIZED = WORK + 19  # what a product reads in whole numbers
 NUMBER = WORK + 20  # bytes of a number of the cache
 BLOCK = 8  # rows whose attention is computed together
-# A matrix, in a row of a table: its form, where it begins, and how many rows it has.
-FORM, ADDRESS, COUNT = range(3)
+# A matrix, in a row of a table: its form, where it begins, how many rows it has, and, where the form is of
+# INT16, the address of what multiplies with it.
+FORM, ADDRESS, COUNT, PRODUCTS, ENTRY = range(5)
 
 
 class Rows(NamedTuple):
@@ -70,8 +78,13 @@ def multiply_rows(matrix: Whole, begin: int, end: int, x: Read, out: Rows) -> No
         multiply_bfloat16(carray(pointer(address), (n, k), np.uint16), rows, made)
     elif form < INT8:
         multiply_records(Records(form, address, n, k // COLUMNS), rows, made)
+    elif form < INT16:
+        multiply_bytes(
+            Records(form - INT8, address, n, k // COLUMNS), Bytes(x.quantized, int64(OF_BYTES)), made
+        )
     else:
-        multiply_integers(Records(form - INT8, address, n, k // COLUMNS), x.quantized, made)
+        records, blocks = Records(form - INT16, address, n, k // COLUMNS), Words(x.quantized, int64(OF_WORDS))
+        multiply_words(matrix[PRODUCTS], records, blocks, made)
 
 
 @compiled
@@ -166,7 +179,7 @@ def do_task(queue: Queue, task: int) -> None:
 @compiled
 def do_product(queue: Queue, task: int) -> None:
     rows, n, k, each, parts = queue[ROWS], queue[N], queue[K], queue[EACH], queue[MATRICES]
-    matrices = carray(pointer(queue[PARTS]), (parts, 3), np.int64)
+    matrices = carray(pointer(queue[PARTS]), (parts, ENTRY), np.int64)
     begin, end = task * each, min(n, (task + 1) * each)
     x = Read(queue[X], rows, k, queue[QUANTIZED])
     if queue[KIND] == GATED:
@@ -230,7 +243,7 @@ def attend_all(wide: Array, who: Queries, cache: Cache, cos: Array, sin: Array, 
 def project(queue: Queue, wide: Array, task: int) -> None:
     """The queries, keys and values that belong to one head of the keys."""
     rows, heads, groups, dim, n = queue[ROWS], queue[QUERIES], queue[GROUPS], queue[DIM], wide.shape[1]
-    matrices = carray(pointer(queue[PROJECTIONS]), (3, 3), np.int64)
+    matrices = carray(pointer(queue[PROJECTIONS]), (3, ENTRY), np.int64)
     x = Read(queue[X], rows, queue[WIDTH], queue[QUANTIZED])
     bias = carray(pointer(queue[BIAS]), n, np.float32)
     for part in range(3):

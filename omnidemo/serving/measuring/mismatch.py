@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from time import perf_counter
-from typing import Any
+from typing import Any, get_args
 
 from omnidemo.backends import choice
 from omnidemo.backends.fused_llama import FusedLlama
@@ -124,12 +124,12 @@ def check(
     tokens: int = 48,
     prompts: Sequence[str] = PROMPTS,
 ) -> Iterator[Stage | Report]:
-    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, first
-    on the reference, then on the backend of the settings, and compare; yield how far that is, and after each
+    """Answer every prompt by every method (none given: all that serve the pair) at every temperature, on the
+    reference and on the backend of the settings, and compare; yield how far that is, and after each
     comparison the report of all so far. The n-gram cache is full, so that n-grams are merged, and nothing is
     learned.
 
-    Both pairs are in memory at the end. ValueError, one sentence, for a method that cannot serve the pair and
+    Both pairs are in memory. ValueError, one sentence, for a method that cannot serve the pair and
     as in `load_pair`.
     """
     if settings.backend == "reference":
@@ -148,15 +148,13 @@ def check(
     options: dict[str, Any] = {
         "max_new_tokens": tokens, "draft_length": settings.draft_length, "learn": False, "reuse": False,
     }  # fmt: skip
-    wanted: list[Generation] = []
-    for case in cases:
-        wanted.append(reference.generate(**case, **options))
-        yield Stage("answers", len(wanted), 2 * len(cases))
     other = _pair(settings)
     backend = choice.backend_of(settings.backend, other.target.runner, other.drafter.runner)
     packed = getattr(other.target.runner, "packed", None) is not None
     report = Report(backend, 0, 0, seconds=seconds if packed else None)
-    for count, (case, right) in enumerate(zip(cases, wanted, strict=True), len(cases) + 1):
+    yield Stage("answers", 0, len(cases))
+    for count, case in enumerate(cases, 1):
+        right = reference.generate(**case, **options)
         mismatch = parting(reference, case, right, other.generate(**case, **options))
         found = None if mismatch is None else _judged(reference, mismatch, right, options)
         real = found if found is not None and not found.near_tie else None
@@ -166,10 +164,15 @@ def check(
             near_ties=report.near_ties + (found is not None and real is None),
         )  # fmt: skip
         yield report
-        yield Stage("answers", count, 2 * len(cases))
+        yield Stage("answers", count, len(cases))
     runner = other.target.runner
     if isinstance(runner, FusedLlama) and runner.packed is not None:
-        yield replace(report, company=differing(runner, other.target.tokenizer.encode("\n".join(prompts))))
+        ids, every = other.target.tokenizer.encode("\n".join(prompts)), get_args(Arithmetic)
+        for count, one in enumerate(every):
+            yield Stage("rows in each arithmetic", count, len(every))
+            report = replace(report, company={**report.company, one: differing(runner, ids, one)})
+            yield report
+        yield Stage("rows in each arithmetic", len(every), len(every))
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:

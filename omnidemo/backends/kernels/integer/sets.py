@@ -1,8 +1,10 @@
-"""How processors add up products of codes and activations of eight bits: one table of instruction sets.
+"""How processors add up products of codes and activations: one table of instruction sets.
 
 All of them give the same sums, since whole numbers are exact as long as nothing overflows. Codes are bytes
-from 0 on, `bits` wide; activations are −127 … 127. A vector has a word of four codes for each of its lanes,
-and the four activations that they are multiplied with are the same in every lane.
+from 0 on, `bits` wide; activations are −127 … 127, or −32,767 … 32,767. A vector has a word of four codes for
+each of its lanes, and the activations that they are multiplied with are the same in every lane: a word of
+four of one byte, or two words of two bytes each, for the columns 0 and 2 and for 1 and 3. So the codes of a
+word become pairs of 16 bits by a mask, and a shift for the second one.
 """
 
 from __future__ import annotations
@@ -41,10 +43,16 @@ def call(builder: Any, name: str, result: Any, *given: Any) -> Any:
 
 
 class Sums:
-    """The sums of some columns in one vector: `add` four columns after the other, then ask for the
-    `value`."""
+    """The sums of some columns in one vector: `add` four columns after the other, as many words of them as
+    `split` makes, then ask for the `value`."""
 
     centred = False  # whether they are of the code minus the layout's zero
+    size = 1  # bytes of an activation
+
+    @classmethod
+    def split(cls, builder: Any, codes: Any) -> list[Any]:
+        """Words of four codes as they are multiplied."""
+        return [codes]
 
     def __init__(self, builder: Any, lanes: int, layout: Layout) -> None:
         self.builder, self.bits = builder, layout.bits
@@ -53,7 +61,7 @@ class Sums:
         self.total: Any = ir.Constant(self.words, None)
 
     def add(self, codes: Any, x: Any) -> None:
-        """Add code · activation of four columns, given as words."""
+        """Add code · activation of the columns of a word."""
         raise NotImplementedError
 
     def value(self) -> Any:
@@ -121,15 +129,55 @@ class Words(Sums):
             self.total = builder.add(self.total, builder.mul(code, number))
 
 
+class WideSums(Sums):
+    """Sums with activations of 16 bits. Two products are at most 2 · 255 · 32,767, and the 32 of a block 267
+    millions: below 2³¹."""
+
+    size = 2
+
+    @classmethod
+    def split(cls, builder: Any, codes: Any) -> list[Any]:
+        low = constant(codes.type, 0x00FF00FF)
+        return [builder.and_(codes, low), builder.and_(builder.lshr(codes, constant(codes.type, 8)), low)]
+
+
+class WideDots(WideSums):
+    """One instruction: two products of numbers of 16 bits, added to a word."""
+
+    def add(self, codes: Any, x: Any) -> None:
+        name = f"llvm.x86.avx512.vpdpwssd.{32 * self.words.count}"
+        self.total = call(self.builder, name, self.words, self.total, codes, x)
+
+
+class WidePairs(WideSums):
+    """The same by two instructions."""
+
+    def add(self, codes: Any, x: Any) -> None:
+        codes, x = (self.builder.bitcast(one, self.pairs) for one in (codes, x))
+        more = call(self.builder, "llvm.x86.avx2.pmadd.wd", self.words, codes, x)
+        self.total = self.builder.add(self.total, more)
+
+
+class WideWords(WideSums):
+    """For every processor: one column after the other."""
+
+    def add(self, codes: Any, x: Any) -> None:
+        builder, half = self.builder, constant(self.words, 16)
+        low = builder.ashr(builder.shl(x, half), half)
+        of_low, of_high = builder.and_(codes, constant(self.words, 0xFFFF)), builder.lshr(codes, half)
+        for code, number in ((of_low, low), (of_high, builder.ashr(x, half))):
+            self.total = builder.add(self.total, builder.mul(code, number))
+
+
 class Instructions(NamedTuple):
     """A way to compute products: what the processor must have for it, lanes of a vector, rows of x whose sums
-    fit into the registers at once, and how four columns are added."""
+    fit into the registers at once, and how columns are added, by the bytes of an activation."""
 
     name: str
     needs: tuple[str, ...]
     lanes: int
     most: int
-    sums: type[Sums]
+    sums: dict[int, type[Sums]]
 
     @property
     def halves(self) -> bool:
@@ -139,10 +187,10 @@ class Instructions(NamedTuple):
 
 # the fastest first; the last one needs nothing
 SETS = (
-    Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, Dots),
-    Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, Dots),
-    Instructions("avx2", ("avx2", "f16c"), 8, 6, Pairs),
-    Instructions("any", (), 8, 4, Words),
+    Instructions("avx512-vnni", ("avx512f", "avx512bw", "avx512vnni", "f16c"), 16, 8, {1: Dots, 2: WideDots}),
+    Instructions("avx-vnni", ("avx2", "avxvnni", "f16c"), 8, 6, {1: Dots, 2: WideDots}),
+    Instructions("avx2", ("avx2", "f16c"), 8, 6, {1: Pairs, 2: WidePairs}),
+    Instructions("any", (), 8, 4, {1: Words, 2: WideWords}),
 )
 
 

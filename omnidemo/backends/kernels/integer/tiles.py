@@ -1,8 +1,9 @@
 """The innermost tiles of products in whole numbers, as LLVM code. What they compute is in
-`arithmetic/int8.py`; `products.py` calls them.
+`arithmetic/integer.py`; `products.py` calls them.
 
-Quantized activations lie in blocks of 48 bytes: 32 codes, the scale, the sum of the codes in float32, and
-−32 · the sums of either half, for codes that are counted from the middle of their range.
+Quantized activations lie in blocks: 32 codes, the scale, the sum of the codes in float32, and those of either
+half, for codes that are counted from the middle of their range. Of codes of two bytes four columns lie in the
+order 0, 2, 1, 3.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils
 
-from omnidemo.backends.arithmetic.int8 import LEAST, TOP
+from omnidemo.backends.arithmetic.integer import LEAST, TOPS
 from omnidemo.backends.kernels.gemm import AHEAD, BYTE, INDEX, REAL, _fetch, _function
 from omnidemo.backends.kernels.integer.sets import (
     I32,
@@ -26,13 +27,19 @@ from omnidemo.backends.kernels.integer.sets import (
 from omnidemo.backends.kernels.packed_tiles import Block, block_at, number
 from omnidemo.backends.packed_forms import COLUMNS, ROWS, Layout
 
-BLOCK = 48  # bytes of quantized activations
-SCALE, SUM, HALVES = 32, 36, 40  # where its numbers begin
+SCALE, SUM, HALVES = 0, 4, 8  # where the numbers of a block begin, behind its codes
+NUMBERS = 16  # bytes of them
 
 
-def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) -> Any:
-    """A function that makes sixteen columns of `out` for so many rows of x: it is given records, how many of
-    them, x and `out`, and the bytes from a row of x, and of `out`, to the next."""
+def block_of(size: int) -> int:
+    """Bytes of a block of activations of so many bytes."""
+    return COLUMNS * size + NUMBERS
+
+
+def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions, size: int) -> Any:
+    """A function that makes sixteen columns of `out` for so many rows of x, whose activations have so many
+    bytes: it is given records, how many of them, x and `out`, and the bytes from a row of x, and of `out`, to
+    the next."""
     function, builder = _function(module, name, BYTE, INDEX, BYTE, BYTE, INDEX, INDEX)
     if builder is None:
         return function
@@ -54,8 +61,8 @@ def tile(module: Any, name: str, layout: Layout, count: int, way: Instructions) 
             record = block_at(builder, layout, records, at)
             if first == 0:
                 _fetch(builder, builder.gep(record.begin, [INDEX(AHEAD)]), layout.block.itemsize)
-            given = [builder.gep(row, [builder.mul(at, INDEX(BLOCK))]) for row in rows]
-            _add_block(builder, layout, way, record, given, some, totals)
+            given = [builder.gep(row, [builder.mul(at, INDEX(block_of(size)))]) for row in rows]
+            _add_block(builder, layout, way, size, record, given, some, totals)
         for place, row in zip(to, totals, strict=True):
             for part, total in zip(some, row, strict=True):
                 where = builder.gep(place, [INDEX(4 * part)])
@@ -69,23 +76,29 @@ def _add_block(
     builder: Any,
     layout: Layout,
     way: Instructions,
+    size: int,
     record: Block,
     x: list[Any],
     parts: list[int],
     totals: Any,
 ) -> None:
     """Add the products of 32 columns with a block of each row of x to the totals [rows][parts]."""
-    lanes = way.lanes
+    lanes, make, behind = way.lanes, way.sums[size], COLUMNS * size
     reals = lanes_of(REAL, lanes)
     found: list[list[Any]] = [[None] * len(parts) for _ in x]
     for scale in range(layout.scales):
-        sums = [[way.sums(builder, lanes, layout) for _ in parts] for _ in x]
+        sums = [[make(builder, lanes, layout) for _ in parts] for _ in x]
         for quad in quads(layout, scale):
-            codes = [_codes(builder, layout, record.begin, quad, part, lanes) for part in parts]
+            codes = [
+                make.split(builder, _codes(builder, layout, record.begin, quad, part, lanes))
+                for part in parts
+            ]
             for row, given in zip(sums, x, strict=True):
-                four = spread(builder, _loaded(builder, given, 4 * quad, I32), lanes)
-                for one, code in zip(row, codes, strict=True):
-                    one.add(code, four)
+                for word in range(size):
+                    place = 4 * (size * quad + word)
+                    some = spread(builder, _loaded(builder, given, place, I32), lanes)
+                    for one, code in zip(row, codes, strict=True):
+                        one.add(code[word], some)
         scales, minima = (
             [
                 number(builder, layout, record, scale, part, minimum=minimum, lanes=lanes, direct=way.halves)
@@ -96,12 +109,12 @@ def _add_block(
         for at, given in enumerate(x):
             less = None
             if layout.zero and not sums[at][0].centred:
-                less = spread(builder, _less(builder, layout, given, scale), lanes)
+                less = spread(builder, _less(builder, layout, given, behind, scale), lanes)
             if layout.minima:
-                of_all = spread(builder, _sum(builder, layout, given, scale), lanes)
+                of_all = spread(builder, _sum(builder, layout, given, behind, scale), lanes)
             for part in range(len(parts)):
                 total = sums[at][part].value()
-                total = total if less is None else builder.add(total, less)
+                total = total if less is None else builder.sub(total, less)
                 more = builder.fmul(builder.sitofp(total, reals), scales[part])
                 before = found[at][part]
                 more = more if before is None else builder.fadd(before, more)
@@ -109,9 +122,9 @@ def _add_block(
                     more = builder.fadd(more, builder.fmul(of_all, minima[part]))
                 found[at][part] = more
     for given, row, places in zip(x, found, totals, strict=True):
-        size = spread(builder, _loaded(builder, given, SCALE, REAL), lanes)
+        own = spread(builder, _loaded(builder, given, behind + SCALE, REAL), lanes)
         for more, place in zip(row, places, strict=True):
-            builder.store(builder.fadd(builder.load(place), builder.fmul(more, size)), place)
+            builder.store(builder.fadd(builder.load(place), builder.fmul(more, own)), place)
 
 
 def _loaded(builder: Any, place: Any, offset: int, kind: Any, align: int = 4) -> Any:
@@ -119,21 +132,18 @@ def _loaded(builder: Any, place: Any, offset: int, kind: Any, align: int = 4) ->
     return builder.load(builder.bitcast(place, kind.as_pointer()), align=align)
 
 
-def _less(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
-    """−zero · the sum of a scale's activations."""
-    if layout.scales == 2:
-        halves = _loaded(builder, x, HALVES + 4 * scale, I32)
-    else:
-        halves = builder.add(_loaded(builder, x, HALVES, I32), _loaded(builder, x, HALVES + 4, I32))
-    return builder.ashr(builder.mul(halves, I32(layout.zero)), I32(5))
+def _less(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
+    """The layout's zero · the sum of a scale's activations, whose numbers lie so far behind."""
+    some = range(2) if layout.scales == 1 else [scale]
+    halves = [_loaded(builder, x, behind + HALVES + 4 * half, I32) for half in some]
+    return builder.mul(builder.add(*halves) if len(halves) > 1 else halves[0], I32(layout.zero))
 
 
-def _sum(builder: Any, layout: Layout, x: Any, scale: int) -> Any:
+def _sum(builder: Any, layout: Layout, x: Any, behind: int, scale: int) -> Any:
     """The sum of a scale's activations in float32."""
     if layout.scales == 1:
-        return _loaded(builder, x, SUM, REAL)
-    half = builder.sitofp(_loaded(builder, x, HALVES + 4 * scale, I32), REAL)
-    return builder.fmul(half, REAL(-1 / 32))
+        return _loaded(builder, x, behind + SUM, REAL)
+    return builder.sitofp(_loaded(builder, x, behind + HALVES + 4 * scale, I32), REAL)
 
 
 def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lanes: int) -> Any:
@@ -156,8 +166,9 @@ def _codes(builder: Any, layout: Layout, record: Any, quad: int, part: int, lane
     return builder.or_(taken(layout.place(quad), 4, 0), taken(layout.upper_place(quad), layout.upper, 4))
 
 
-def quantize_block(builder: Any, x: Any, out: Any) -> None:
-    """Quantize 32 columns of a row to a block."""
+def quantize_block(builder: Any, x: Any, out: Any, size: int) -> None:
+    """Quantize 32 columns of a row to a block, in codes of so many bytes."""
+    top = REAL(float(TOPS[size]))
     reals, words = lanes_of(REAL, COLUMNS), lanes_of(I32, COLUMNS)
     values = _loaded(builder, x, 0, reals)
     # numbers without a sign are in the order of their bits
@@ -166,14 +177,18 @@ def quantize_block(builder: Any, x: Any, out: Any) -> None:
     finite = builder.fcmp_ordered("<", most, REAL(float("inf")))
     there = builder.and_(finite, builder.fcmp_ordered(">=", most, REAL(LEAST)))
     none = builder.select(finite, REAL(0.0), REAL(float("nan")))
-    scale = builder.select(there, builder.fdiv(most, REAL(float(TOP))), none)
-    factor = builder.select(there, builder.fdiv(REAL(float(TOP)), most), REAL(0.0))
+    scale = builder.select(there, builder.fdiv(most, top), none)
+    factor = builder.select(there, builder.fdiv(top, most), REAL(0.0))
     # Added to 1.5 · 2²³ a number is rounded to a whole one, ties to even, which the lowest bits have.
     large = constant(reals, 1.5 * 2.0**23)
     near = builder.fadd(builder.fmul(values, spread(builder, factor, COLUMNS)), large)
     codes = builder.sub(builder.bitcast(near, words), builder.bitcast(large, words))
     codes = builder.select(spread(builder, there, COLUMNS), codes, ir.Constant(words, None))
-    small = builder.trunc(codes, lanes_of(ir.IntType(8), COLUMNS))
+    small = builder.trunc(codes, lanes_of(ir.IntType(8 * size), COLUMNS))
+    if size == 2:
+        order = [4 * (at // 4) + (0, 2, 1, 3)[at % 4] for at in range(COLUMNS)]
+        order = ir.Constant(lanes_of(I32, COLUMNS), order)
+        small = builder.shuffle_vector(small, ir.Constant(small.type, ir.Undefined), order)
     builder.store(small, builder.bitcast(out, small.type.as_pointer()), align=4)
     halves = []
     for begin in (0, COLUMNS // 2):
@@ -181,7 +196,6 @@ def quantize_block(builder: Any, x: Any, out: Any) -> None:
         half = builder.shuffle_vector(codes, ir.Constant(words, ir.Undefined), lanes)
         halves.append(call(builder, f"llvm.vector.reduce.add.v{COLUMNS // 2}i32", I32, half))
     total = builder.sitofp(builder.add(*halves), REAL)
-    less = [builder.mul(half, I32(-32)) for half in halves]
-    for offset, value in ((SCALE, scale), (SUM, total), (HALVES, less[0]), (HALVES + 4, less[1])):
-        place = builder.gep(out, [INDEX(offset)])
+    for offset, value in ((SCALE, scale), (SUM, total), (HALVES, halves[0]), (HALVES + 4, halves[1])):
+        place = builder.gep(out, [INDEX(COLUMNS * size + offset)])
         builder.store(value, builder.bitcast(place, value.type.as_pointer()), align=4)

@@ -1,0 +1,69 @@
+"""What the arithmetics `int8` and `int16` are, in numpy: compiled products have the same bits, whatever the
+processor.
+
+The activations of a row are quantized for each 32 columns: their scale d is the largest divided by the
+largest code, 127 or 32,767, and each becomes the whole number a next to x / d. Sums of code · a are exact.
+What follows is float32, one operation after the other, block by block:
+
+    part  = Σ over the scales of the block: Σ(code · a) · scale, + minimum · Σa where there are minima
+    total = total + part · d
+
+So a row has the same bits in any company.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from omnidemo.backends.packed_forms import COLUMNS, LAYOUTS, PackedMatrix
+
+Array = NDArray[np.float32]
+BYTES = {"int8": 1, "int16": 2}  # of an activation
+TOPS = {1: 127, 2: 32_767}  # the largest code of an activation, by its bytes
+LEAST = 2.0**-100  # blocks whose largest activation is below count as zeros: the top / it must be a number
+
+
+class Quantized(NamedTuple):
+    """Rows of activations: whole numbers [rows, blocks, 32], and scales [rows, blocks]."""
+
+    codes: NDArray[Any]
+    scales: Array
+
+
+def quantize(x: Array, size: int) -> Quantized:
+    """Rows [rows, k] of whole blocks, in codes of so many bytes. Where one of a block is not finite, its
+    scale is no number, and so will be what comes of it."""
+    blocks, top = x.reshape(len(x), -1, COLUMNS), np.float32(TOPS[size])
+    most = np.abs(blocks).max(-1, initial=0)
+    finite, there = np.isfinite(most), np.isfinite(most) & (most >= LEAST)
+    factors = np.divide(top, most, out=np.zeros_like(most), where=there)
+    with np.errstate(invalid="ignore", over="ignore"):
+        codes = np.where(there[..., None], np.rint(blocks * factors[..., None]), 0).astype(f"i{size}")
+    scales = np.where(there, most / top, np.where(finite, 0, np.nan)).astype(np.float32)
+    return Quantized(codes, scales)
+
+
+def multiply(matrix: PackedMatrix, x: Array, size: int) -> Array:
+    """x [rows, k] · Wᵀ [rows, n], with activations of so many bytes."""
+    layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x, size)
+    scales, minima = coded.numbers
+    each = COLUMNS // layout.scales
+    exact = np.float32 if size == 1 else np.float64  # which holds the products and sums of codes
+    weights = coded.codes.reshape(matrix.rows, -1, each).astype(exact)
+    codes = given.codes.reshape(len(x), -1, each).astype(exact)
+    out = np.zeros((len(x), matrix.rows), np.float32)
+    with np.errstate(all="ignore"):
+        for block in range(matrix.columns // COLUMNS):
+            part: Array | None = None
+            for at in range(block * layout.scales, (block + 1) * layout.scales):
+                more = (codes[:, at] @ weights[:, at].T).astype(np.float32) * scales[:, at]
+                part = more if part is None else part + more
+                if minima is not None:
+                    sums = codes[:, at].sum(-1, keepdims=True).astype(np.float32)
+                    part = part + sums * minima[:, at]
+            assert part is not None
+            out += part * given.scales[:, block, None]
+    return out
