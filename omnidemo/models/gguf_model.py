@@ -73,8 +73,8 @@ class GgufModel:
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the weights as they are packed, straight from the file. They are made in float32 only
-        when asked for. A large model, one in `int16`, or one for which memory is too small in float32, waits for
-        compiled code: ModelError where there will be none."""
+        when asked for. A large model, one in `int16`, or one for which memory is too small in float32, waits
+        for compiled code: ModelError where there will be none."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:
