@@ -182,6 +182,7 @@
         ? `${by}, and the big one wrote something else (“rejected”).`
         : `${line.s === "copied" ? "Copied" : "Guessed"} behind a wrong guess, so the big model never judged it.`
       : names[line.s].help;
+    const [offers, proposed] = omni.offersOf(answer, line.r);
     tip.replaceChildren(
       el(
         "div",
@@ -191,6 +192,7 @@
       ),
       ...rows,
       el("p", {}, help),
+      offers && !proposed ? el("p", {}, omni.whyChosen(offers, 0)) : "", // why nothing was guessed
     );
     if (!tip.isConnected) document.body.append(tip);
     tip.hidden = false;
@@ -221,6 +223,15 @@
   omni.watchTokens = (box, answer, announce) => {
     const at = event => event.target.closest?.(".tok, .gone");
     const plain = () => box.closest("[data-view]")?.dataset.view === "text";
+    // Below the answer: what the round of the token that was pressed or stepped to chose from.
+    let choice = null;
+    const look = span => {
+      const line = span && !plain() ? answer.tokens[+span.dataset.i] : null;
+      if (!line) return;
+      choice ??= omni.offersTable();
+      if (!choice.node.isConnected) box.after(choice.node);
+      choice.draw(...omni.offersOf(answer, line.r), `Step ${line.r + 1}: `);
+    };
     const show = span => {
       if (span && !plain()) omni.showTip(span, answer);
     };
@@ -231,7 +242,10 @@
     box.addEventListener("pointerout", event => {
       if (event.pointerType !== "touch") omni.hideTip();
     });
-    box.addEventListener("click", event => show(at(event)));
+    box.addEventListener("click", event => {
+      show(at(event));
+      look(at(event));
+    });
     box.addEventListener("blur", omni.hideTip);
     box.addEventListener("keydown", event => {
       const spans = [...box.querySelectorAll(".tok, .gone")].filter(span => span.offsetParent !== null);
@@ -246,6 +260,7 @@
       still = performance.now() + STILL;
       span.scrollIntoView({ block: "nearest" });
       omni.showTip(span, answer);
+      look(span);
       const line = answer.tokens[+span.dataset.i];
       announce(`${line.t.trim() || visible(line.t)}: ${tip.firstChild.textContent}`);
     });

@@ -38,6 +38,7 @@
     turn.parts = {
       tokens,
       text: el("div", { class: "md" }),
+      counter: el("p", { class: "counter", hidden: true }),
       status: el("div", { class: "status" }),
       foot: el("div", { class: "foot" }),
     };
@@ -57,6 +58,7 @@
         el("span", { class: "who" }, "Model"),
         turn.parts.text,
         tokens,
+        turn.parts.counter,
         turn.parts.status,
         turn.parts.foot,
       ),
@@ -73,7 +75,20 @@
     const fragment = document.createDocumentFragment();
     for (const line of lines) fragment.append(omni.tokenSpan(line, turn.drawn++));
     turn.parts.tokens.append(fragment);
+    drawCounter(turn);
     chat.drawText(turn);
+  };
+  // What guessing brings, beside the text from its first token on: each round is a step of the big model.
+  const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
+    const steps = rounds.length,
+      written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
+    counter.hidden = !steps;
+    counter.replaceChildren(
+      el("b", {}, omni.format(steps, "count")),
+      ` ${steps === 1 ? "step" : "steps"} of the big model : `,
+      el("b", {}, omni.format(written, "count")),
+      ` ${written === 1 ? "token" : "tokens"}`,
+    );
   };
   // Only what is seen is kept up to date.
   chat.drawText = turn => {

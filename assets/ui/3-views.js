@@ -10,8 +10,8 @@
       "Where several guesses make one word, each of them, as in There|fore → Therefore (the drafter's sub-tokens)",
     ],
   ];
-  const settings = { view: "text", discarded: false, only: "", ...omni.load("view", {}) };
-  if (!VIEWS.some(([key]) => key === settings.view)) settings.view = "text";
+  const settings = { view: "tokens", discarded: false, only: "", ...omni.load("view", {}) };
+  if (!VIEWS.some(([key]) => key === settings.view)) settings.view = "tokens";
   chat.view = () => settings.view;
 
   const apply = () => {

@@ -80,65 +80,6 @@
 
   replay.words = { proposed, verdict, named };
 
-  // What a round chose from, folded: a row for each source, as `generate --explain` prints it.
-  const sources = {
-    plain: "no guess",
-    drafter: "small model",
-    copy: "copied",
-    fused: "copied, then the small model",
-  };
-  const columns = [
-    ["source", "Who could guess"],
-    ["tokens", "How many it would guess"],
-    ["chance", "That all of them are right, by what was learned of such guesses"],
-    ["expected", "Tokens that the step is expected to write"],
-    ["price", "How many steps without guessing the step lasts, by the price list"],
-    ["per price", "Expected tokens by price; without guessing it is 1"],
-  ];
-  const offered = () => {
-    const body = el("tbody"),
-      told = el("p", { class: "small" });
-    const node = el(
-      "details",
-      { class: "offers" },
-      el("summary", {}, "What this step chose from"),
-      el(
-        "table",
-        {},
-        el(
-          "thead",
-          {},
-          el("tr", {}, ...columns.map(([title, help]) => el("th", { scope: "col", title: help }, title))),
-        ),
-        body,
-      ),
-      told,
-    );
-    const number = x => omni.format(x, "number");
-    const row = ([source, length, tokens, price, chance, taken]) =>
-      el(
-        "tr",
-        { class: taken ? "taken" : null },
-        el("th", { scope: "row" }, sources[source] ?? source, taken ? el("span", {}, " ✓ taken") : null),
-        ...[
-          String(length),
-          length ? number(chance) : "–",
-          number(tokens),
-          number(price),
-          number(tokens / price),
-        ].map(cell => el("td", {}, cell)),
-      );
-    const draw = round => {
-      const offers = round.offers ?? [];
-      body.replaceChildren(...offers.map(row));
-      body.parentNode.hidden = !offers.length;
-      told.textContent = offers.length
-        ? ""
-        : "This answer was not drafted by chances, or it was stored before they were, so nothing is known.";
-    };
-    return { node, draw };
-  };
-
   replay.views.slow = turn => {
     const rounds = replay.rounds(turn.answer),
       lane = replay.lane("", rounds),
@@ -170,7 +111,7 @@
       }),
       where = el("b", { class: "round-of" }),
       caption = el("p", { class: "caption" }),
-      choice = offered();
+      choice = omni.offersTable();
     const asked = el("p", { class: "asked" }, turn.user);
     replay
       .body()
@@ -247,7 +188,7 @@
         until = over ? lane.written[k] : before;
       const wrong = round.guesses.find(one => one.state === "wrong");
       where.textContent = `round ${k + 1} of ${rounds.length}`;
-      choice.draw(round);
+      choice.draw(round.offers, round.guesses.length);
       const words =
         stage === 2
           ? verdict(round, word)

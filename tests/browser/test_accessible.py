@@ -47,7 +47,7 @@ def test_axe_finds_nothing_serious(
         ask(page, "a question, answered in **Markdown** with `code`")
         settle(page)
         assert page.evaluate(FOUND) == [], "answer"
-        page.get_by_role("button", name="Tokens", exact=True).click()
+        page.get_by_role("button", name="Text", exact=True).click()
         page.get_by_role("switch", name="Expert").click()
         for tab in ("Chat", "Same task", "Adaptation", "Compare", "History"):
             page.get_by_role("tab", name=tab, exact=True).click()

@@ -77,6 +77,11 @@ def services(served: tuple[FakeServices, str]) -> FakeServices:
     return served[0]
 
 
+# of a browser that has chosen to read its answers as text
+AS_TEXT = """if (location.protocol === 'http:' && !localStorage.getItem('omnidemo.view'))
+    localStorage.setItem('omnidemo.view', JSON.stringify({ view: 'text' }))"""
+
+
 @contextmanager
 def someone(browser: Browser, script: str = "", **options: Any) -> Iterator[BrowserContext]:
     """A browser that was never here; an error of the page's scripts fails the test."""
@@ -98,7 +103,7 @@ def come(context: BrowserContext, served: tuple[FakeServices, str]) -> Page:
 
 @pytest.fixture
 def page(browser: Browser, served: tuple[FakeServices, str], services: FakeServices) -> Iterator[Page]:
-    with someone(browser, permissions=["clipboard-read", "clipboard-write"]) as context:
+    with someone(browser, AS_TEXT, permissions=["clipboard-read", "clipboard-write"]) as context:
         yield come(context, served)
 
 
@@ -371,6 +376,7 @@ def test_the_chat_of_an_older_version_is_taken_over(
     script = f"if (location.protocol === 'http:' && !localStorage.getItem('done')) {{ {keep} }}"
     with someone(browser, script) as context:
         page = come(context, served)
+        page.get_by_role("button", name="Text", exact=True).click()
         expect(page.locator(".turn .md")).to_have_text("An **old** answer.")  # its Markdown was never read
         assert page.evaluate(NAMES) == ["An old question"]
         assert page.evaluate("localStorage.getItem('omnidemo.chat')") is None
@@ -406,6 +412,7 @@ def test_a_full_or_forbidden_storage_stops_no_chat(
         page = come(context, served)
         ask(page, "hello")
         expect(page.locator(".chat-note")).to_contain_text("no room for this chat")
+        page.get_by_role("button", name="Text", exact=True).click()
         expect(page.locator(".turn .md")).to_contain_text("You said: hello")
 
 
@@ -577,7 +584,7 @@ LETTERS = """root => [...document.querySelectorAll(root)].flatMap(box => [...box
 def test_a_phone_shows_all_of_it(
     browser: Browser, served: tuple[FakeServices, str], services: FakeServices
 ) -> None:
-    with someone(browser, viewport={"width": 390, "height": 844}, has_touch=True) as context:
+    with someone(browser, AS_TEXT, viewport={"width": 390, "height": 844}, has_touch=True) as context:
         page = come(context, served)
         ask(page, MARKDOWN)
         page.get_by_role("button", name="System prompt").click()

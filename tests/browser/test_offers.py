@@ -1,11 +1,13 @@
-"""What each round chose from, as slow motion shows it of a live answer and of a stored one."""
+"""What each round chose from, below an answer and in slow motion, of a live answer and of a stored one."""
 
 from __future__ import annotations
+
+import re
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 
-from tests.browser.visits import App, ask, open_tab, visitor
+from tests.browser.visits import App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
 OFFERS = "omni.replay.rounds(omni.chat.turns.at(-1).answer).map(round => round.offers)"
@@ -17,6 +19,11 @@ NAMES = {
 }
 
 
+def table(fold: Locator) -> list[list[str]]:
+    cells = [one.locator("th, td").all_inner_texts() for one in fold.locator("tbody tr").all()]
+    return [[" ".join(text.split()) for text in row] for row in cells]
+
+
 def told(window: Locator, page: Page, count: int) -> list[list[list[str]]]:
     """The table of each round."""
     page.keyboard.press("Home")
@@ -24,9 +31,7 @@ def told(window: Locator, page: Page, count: int) -> list[list[list[str]]]:
     for number in range(1, count + 1):
         page.keyboard.press("ArrowDown")
         expect(window.locator(".round-of")).to_have_text(f"round {number} of {count}")
-        rows = window.locator(".offers tbody tr")
-        cells = [one.locator("th, td").all_inner_texts() for one in rows.all()]
-        found.append([[" ".join(text.split()) for text in row] for row in cells])
+        found.append(table(window.locator(".offers")))
     return found
 
 
@@ -65,3 +70,67 @@ def test_each_round_says_what_it_chose_from_also_in_the_history(browser: Browser
         expect(window.get_by_role("button", name="Pause (space)")).to_be_visible()
         window.get_by_text("What this step chose from").click()
         assert told(window, page, len(offers)) == shown, "stored with the rounds"
+
+
+def looked_at(page: Page, tokens: list[int]) -> list[tuple[str, list[list[str]]]]:
+    """The sentence and the table below the newest answer, of each of its tokens with these numbers."""
+    turn, found = page.locator(".turn").last, []
+    for place in tokens:
+        turn.locator(f".toks [data-i='{place}']").click()
+        page.keyboard.press("Escape")  # the tooltip lies over what is below
+        fold = turn.locator(".offers")
+        if fold.get_attribute("open") is None:
+            fold.get_by_text("What this step chose from").click()
+        expect(fold.locator("p")).to_be_visible()
+        found.append((fold.locator("p").inner_text(), table(fold)))
+    return found
+
+
+FIRSTS = """omni.chat.turns.at(-1).answer.tokens.flatMap((one, place) =>
+    one.k === "t" && one.n === 0 && one.t.trim() ? [[one.r, place]] : [])"""
+
+
+def test_a_token_that_is_looked_at_says_what_its_step_chose_from(browser: Browser, app: App) -> None:
+    with visitor(browser, app, viewport=ViewportSize(width=390, height=844)) as page:
+        ask(page, "Tell me a story about a lonely fox and a lonely fox.")
+        expect(page.locator(".turn .offers")).to_have_count(0)
+        offers = page.evaluate(OFFERS)
+        firsts = page.evaluate(FIRSTS)[:12]
+        live = looked_at(page, [place for _, place in firsts])
+        for (round_, _), (said, rows) in zip(firsts, live, strict=True):
+            expected = offers[round_]
+            assert [row[0].removesuffix(" ✓ taken") for row in rows] == [NAMES[one[0]] for one in expected]
+            (taken,) = (one for one in expected if one[5])
+            assert said.startswith(f"Step {round_ + 1}: ")
+            if not taken[1]:
+                assert "The big model wrote alone" in said
+            else:
+                assert re.search(rf"took {taken[1]} tokens? ", said)
+                assert f"{number(taken[2])} tokens expected for the price of {number(taken[3])} steps" in said
+        shown = page.locator(".turn .offers table").bounding_box()
+        assert shown is not None and shown["x"] >= 0 and shown["x"] + shown["width"] <= 390
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+        visit(page, app)  # what the browser has kept
+        assert looked_at(page, [place for _, place in firsts]) == live
+
+
+WORDS = """[
+    [null, 0], [[["plain", 0, 1, 1, 1, 1]], 0],
+    [[["plain", 0, 1, 1, 1, 1], ["copy", 3, 1.2, 1.5, 0.1, 0], ["drafter", 1, 1.3, 1.4, 0.3, 0]], 0],
+    [[["plain", 0, 1, 1, 1, 0], ["copy", 1, 1.9, 1.25, 0.9, 1], ["drafter", 2, 1.5, 1.5, 0.3, 0]], 1],
+].map(given => omni.whyChosen(...given))"""
+
+
+def test_why_a_step_has_no_guess_is_said_in_words(browser: Browser, app: App) -> None:
+    with visitor(browser, app) as page:
+        unknown, nobody, dear, copied = page.evaluate(WORDS)
+        assert "nothing is known" in unknown and "no source offered a guess" in nobody
+        assert dear == (
+            "The big model wrote alone. The best offer was 1 token of the small model, with 1.30 tokens expected"
+            " for the price of 1.40 steps, so 0.93 per price. Without a guess it is 1."
+        )
+        assert copied == (
+            "The step took 1 token from memory, with 1.90 tokens expected for the price of 1.25 steps, so 1.52"
+            " per price. The best other offer was 2 tokens of the small model, with 1.00 per price."
+        )

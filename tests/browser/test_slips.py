@@ -55,7 +55,9 @@ def test_the_legend_stands_where_there_are_colours_to_explain(page: Page) -> Non
     legend = page.locator(".legend")
     ask(page, "what is this?")
     assert page.evaluate("omni.chat.turns[0].answer.counts.direct") > 0
-    expect(legend).to_be_hidden()  # the answer is read as text
+    expect(legend).to_be_visible()  # colours come first
+    page.get_by_role("button", name="Text", exact=True).click()
+    expect(legend).to_be_hidden()
     show_tokens(page)
     expect(legend).to_be_visible()
     legend.locator(".s-direct").click()
@@ -65,6 +67,21 @@ def test_the_legend_stands_where_there_are_colours_to_explain(page: Page) -> Non
         "Object.assign(omni.chat.turns[0].answer, { counts: { plain: 7, discarded: 0 } }); omni.chat.notify()"
     )
     expect(legend).to_be_hidden()
+
+
+def test_steps_and_tokens_are_counted_beside_the_text_while_it_is_written(page: Page, served: Served) -> None:
+    served[0].pace = 0.1
+    page.fill("#omni-message", "what is this?")
+    page.keyboard.press("Enter")
+    counter = page.locator(".turn.live .counter")
+    expect(counter).to_have_text(re.compile(r"^[1-9]\d* steps? of the big model : [1-9]\d* tokens?$"))
+    served[0].pace = 0.0
+    page.wait_for_function("!omni.chat.busy()")
+    rounds, tokens = page.evaluate(
+        "[omni.chat.turns[0].answer.rounds.length, omni.chat.turns[0].answer.figures.tokens]"
+    )
+    assert rounds < tokens
+    expect(page.locator(".turn .counter")).to_have_text(f"{rounds} steps of the big model : {tokens} tokens")
 
 
 def test_one_key_leads_past_everything_to_the_box(page: Page) -> None:
