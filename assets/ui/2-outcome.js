@@ -25,52 +25,27 @@
       off: "Nothing was guessed: guessing is switched off.",
       paused: "Guessing would not have been faster here, so the big model wrote alone.",
     })[guessing] ??
-    (figures.tokens > 1
-      ? "No guess was likely enough to be right, or the page timed the big model, so the big model wrote alone."
-      : "");
+    (figures.tokens > 1 ? "No guess was likely enough to be right, so the big model wrote alone." : "");
 
-  // How fast an answer was, where that was measured: {value, words, slow, side: 1 faster, -1 slower, 0 neither}. Passes that differ by more than STEADY make a range. Where they differ by
-  // more than WILD, something else has kept the machine busy: no one figure stands for them, and where some were faster and some slower they tell nothing.
+  // How fast an answer was, where that was measured: {value, words, spread, side: 1 where every pass was faster, -1 slower, 0 neither}. Where the passes differ by more than
+  // WILD, something else has kept the machine busy: where then some were faster and some slower they tell nothing.
   const STEADY = 1.1,
     WILD = 1.5,
-    SAME = 0.03;
+    SAME = 0.005;
   const short = x => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
-  omni.range = (low, high) => {
-    const digits = low < 1.2 ? 2 : low < 10 ? 1 : 0;
-    return `${low.toFixed(digits)}–${high.toFixed(digits)} ×`;
-  };
+  const digits = low => (low < 1.2 ? 2 : low < 10 ? 1 : 0);
+  omni.range = (low, high) => `${low.toFixed(digits(low))}–${high.toFixed(digits(low))} ×`;
   omni.unsteady = (low, high) => high / low > WILD;
   omni.wild = (low, high) => omni.unsteady(low, high) && low <= 1 && high >= 1;
   omni.pace = speed => {
     const { speedup, low, high } = speed ?? {};
     if (!speedup || omni.wild(low, high)) return null;
-    if (high / low > STEADY)
-      return high < 1
-        ? {
-            value: omni.range(1 / high, 1 / low),
-            words: "slower than without guessing, in the measured runs",
-            slow: true,
-            side: -1,
-          }
-        : low > 1
-          ? {
-              value: omni.range(low, high),
-              words: "faster than without guessing, in the measured runs",
-              side: 1,
-            }
-          : {
-              value: omni.range(low, high),
-              words: "as fast as without guessing, in the measured runs",
-              side: 0,
-            };
-    if (Math.abs(speedup - 1) < SAME)
-      return { value: "", words: "as fast as without guessing, measured", side: 0 };
+    const spread = high - low > SAME;
     return {
-      value: `${short(speedup < 1 ? 1 / speedup : speedup)} ×`,
-      words:
-        speedup < 1 ? "slower than without guessing, measured" : "faster than without guessing, measured",
-      slow: speedup < 1,
-      side: speedup < 1 ? -1 : 1,
+      value: `${speedup.toFixed(digits(low))} ×`,
+      words: `as fast as without guessing${spread ? ` (${omni.range(low, high).replace(" ×", "")})` : ""}`,
+      spread,
+      side: low > 1 + SAME ? 1 : high < 1 - SAME ? -1 : 0,
     };
   };
 
@@ -89,7 +64,7 @@
     }
     const pace = omni.pace(answer.speed),
       fast = pace
-        ? `, ${pace.slow ? "but " : ""}${pace.value} ${pace.words}`.replace("  ", " ")
+        ? `, ${pace.side < 0 ? "but " : ""}${pace.value} ${pace.words}`
         : f.block_efficiency < NONE
           ? ", as without guessing"
           : f.block_efficiency < RARE
@@ -143,8 +118,8 @@
         .map(turn => turn.answer.end.key)
         .join(" "),
   };
-  omni.setSpeed = (turn, speed) => {
-    if (!speed || turn.answer.speed) return;
+  omni.setSpeed = (turn, speed, again = false) => {
+    if (!speed || (turn.answer.speed && !again)) return;
     omni.readLines(turn.answer, JSON.stringify({ k: "speed", ...speed })); // it is kept with the answer's lines
     omni.chat.tell(turn);
     omni.chat.notify();

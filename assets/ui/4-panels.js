@@ -294,8 +294,7 @@
       const fast = omni.pace(turn.answer.speed);
       speed.hidden = !fast;
       if (fast) {
-        pace.textContent = fast.value || "1 ×";
-        pace.classList.toggle("range", fast.value.includes("–"));
+        pace.textContent = fast.value;
         words.textContent = fast.words;
       }
       const seconds = {

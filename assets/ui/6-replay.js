@@ -208,14 +208,16 @@
     }));
   const lanes = value =>
     value.lanes.map(lane => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
-  replay.plain = turn =>
-    once(turn, "plain", () =>
-      ask("measure", { kind: "plain", ...context(turn) }, 120_000).then(value => {
-        omni.setSpeed(turn, value.speed);
+  replay.plain = (turn, again = false) => {
+    if (again) delete turn.beside?.plain;
+    return once(turn, "plain", () =>
+      ask("measure", { kind: "plain", again, ...context(turn) }, 120_000).then(value => {
+        omni.setSpeed(turn, value.speed, again);
         const [plain, guessed] = lanes(value);
         return { ...plain, guessed };
       }),
     );
+  };
   replay.fresh = turn =>
     once(turn, `fresh ${omni.live[turn.answer.meta.line ?? "default"]}`, () =>
       ask(

@@ -1,7 +1,7 @@
 // Two lanes on one clock: the race with and without guessing, and before and after. The slower lane is shown slower.
 (() => {
   const { el, format, replay } = omni;
-  const PATIENCE = 8000; // milliseconds to wait for a measured run, where a pace is known
+  const PATIENCE = 45_000; // milliseconds to wait for a measured run, where a pace is known
   const LENGTH = 8e6,
     SAME = 0.01; // microseconds in which an eye watches a race; a smaller difference is none
 
@@ -9,15 +9,7 @@
   // and same. `gain`: by what else than tokens per second that is judged.
   const show = (
     lanes,
-    {
-      lead,
-      notes,
-      words,
-      again,
-      extra,
-      gain,
-      value = ratio => format(ratio < 1 ? 1 / ratio : ratio, "times"),
-    },
+    { lead, notes, words, again, extra, gain, value = ratio => format(ratio, "times") },
   ) => {
     const timed = lanes.every(lane => lane.timed),
       axis = timed
@@ -143,9 +135,9 @@
   const runs = lane =>
     lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
   const words = {
-    faster: "faster with guessing, in this run",
-    slower: "slower with guessing, in this run: its guesses cost more time than they saved",
-    same: "as fast with guessing as without, in this run",
+    faster: "as fast as without guessing, in this run",
+    slower: "as fast as without guessing, in this run: guesses cost more time than they saved",
+    same: "as fast as without guessing, in this run",
     leading: "with guessing",
   };
   const lead =
@@ -183,7 +175,7 @@
         );
     }
   };
-  replay.views.race = async turn => {
+  replay.views.race = async (turn, anew = false) => {
     const { answer } = turn,
       own = replay.lane("with guessing", replay.rounds(answer)),
       pace = answer.end?.plain;
@@ -201,19 +193,22 @@
     let measured = null,
       why = "";
     if (!turn.recalled) {
-      waiting("The big model writes the same answer alone, to have its real times…");
+      waiting(
+        "This answer is written again with and without guessing, in turns, which takes up to 30 seconds…",
+      );
       const late = new Promise((_, reject) => {
         if (pace)
-          setTimeout(() => reject(new Error("Measuring takes longer than anybody should wait.")), PATIENCE);
+          setTimeout(() => reject(new Error("This machine is too busy to measure it now.")), PATIENCE);
       });
       try {
-        measured = await Promise.race([replay.plain(turn), late]);
+        measured = await Promise.race([replay.plain(turn, anew), late]);
       } catch (error) {
         why = ` ${error.message}`;
       }
       if (!replay.current("race", turn)) return;
     }
-    const again = button("Measure a run of its own", () => replay.open("race", turn));
+    const again = button("Measure a run of its own", () => replay.open("race", turn)),
+      anewButton = button("Measure again", () => replay.views.race(turn, true));
     if (!measured && !pace) {
       refuse(
         `There is nothing to race against.${why || " The pace of the big model alone is not known."}`,
@@ -223,13 +218,16 @@
     }
     if (measured?.guessed && answer.speed) {
       // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
-      const { speedup, low, high, tokens } = answer.speed,
+      const { low, high, tokens } = answer.speed,
         pace = omni.pace(answer.speed) ?? {
           value: "",
           words: `The runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
           side: 0,
         },
-        part = tokens < own.count ? ` The first ${omni.plural(tokens, "token")} of it.` : "";
+        part =
+          tokens < own.count
+            ? ` Only its first ${omni.plural(tokens, "token")}, so that it takes about 30 seconds.`
+            : "";
       const two = [
         replay.lane("without guessing", measured.rounds),
         replay.lane("with guessing", measured.guessed.rounds),
@@ -238,13 +236,15 @@
       show(two, {
         lead,
         words: said,
-        gain: pace.side ? speedup : 1,
+        gain: 1 + pace.side,
         value: () => pace.value,
         notes: [
           `Measured: this answer was written again with and without guessing, in turns, by what was known before it. These are other runs than the answer in the chat, so the colours may differ.${part}`,
+          pace.value ? null : "Something else keeps this machine busy: measure again in a quiet moment.",
           differ(two, answer),
           turn.cut,
         ],
+        again: anewButton,
       });
       return;
     }
@@ -273,7 +273,14 @@
       "before: the small model as it came",
       `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${omni.plural(seen, "answer")} seen` : ""}`,
     ];
-    const lanes = two.map((one, index) => replay.lane(titles[index], one.rounds)),
+    const rates = two.map(one => perStep(replay.lane("", one.rounds))),
+      differs = Math.abs(rates[1] / rates[0] - 1) >= SAME; // else a difference of the times is the clock's alone
+    const lanes = two.map((one, index) =>
+        replay.lane(
+          titles[index],
+          differs ? one.rounds : one.rounds.map(round => ({ ...round, times: null })),
+        ),
+      ),
       steps = lanes.map(perStep),
       timed = lanes.every(lane => lane.timed);
     lanes.forEach((lane, index) => {
@@ -294,7 +301,9 @@
       notes: [
         timed
           ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.`
-          : "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model.",
+          : differs
+            ? "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."
+            : "Both have as many tokens a step, so the clock counts steps of the big model.",
       ],
       words: {
         faster: `tokens per step${took}`,

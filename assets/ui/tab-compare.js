@@ -71,24 +71,17 @@
       : identical === false
         ? el("span", { class: "badge bad" }, "✗ another text")
         : null;
-  // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
-  const SAME = 0.005;
-  const many = (low, high) =>
-    high - low > SAME ? ` (${format(low, "number")} to ${format(high, "number")})` : "";
   const guessed = result => Boolean(result.drafted || result.copies_proposed);
-  // Whether a lane's verdict has the least and the most of its runs in brackets.
-  const brackets = result => {
-    const [value, low, high] = result.speedup ?? [];
-    const inverse = high < 1 - SAME;
-    return (
-      result.method !== "autoregressive" &&
-      value != null &&
-      guessed(result) &&
-      !omni.unsteady(low, high) &&
-      Boolean(inverse ? many(1 / high, 1 / low) : many(low, high))
-    );
+  // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
+  const paceOf = found => {
+    const [speedup, low, high] = found ?? [];
+    return omni.pace({ speedup, low, high });
   };
-  const speedup = ([value, low, high]) => {
+  // Whether a lane's verdict has the least and the most of its runs in brackets.
+  const brackets = result =>
+    result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result.speedup)?.spread);
+  const speedup = found => {
+    const [value, low, high] = found;
     if (value == null) return null;
     if (omni.wild(low, high))
       return el(
@@ -96,20 +89,8 @@
         { class: "pace" },
         `its runs differ too much to tell: ${omni.range(low, high)} as fast as without guessing`,
       );
-    if (omni.unsteady(low, high)) {
-      const { value: range, words, side } = omni.pace({ speedup: value, low, high });
-      return el("span", { class: `pace ${side > 0 ? "good" : "bad"}` }, `${range} ${words}`);
-    }
-    const gain = low > 1 + SAME ? "good" : high < 1 - SAME ? "bad" : "";
-    return el(
-      "span",
-      { class: `pace ${gain}` },
-      gain === "good"
-        ? `${format(value, "times")} faster than without guessing${many(low, high)}`
-        : gain
-          ? `${format(1 / value, "times")} slower than without guessing${many(1 / high, 1 / low)}`
-          : `no faster and no slower than without guessing: ${format(value, "times")}${many(low, high)}`,
-    );
+    const { value: times, words, side } = paceOf(found);
+    return el("span", { class: `pace ${["bad", "", "good"][side + 1]}` }, `${times} ${words}`);
   };
   // An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
   const pace = result =>

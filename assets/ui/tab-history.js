@@ -227,15 +227,9 @@
       tr.append(td);
       return tr;
     };
-    // As beside the answer: a range where the passes differed, nothing where they tell nothing.
-    const spread = row => {
-      const pace = omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high });
-      return !pace
-        ? "–"
-        : pace.value.includes("–")
-          ? omni.range(row.speedup_low, row.speedup_high)
-          : format(row.speedup, "times");
-    };
+    // As beside the answer: nothing where the passes tell nothing.
+    const pace = row =>
+      omni.pace({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high })?.value ?? "–";
     const line = row => {
       const check = el("input", {
         type: "checkbox",
@@ -285,7 +279,7 @@
         omni.td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, {
           "data-label": "guesses right",
         }),
-        omni.td(spread(row), true, {
+        omni.td(pace(row), true, {
           "data-label": "speed",
           title:
             row.speedup == null

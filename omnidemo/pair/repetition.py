@@ -26,12 +26,13 @@ from omnidemo.pair.pair import Pair
 # passes over both lanes; more of them where these are short, until they have taken so long together
 PASSES, ENOUGH_SECONDS = 3, 3.0
 # most passes, and seconds after which no other one begins, but for the second
-MOST_PASSES, MOST_SECONDS = 9, 24.0
+MOST_PASSES, MOST_SECONDS = 9, 20.0
 # Ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that. Each
 # lane begins with so many, as an answer begins with its prompt.
 READ = 32
-# tokens that are written again: as many as the answer wrote in so many seconds
-LONGEST, SHORTEST, LANE_SECONDS = 256, 16, 12.0
+# Tokens that are written again: as many as the answer wrote in so many seconds, so that three passes over
+# both lanes take about 30
+LONGEST, SHORTEST, LANE_SECONDS = 256, 32, 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,9 +64,9 @@ class PublicServices(CallerRights):
         """By the keys of answers, which nobody can guess."""
         return self._services.speeds_of(keys)
 
-    def speed_lanes(self, key: str, patience: float) -> Speed | None:
+    def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
         """By the key of an answer, which nobody can guess."""
-        return self._services.speed_lanes(key, patience)
+        return self._services.speed_lanes(key, patience, again)
 
     def forget_copies(self, domain: str = "") -> None:
         """Everybody may: answers only take longer until there are new ones to copy from."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 # seconds without a question before measuring begins: of one's own, and where strangers may come
 QUIET, PUBLIC_QUIET = 1.0, 20.0
 KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
+AGAIN = 4  # newest answers that can be measured when somebody asks for it
 LOOK_SECONDS = 0.05
 
 
@@ -52,6 +53,7 @@ class Speeds:
         self._condition = threading.Condition()
         self._order: _Order | None = None
         self._known: OrderedDict[str, Speed] = OrderedDict()
+        self._recent: OrderedDict[str, _Order] = OrderedDict()
         self._closing = False
         self._thread: threading.Thread | None = None
 
@@ -84,6 +86,9 @@ class Speeds:
             return
         with self._condition:
             self._order = _Order(target, drafter, prompt, asked, before, answer)
+            self._recent[answer.key] = self._order
+            while len(self._recent) > AGAIN:
+                self._recent.popitem(last=False)
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(target=self._run, name="speeds", daemon=True)
                 self._thread.start()
@@ -97,11 +102,19 @@ class Speeds:
                 speeds.setdefault(self._order.answer.key, None)
             return speeds
 
-    def lanes(self, key: str, patience: float) -> Speed | None:
-        """The speed of an answer that somebody wants to watch: measured now where it is the newest, for at
-        most `patience` seconds. None where it cannot be known."""
+    def lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
+        """The speed of an answer that somebody wants to watch: measured now where it is one of the
+        newest, and not known or wanted `again`, for at most `patience` seconds. None where it cannot be
+        known."""
         until = time.monotonic() + patience
         with self._condition:
+            if again:
+                self._known.pop(key, None)
+            now, order = self._order, self._recent.get(key)
+            if order is not None and key not in self._known and (now is None or now.answer.key != key):
+                if now is not None:
+                    now.stopped = True
+                self._order = replace(order, stopped=False)
             while key not in self._known and self._order is not None and self._order.answer.key == key:
                 self._order.wanted = True
                 self._condition.notify_all()
@@ -115,6 +128,7 @@ class Speeds:
         self.hold()
         with self._condition:
             self._known.clear()
+            self._recent.clear()
 
     def close(self) -> None:
         self._closing = True

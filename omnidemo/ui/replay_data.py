@@ -42,8 +42,8 @@ def lane(runs: Sequence[Generation]) -> dict[str, Any]:
 def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """The lanes of a measurement beside an answer. `wanted` comes from the browser: kind (plain or fresh),
     target, drafter, message, history, system, tokens; for plain the answer's key (where that answer was
-    measured, both its lanes are known), seed and what the text was drawn with (SAMPLING), for fresh method
-    and line. RuntimeError or ValueError, one sentence, where there are none."""
+    measured, both its lanes are known; `again` measures it anew), seed and what the text was drawn with
+    (SAMPLING), for fresh method and line. RuntimeError or ValueError, one sentence, where there are none."""
     checked = GenerationConfig.of(
         max_new_tokens=wanted.get("tokens") or 1,
         **{name: wanted.get(name) for name in SAMPLING},
@@ -57,7 +57,8 @@ def beside(services: PublicServices, wanted: Mapping[str, Any]) -> dict[str, Any
     made: Sequence[Sequence[Generation]]
     if (
         wanted.get("kind") == "plain"
-        and (speed := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE)) is not None
+        and (speed := services.speed_lanes(str(wanted.get("key") or ""), PATIENCE, bool(wanted.get("again"))))
+        is not None
     ):
         both = ((speed.plain, BASELINE), (speed.guessed, str(wanted.get("method") or "")))
         return {

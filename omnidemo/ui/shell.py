@@ -253,7 +253,8 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         if value.meanwhile:
             words["instead"] = text.meanwhile(title_of(answering))
         words["system"] = entry_of(value.target).get("system", "")
-        words["info"] = {**value.info, **credits_of(value.target)} if value.info else {}
+        named = {"target_title": title_of(value.target), **credits_of(value.target)}
+        words["info"] = {**value.info, **named} if value.info else {}
         words |= {"asked": asked, "stoppable": value.stage == "downloading" and not services.own}
         return json.dumps(asdict(value) | words, default=str)
 

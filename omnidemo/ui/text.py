@@ -143,9 +143,11 @@ def notice(keep_text: bool, training: bool) -> str:
     learned = (
         "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
     )
+    shared = " Everybody at this app shares what it learns, but for a topic memory chosen under Expert."
     return (
         "Unless you switch it off,"
-        f" {kept}{learned}.{' Enter nothing private.' if keep_text or training else ''}"
+        f" {kept}{learned}.{shared if training else ''}"
+        f"{' Enter nothing private.' if keep_text or training else ''}"
     )
 
 

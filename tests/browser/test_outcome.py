@@ -145,14 +145,15 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
 @pytest.mark.parametrize(
     ("speed", "said"),
     [
-        ((1.44, 1.40, 1.46), "1.4 × faster than without guessing, measured"),
-        ((0.8, 0.79, 0.82), "1.3 × slower than without guessing, measured"),
-        ((1.01, 0.98, 1.02), "as fast as without guessing, measured"),
-        ((1.3, 1.1, 1.5), "1.10–1.50 × faster than without guessing, in the measured runs"),
-        ((0.8, 0.64, 0.95), "1.05–1.56 × slower than without guessing, in the measured runs"),
-        ((1.1, 0.96, 1.2), "0.96–1.20 × as fast as without guessing, in the measured runs"),
-        ((2.19, 1.62, 5.65), "1.6–5.7 × faster than without guessing, in the measured runs"),
-        ((0.5, 0.31, 0.95), "1.05–3.23 × slower than without guessing, in the measured runs"),
+        ((1.44, 1.40, 1.46), "1.4 × as fast as without guessing (1.4–1.5)"),
+        ((0.8, 0.79, 0.82), "0.80 × as fast as without guessing (0.79–0.82)"),
+        ((1.01, 0.98, 1.02), "1.01 × as fast as without guessing (0.98–1.02)"),
+        ((1.25, 1.25, 1.25), "1.3 × as fast as without guessing"),
+        ((1.3, 1.1, 1.5), "1.30 × as fast as without guessing (1.10–1.50)"),
+        ((0.8, 0.64, 0.95), "0.80 × as fast as without guessing (0.64–0.95)"),
+        ((1.1, 0.96, 1.2), "1.10 × as fast as without guessing (0.96–1.20)"),
+        ((2.19, 1.62, 5.65), "2.2 × as fast as without guessing (1.6–5.7)"),
+        ((0.5, 0.31, 0.95), "0.50 × as fast as without guessing (0.31–0.95)"),
         ((1.3, 0.9, 1.9), None),
     ],
 )
@@ -195,8 +196,8 @@ def test_slow_motion_draws_what_was_measured_without_guessing_or_nothing(browser
             "The runs differ too much to tell: 0.90–1.90 × as fast as without guessing",
             "same",
         ),
-        ((0.5, 0.31, 0.95), "1.05–3.23 ×slower than without guessing, in the measured runs", "slower"),
-        ((2.2, 1.3, 2.9), "1.3–2.9 ×faster than without guessing, in the measured runs", "faster"),
+        ((0.5, 0.31, 0.95), "0.50 ×as fast as without guessing (0.31–0.95)", "slower"),
+        ((2.2, 1.3, 2.9), "2.2 ×as fast as without guessing (1.3–2.9)", "faster"),
     ],
 )
 def test_a_race_has_a_winner_where_every_pass_had_the_same(
@@ -230,11 +231,11 @@ def test_a_race_has_a_winner_where_every_pass_had_the_same(
         ),
         (
             [5.23, 1.62, 5.65],
-            "1.6–5.7 × faster than without guessing, in the measured runs",
+            "5.2 × as fast as without guessing (1.6–5.7)",
             False,
         ),
-        ([1.4, 1.3, 1.5], "1.40 × faster than without guessing (1.30 to 1.50)", True),
-        ([1.0, 0.9, 1.1], "no faster and no slower than without guessing: 1.00 × (0.90 to 1.10)", True),
+        ([1.4, 1.3, 1.5], "1.4 × as fast as without guessing (1.3–1.5)", True),
+        ([1.0, 0.9, 1.1], "1.00 × as fast as without guessing (0.90–1.10)", True),
     ],
 )
 def test_what_compare_says_of_runs(
@@ -353,7 +354,7 @@ def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser:
         told = f"(answer) => {{ Object.assign({LAST}, answer); omni.chat.tell(omni.chat.turns.at(-1)); }}"
         page.evaluate(told, made(10, 2, 1.5, **times))
         shown = (
-            r"^3\.00 tokens for one step of the big model, 1\.5 × faster than without guessing, measured:"
+            r"^3\.00 tokens for one step of the big model, 1\.5 × as fast as without guessing:"
             r" .*\. "
         )
         expect(page.locator(".turn .said")).to_have_text(re.compile(shown + re.escape(why)))

@@ -229,7 +229,8 @@ def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None
     assert re.fullmatch(r"[\d.]+(–[\d.]+)?\s*×", figure.locator("b").inner_text())
     lanes = [window.locator(f".race-lane.{one} .replay-text") for one in ("first", "second")]
     answer = page.evaluate("omni.chat.turns.at(-1).answer.text")
-    assert [lane.evaluate("node => node.textContent") for lane in lanes] == [answer, answer]
+    plain, guessed = (lane.evaluate("node => node.textContent") for lane in lanes)
+    assert plain == guessed and answer.startswith(plain), "as much of it as fits the time of a race"
     page.keyboard.press("Home")
     steps = 0
     # the drafter reads and sleeps while the other lane writes

@@ -126,6 +126,24 @@ def test_what_is_deleted_is_not_known_any_more(services: Services, models: tuple
     assert services.speeds_of([answer.key]) == {}
 
 
+def test_an_earlier_answer_is_measured_when_somebody_asks_and_again(
+    services: Services, models: tuple[str, str]
+) -> None:
+    ready(services, models)
+    services.speeds.public = True  # nothing is measured by itself so soon
+    _, first = chat(services, models, "duck", **DRAFTS)
+    _, last = chat(services, models, "the duck swims", **DRAFTS)
+    found = [measured(services, answer) for answer in (first, last)]
+    for answer, one in zip((first, last), found, strict=True):
+        assert one is not None and written(one.guessed) == list(answer.token_ids)[: one.tokens]
+    assert measured(services, first) is found[0]
+    again = services.speeds.lanes(first.key, PATIENCE, again=True)
+    assert again is not None and again is not found[0] and written(again.guessed) == written(again.plain)
+    for _ in range(speed_module.AGAIN):
+        chat(services, models, "pond", **DRAFTS)
+    assert services.speeds.lanes(first.key, PATIENCE, again=True) is None, "only the newest are kept"
+
+
 def test_where_it_is_switched_off_nothing_is_measured(services: Services, models: tuple[str, str]) -> None:
     services._pool.settings = services.settings.model_copy(update={"measure_speed": False})
     ready(services, models)

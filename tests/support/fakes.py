@@ -552,7 +552,7 @@ class FakeServices:
     def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
         return {}
 
-    def speed_lanes(self, key: str, patience: float) -> Speed | None:
+    def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
         return None
 
     def plain(self, **options: Any) -> list[Generation]:
