@@ -111,11 +111,11 @@ class Sampling(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """The numbers of the target's tokens by position, made when they are first asked for. Without `known`
-    noise is not shared."""
+    """The numbers of the target's tokens by position. A block of them is made when it is first asked for:
+    what a filter leaves of a row is in a few. Without `known` noise is not shared."""
 
     rows: NDArray[np.uint32]  # [n, T or more, whole blocks], the row of a position at its remainder by n
-    known: Whole  # [n], which position each row has, −1 for none
+    known: Whole  # [n, blocks], of which position each block is, −1 for none
     place: Whole  # [2], the seed, and the position of the next token
 
 

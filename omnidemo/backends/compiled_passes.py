@@ -254,11 +254,13 @@ def choice_of(
     """How tokens are chosen, as a kernel's argument: the noise from a position of the answer on, with room
     for `rows` positions at once."""
     if noise is None:
-        shared = Noise(np.empty((0, 0), np.uint32), np.empty(0, np.int64), np.empty(2, np.int64))
+        shared = Noise(np.empty((0, 0), np.uint32), np.empty((0, 0), np.int64), np.empty(2, np.int64))
     else:
-        width = -(-noise.tokens // BLOCK) * BLOCK
+        blocks = -(-noise.tokens // BLOCK)
         shared = Noise(
-            np.empty((rows, width), np.uint32), np.full(rows, -1), np.array([noise.seed, position])
+            np.empty((rows, blocks * BLOCK), np.uint32),
+            np.full((rows, blocks), -1),
+            np.array([noise.seed, position]),
         )
     return Choice(Sampling(*sampling.numbers), uniforms if uniforms is not None else NOTHING, shared)
 

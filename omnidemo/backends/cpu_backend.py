@@ -19,12 +19,21 @@ from omnidemo.backends.call_layout import NONE
 from omnidemo.backends.compiled_passes import choice_of, text_of
 from omnidemo.backends.compiled_rounds import MadeRound, RoundsRequest
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable
-from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult, StageSeconds, StateKey
+from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, repeatable, rolls
+from omnidemo.decoding.backend import (
+    Acceptance,
+    Clock,
+    Draft,
+    Pass,
+    RoundPlan,
+    RoundResult,
+    StageSeconds,
+    StateKey,
+)
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import DRAWS, FEW, ProposalRule, RolloutRequest, anything
-from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.round import Judged, RoundContext
 from omnidemo.decoding.row_ops import token_prob
 from omnidemo.decoding.sampling import as_array
 
@@ -47,57 +56,37 @@ class CpuBackend(RolloutBackend):
         target = context.target.cache
         if not isinstance(target, FusedCache) or not target.rolls:
             return super().run_round(context, method, plan)
-        if plan.copied and not plan.draft_length:
-            return self._copied(context, method, plan)
-        result = None
-        if plan.copied:  # and the drafter drafts behind them
+        if plan.copied:  # what was prefetched is of no use then
             self._drop_ahead()
+            draws = RolledDraws() if plan.draft_length and rolls(context) else None
+            result: RoundResult | None = self.with_draws(context, method, plan, draws)
         else:
-            result = self._served(context, target, method, plan)
-        if result is None:
-            result = super().run_round(context, method, plan)
-        if result is not None and self._wasted and plan.draft_length:
+            result = self._served(context, target, method, plan) or super().run_round(context, method, plan)
+        if result is not None and self._wasted and (plan.draft_length or plan.copied):
             result.seconds = result.seconds._replace(draft=result.seconds.draft + self._wasted)
             self._wasted = 0.0
         return result
 
-    def _copied(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
-        """A round whose proposal the host has made: one pass, and its judgement by compiled code. What was
-        prefetched is of no use then."""
-        began, sampling = self.clock(), context.sampling
-        self._drop_ahead()
-        read = context.target.verify(
-            proposal := [slot.target_id for slot in plan.copied], sampling.temperature
-        )
-        read_at, kernels = self.clock(), compile_kernels.kernels()
+    def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
+        """What the host has proposed, judged by compiled code. The drafter's proposals only where a token is
+        accepted if it is the target's own: otherwise a rejection is corrected by what drew them."""
+        kernels, sampling, proposal = compile_kernels.kernels(), context.sampling, draft.proposal
         if kernels is None or read.stats is None or type(method).accept is not Method.accept:
-            result = reference_round(context, method, plan, self.clock, lambda _: read)
-        else:
-            numbers = context.upcoming(len(proposal) + 1)
-            accepts = np.zeros(len(proposal))
-            likely = np.zeros(len(proposal) + 1)
-            choice = choice_of(sampling, numbers, context.noise, context.place(0).position, len(proposal) + 1)
-            text = text_of(context.target_seen(), self._end_tokens(context)[0])
-            accepted, written, spent = kernels.judge_given(
-                np.array(proposal, np.int64),
-                read.stats.rows,
-                read.stats.numbers,
-                choice,
-                text,
-                accepts,
-                likely,
-            )
-            context.use_up(spent)
-            token = None if written == NONE else written
-            judged = min(len(proposal), accepted + (written != NONE))
-            result = RoundResult(
-                plan.copied, accepted, token, accepted < len(proposal) and written != NONE,
-                accepts[:judged].tolist(), likely.tolist(),
-                0, read.logits, StageSeconds(accept=self.clock() - read_at),
-            )  # fmt: skip
-        result.seconds = StageSeconds(self._wasted, read_at - began, result.seconds.accept)
-        self._wasted = 0.0
-        return result
+            return None
+        if not (sampling.greedy or context.rng.shared or all(slot.match for slot in draft.slots)):
+            return None
+        numbers, count = context.upcoming(len(proposal) + 1), len(proposal)
+        accepts, likely = np.zeros(count), np.zeros(count + 1)
+        accepted, written, spent = kernels.judge_given(
+            np.array(proposal, np.int64), read.stats.rows, read.stats.numbers,
+            choice_of(sampling, numbers, context.noise, context.place(0).position, count + 1),
+            text_of(context.target_seen(), self._end_tokens(context)[0]), accepts, likely,
+        )  # fmt: skip
+        context.use_up(spent)
+        token = None if written == NONE else written
+        rejected = token is not None and accepted < len(draft.slots)
+        judged = accepts[: min(count, accepted + (token is not None))].tolist()
+        return Acceptance(accepted, token, rejected, judged), likely.tolist()
 
     def _end_tokens(self, context: RoundContext) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The end tokens of target and drafter."""

@@ -11,12 +11,12 @@ from collections import deque
 from collections.abc import Callable
 
 from omnidemo.backends.fused_cache import FusedCache
-from omnidemo.decoding.backend import Clock, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.backend import Clock, Draft, Pass, RoundPlan, RoundResult
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.rollout import DRAWS, ProposalRule, Rollout, RolloutRequest
-from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.round import Judged, RoundContext, reference_round
 from omnidemo.decoding.sampling import Probs
 
 
@@ -94,14 +94,18 @@ class RolloutBackend:
             return None
         return self.with_draws(context, method, plan, RolledDraws())
 
+    def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
+        """What `Method.accept` says of what the host has proposed; None: nothing here does it sooner."""
+        return None
+
     def with_draws(
-        self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws,
+        self, context: RoundContext, method: Method, plan: RoundPlan, draws: RolledDraws | None,
         verify: Callable[[list[int]], Pass] | None = None,
     ) -> RoundResult:  # fmt: skip
-        """The reference's round with supplied draws."""
+        """The reference's round with supplied draws; None: the reference draws, if at all."""
         context.prefetch = draws
         try:
-            return reference_round(context, method, plan, self.clock, verify)
+            return reference_round(context, method, plan, self.clock, verify, self.judge)
         finally:
             context.prefetch = None
 

@@ -20,14 +20,11 @@ class Calibration:
     times `scale`, which counts as `BELIEF` observations; `scale` is how far predictions of all classes came
     true. So a drafter that is too sure of a target it has not read is found out within few guesses."""
 
-    def __init__(self, prior: float | None = None, lines: NDArray[np.float64] | None = None) -> None:
+    def __init__(self, prior: float | None = None) -> None:
         self.prior = prior  # believed instead of the prediction
-        # (a, b) of each class: P is a + b · prediction
-        self.lines = np.zeros((len(EDGES) + 1, 2)) if lines is None else lines
         self.weight = [0.0] * (len(EDGES) + 1)
         self.accepted = [0.0] * (len(EDGES) + 1)
         self.predicted = [0.0] * (len(EDGES) + 1)
-        self.fit()
 
     def __call__(self, predicted: float) -> float:
         at = bisect_right(EDGES, predicted)
@@ -48,14 +45,13 @@ class Calibration:
             self.weight[at] = FORGET * self.weight[at] + 1.0
             self.accepted[at] = FORGET * self.accepted[at] + accepted
             self.predicted[at] = FORGET * self.predicted[at] + predicted
-        self.fit()
 
-    def fit(self) -> None:
-        """Write what is known into `lines`."""
+    @property
+    def lines(self) -> NDArray[np.float64]:
+        """[classes, 2], (a, b) of each: P(accepted) is a + b · prediction."""
         seen, held = np.array(self.weight) + BELIEF, BELIEF * self.scale
         sure, by_prediction = (0.0, held) if self.prior is None else (held * self.prior, 0.0)
-        self.lines[:, 0] = (np.array(self.accepted) + sure) / seen
-        self.lines[:, 1] = by_prediction / seen
+        return np.stack([(np.array(self.accepted) + sure) / seen, by_prediction / seen], 1)
 
     def rows(self) -> list[tuple[float, float, float]]:
         """(mean prediction, acceptance observed, weight of the observations) of each class that has any: a

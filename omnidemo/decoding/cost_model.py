@@ -96,12 +96,10 @@ class CostModel:
 
     def __init__(self, prices: PriceList | None = None) -> None:
         self.prices = prices if prices is not None else PriceList.linear()
-        self.segments = np.zeros((len(EDGES) + 1, 5))  # of a `StopRule`; the calibrations write into it
-        self.segments[1:, 0] = EDGES
-        self.acceptance = Calibration(lines=self.segments[:, 1:3])  # by the drafter's probability of a slot
+        self.acceptance = Calibration()  # by the drafter's probability of a slot
         self.head = Calibration()  # by the head's
         # of the slot after an accepted one, by the drafter's probability of the accepted one
-        self.next_acceptance = Calibration(prior=0.6, lines=self.segments[:, 3:])
+        self.next_acceptance = Calibration(prior=0.6)
         self.copies = CopyChances()
         self.renew()
         self.rounds = self.drafts = 0  # all of them, and those in which the drafter drafted
@@ -110,12 +108,16 @@ class CostModel:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__()  # type: ignore[misc]  # what a state of another version lacks is as at the beginning
         self.__dict__.update({name: value for name, value in state.items() if name in self.__dict__})
-        self.acceptance.lines = self.segments[:, 1:3]  # views of one array, which a pickle does not know
-        self.next_acceptance.lines = self.segments[:, 3:]
 
     def renew(self) -> None:
         """The drafter has changed: how often its drafts are right is to be seen anew."""
         self.first, self.later, self.behind = Belief(FIRST), Belief(LATER), Belief(FIRST)
+
+    @property
+    def segments(self) -> NDArray[np.float64]:
+        """Those of a `StopRule`, as the calibrations have them now."""
+        edges = np.array([[0.0, *EDGES]]).T
+        return np.concatenate([edges, self.acceptance.lines, self.next_acceptance.lines], 1)
 
     @property
     def length(self) -> float:

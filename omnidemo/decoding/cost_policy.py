@@ -27,6 +27,7 @@ class CostPolicy(AdaptivePolicy):
         self._prices = cost_model.prices.fixed()
         self._fused_prices = np.ones((0, 0))  # [copied, drafted]
         self._behind = np.zeros(1)  # [drafted]: expected to be accepted of a draft behind copies
+        self._worth = np.ones((0, 0))  # [copied, drafted]: 1 ÷ the price, with CAUTION
         self._best, self._pays, self._best_chance = PLAIN, False, 1.0  # of the drafter
         self._slot = 0.0  # price of a slot more of the drafter
         self._held = StopRule()  # as a draft begins
@@ -46,6 +47,7 @@ class CostPolicy(AdaptivePolicy):
         costs, longest = self.cost_model, self.longest
         self._fused_prices = costs.fused_prices(self._prices, longest, positions, unread)
         self._behind = np.cumsum([0.0, *costs.draft_chances(longest, behind=True)])
+        self._worth = 1.0 / (1.0 + CAUTION * (self._fused_prices - 1.0))
         prices = self._fused_prices[0]
         chances = costs.draft_chances(longest)
         self._best = best_draft(chances, prices)
@@ -55,17 +57,16 @@ class CostPolicy(AdaptivePolicy):
         # the most (Dinkelbach's condition). The price of one is the mean as far as drafts will probably go.
         far = min(max(2, self._best.length), longest)
         self._slot = float((prices[far] - prices[1]) / (far - 1) if far > 1 else prices[1] - 1.0)
-        self._held = StopRule(price=self._slot * max(1.0, self._best.rate), segments=costs.segments.copy())
+        self._held = StopRule(price=self._slot * max(1.0, self._best.rate), segments=costs.segments)
 
     def copies(self, index: int, copied: CopiedDraft, drafts: bool) -> int:
         self._can_draft = drafts
-        chances = np.array(copied.chances)
-        tokens = 1.0 + np.cumsum(chances)[:, None] + chances[:, None] * self._behind
-        prices = self._fused_prices[1 : len(tokens) + 1]
-        if not drafts:
-            tokens, prices = tokens[:, :1], prices[:, :1]
-        place, behind = divmod(int((tokens / (1.0 + CAUTION * (prices - 1.0))).argmax()), tokens.shape[1])
-        best = Best(place + 1 + behind, float(tokens[place, behind]), float(prices[place, behind]))
+        chances, count = np.array(copied.chances)[:, None], len(copied.chances)
+        tokens = 1.0 + chances.cumsum(0) + chances * self._behind[: None if drafts else 1]
+        width = tokens.shape[1]
+        place, behind = divmod(int((tokens * self._worth[1 : count + 1, :width]).argmax()), width)
+        price = float(self._fused_prices[place + 1, behind])
+        best = Best(place + 1 + behind, float(tokens[place, behind]), price)
         self._copy = best if best.rate > 1.0 else PLAIN
         self._copy_chance, self._drafted_behind = copied.chances[place], behind
         if not self.cost_model.pays(self._copy) or (drafts and self._pays and best.rate <= self._best.rate):

@@ -15,6 +15,7 @@ from torch import Tensor
 from omnidemo.decoding.backend import (
     Acceptance,
     Clock,
+    Draft,
     Pass,
     RoundPlan,
     RoundResult,
@@ -131,8 +132,7 @@ class RoundContext:
             self.drafter.rollback(slot.base)
             self.drafter.push(*path)
             probs = self.probs(self.map.readable_logit_mask)
-            # Where the numbers are not finite no walk goes on from here. On a device nobody waits to look at
-            # them.
+            # Where numbers are not finite no walk goes on. On a device nobody waits to look at them.
             if not on_host(probs):
                 probs = torch.nan_to_num(as_tensor(probs), nan=0.0, posinf=0.0)
             elif not 0.0 < float(probs.sum()) < float("inf"):
@@ -145,12 +145,9 @@ class RoundContext:
         return Place(len(self.target.ids) - self.prompt + self.lead + index)
 
     def draw(
-        self,
-        logit_mask: Callable[[], Tensor],
-        index: int = 0,
-        path: tuple[int, ...] = (),
+        self, logit_mask: Callable[[], Tensor], index: int = 0, path: tuple[int, ...] = (),
         completed: Mapping[int, int] | None = None,
-    ) -> tuple[int, float, Probs]:
+    ) -> tuple[int, float, Probs]:  # fmt: skip
         """The next drafter token among those that `logit_mask()` [D] allows, drawn now unless a backend has
         drawn it already: (id, its probability, the distribution [D]). At temperature 0 the third is the
         masked logits, and the probability that of their softmax. It belongs to the slot of the token at place
@@ -163,12 +160,9 @@ class RoundContext:
         return drawn, q, probs
 
     def _drawn(
-        self,
-        logit_mask: Callable[[], Tensor],
-        index: int,
-        path: tuple[int, ...],
+        self, logit_mask: Callable[[], Tensor], index: int, path: tuple[int, ...],
         completed: Mapping[int, int] | None,
-    ) -> tuple[int, float, Probs]:
+    ) -> tuple[int, float, Probs]:  # fmt: skip
         if self.prefetch is not None and (made := self.prefetch.pop(self)) is not None:
             return made
         if self.sampling.greedy:
@@ -251,15 +245,17 @@ def _freely(context: RoundContext) -> ProposalRule:
     return token_by_token(context.map.readable_logit_mask)
 
 
+# An acceptance, and the target's probability of each proposed token and of the last one that was written
+Judged = tuple[Acceptance, list[float]]
+Judge = Callable[[RoundContext, "Method", Draft, Pass], Judged | None]
+
+
 def reference_round(
-    context: RoundContext,
-    method: Method,
-    plan: RoundPlan,
-    clock: Clock,
-    verify: Callable[[list[int]], Pass] | None = None,
-) -> RoundResult:
+    context: RoundContext, method: Method, plan: RoundPlan, clock: Clock,
+    verify: Callable[[list[int]], Pass] | None = None, judge: Judge | None = None,
+) -> RoundResult:  # fmt: skip
     """Draft, verify, accept: what a round means. `verify` replaces the target's pass where a backend has
-    computed it already."""
+    computed it already; `judge` accepts as `method` does, or leaves it to the method by None."""
     target, began = context.target, clock()
 
     # 1 Draft, and 2 translate: memory and the method propose target tokens.
@@ -271,22 +267,26 @@ def reference_round(
     verified_at = clock()
 
     # 4 Accept from the left, correct the first rejection or add a bonus token.
-    penalty = context.penalty
-    context.stats = read.stats if penalty is None else None
-    scores = read.logits
-    if penalty is not None:
-        scores = context.sampling.penalised(read.logits, penalty.of_target(target.ids, proposal))
-    if draft.slots:
-        judged = method.accept(context, draft, scores)
-    else:
-        judged = Acceptance(0, _undrafted_token(context, scores), False, [])
-    written = [*proposal[: judged.accepted], *([] if judged.token is None else [judged.token])]
-    probs = target_probs(read, proposal, written)
+    known = judge(context, method, draft, read) if judge is not None else None
+    judged, probs = known or _judged(context, method, draft, read)
     seconds = StageSeconds(drafted_at - began, verified_at - drafted_at, clock() - verified_at)
     return RoundResult(
         draft.slots, judged.accepted, judged.token, judged.rejected, judged.accepts, probs, draft.drafted,
         read.logits, seconds, judged.variation,
     )  # fmt: skip
+
+
+def _judged(context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged:
+    proposal, penalty, scores = draft.proposal, context.penalty, read.logits
+    context.stats = read.stats if penalty is None else None
+    if penalty is not None:
+        scores = context.sampling.penalised(scores, penalty.of_target(context.target.ids, proposal))
+    if draft.slots:
+        judged = method.accept(context, draft, scores)
+    else:
+        judged = Acceptance(0, _undrafted_token(context, scores), False, [])
+    written = [*proposal[: judged.accepted], *([] if judged.token is None else [judged.token])]
+    return judged, target_probs(read, proposal, written)
 
 
 def _undrafted_token(context: RoundContext, scores: Logits) -> int:

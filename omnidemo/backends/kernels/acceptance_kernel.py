@@ -10,7 +10,7 @@ from numba import njit
 
 from omnidemo.backends.call_layout import NONE, UNFINISHED, Array, Choice, Numbers, Scores, Text, Whole
 from omnidemo.backends.kernels.filters_kernel import filtered, mark, plain
-from omnidemo.backends.kernels.noise_kernel import is_shared, race, row_at
+from omnidemo.backends.kernels.noise_kernel import is_shared, race_own
 from omnidemo.backends.kernels.rows_kernel import (
     BLOCK,
     append,
@@ -69,7 +69,7 @@ def own_token(place: int, scores: Scores, choice: Choice, text: Text, probs: Arr
         filtered(probs, sampling, text.seen)
     if sampling.temperature == 0.0:
         return np.int64(highest(probs))
-    return np.int64(race(probs, row_at(choice.noise, place)[: len(probs)]))
+    return np.int64(race_own(probs, choice.noise, place))
 
 
 @compiled

@@ -96,18 +96,45 @@ def is_shared(noise: Noise) -> bool:
 
 
 @compiled
-def row_at(noise: Noise, ahead: int) -> Any:
-    """The numbers [T or more] of the position `ahead` of the next token."""
+def block_at(noise: Noise, ahead: int, block: int) -> Any:
+    """The numbers [BLOCK] of a block of tokens at the position `ahead` of the next token."""
     position = noise.place[1] + ahead
     place = position % len(noise.known)
-    row = noise.rows[place]
-    if noise.known[place] != position:
-        noise.known[place] = position
-        for block in range(len(row) // BLOCK):
-            noise_block(
-                noise.place[0], position, np.uint64(0), block, row[block * BLOCK : (block + 1) * BLOCK]
-            )
-    return row
+    numbers = noise.rows[place, block * BLOCK : (block + 1) * BLOCK]
+    if noise.known[place, block] != position:
+        noise.known[place, block] = position
+        noise_block(noise.place[0], position, np.uint64(0), block, numbers)
+    return numbers
+
+
+@compiled
+def number_at(noise: Noise, ahead: int, token: int) -> Any:
+    """The number of a token there."""
+    return block_at(noise, ahead, token // BLOCK)[token % BLOCK]
+
+
+@compiled
+def race_own(weights: NDArray[np.float32], noise: Noise, ahead: int) -> Any:
+    """`race` of the target's tokens at the position `ahead` of the next token."""
+    found = highest(weights)
+    if not weights[found] > 0.0:
+        return found
+    best = time_of(number_at(noise, ahead, found), weights[found])
+    for start in range(0, len(weights), BLOCK):
+        part = weights[start : min(len(weights), start + BLOCK)]
+        if may_win(part, best):
+            numbers = block_at(noise, ahead, start // BLOCK)[: len(part)]
+            found, best = nearer(part, numbers, start, found, best)
+    return found
+
+
+@compiled
+def may_win(weights: NDArray[np.float32], best: float) -> bool:
+    """Whether one of some tokens could have a shorter time than the best, by the greatest number."""
+    most: Any = np.float32(0.0)
+    for i in range(len(weights)):
+        most = max(most, weights[i])
+    return most > 0.0 and best * most >= 0.5 / (WHOLE * SLACK)
 
 
 @compiled
@@ -122,9 +149,8 @@ def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray
     """The first token of the slot `ahead` of the next token by its distribution [D], of which `names` [D] are
     the target tokens that its tokens propose by themselves, −1 for none; or, without `names`, the target's
     own token by its own."""
-    row = row_at(noise, ahead)
     if len(names) == 0:
-        return race(probs, row[: len(probs)])
+        return race_own(probs, noise, ahead)
     found = highest(probs)
     if not probs[found] > 0.0:
         return found
@@ -140,10 +166,7 @@ def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray
         block = nearest if turn == 0 else turn - 1 if turn <= nearest else turn
         start = block * BLOCK
         end = min(len(probs), start + BLOCK)
-        most: Any = np.float32(0.0)
-        for i in range(start, end):
-            most = max(most, probs[i])
-        if most <= 0.0 or best * most < 0.5 / (WHOLE * SLACK):
+        if not may_win(probs[start:end], best):
             continue
         nameless = np.int32(0)
         for i in range(start, end):
@@ -151,7 +174,8 @@ def race_at(probs: NDArray[np.float32], noise: Noise, ahead: int, names: NDArray
         if nameless:
             noise_block(seed, position, np.uint64(1), block, own)
         for i in range(start, end):
-            numbers[i - start] = row[names[i]] if names[i] >= 0 else own[i - start]
+            named = names[i] >= 0 and probs[i] > 0.0
+            numbers[i - start] = number_at(noise, ahead, names[i]) if named else own[i - start]
         if turn == 0:
             best = time_of(numbers[found - start], probs[found])
         found, best = nearer(probs[start:end], numbers[: end - start], start, found, best)
@@ -175,9 +199,9 @@ def race_after(
             block,
             numbers[block * BLOCK : (block + 1) * BLOCK],
         )
-    row, child = row_at(noise, ahead), kin[node, CHILD]
+    child = kin[node, CHILD]
     while child > 0:
         if info[child, 0] == 0 and info[child, 1] <= limit:
-            numbers[kin[child, TOKEN]] = row[kin[child, TARGET]]
+            numbers[kin[child, TOKEN]] = number_at(noise, ahead, kin[child, TARGET])
         child = kin[child, SIBLING]
     return race(probs, numbers[: len(probs)])
