@@ -20,7 +20,7 @@ from typing import Any
 
 from omnidemo.backends import processor
 from omnidemo.core.resources import home
-from omnidemo.decoding.sources import continuations, ngram_table
+from omnidemo.decoding.sources import agreement, continuations, copier, memory_source, ngram_table, text_index
 from omnidemo.vocabulary import trie_table
 
 SUMS = "sums.json"  # beside the machine code: checksums of its files, and what it was compiled from and for
@@ -155,7 +155,8 @@ def _prepare() -> None:
 
         compiled.compile_all()
         use_compiled(compiled)
-        continuations.use_compiled(compiled)
+        for user in (continuations, text_index, memory_source):
+            user.use_compiled(compiled)
     except Exception as error:  # no numba, no folder for its machine code, a processor that it does not know
         said = (getattr(error, "stderr", None) or str(error).encode()).decode(errors="replace").strip()
         _failure = said.splitlines()[-1] if said else type(error).__name__
@@ -256,7 +257,9 @@ def _sources() -> list[Path]:
             "arithmetic/integer.py",
         )
     ]
-    beside += [Path(trie_table.__file__), Path(ngram_table.__file__)]
+    beside += [
+        Path(str(module.__file__)) for module in (trie_table, ngram_table, text_index, copier, agreement)
+    ]
     return [*beside, *sorted((here / "kernels").rglob("*.py"))]
 
 

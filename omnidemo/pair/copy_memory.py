@@ -87,7 +87,7 @@ class CopyMemory:
         for text in texts:
             whole.extend([*text, BREAK])
             lengths.append(len(text) + 1)
-        stored, known = whole.ids[:], self._new_known(domain)
+        stored, known = whole.ids.tolist(), self._new_known(domain)
         known.learn_newest(texts)
         with self._lock:
             if self._asked.get(domain) is not asked or not texts:

@@ -25,6 +25,8 @@ from omnidemo.backends.kernels.examples import (
 from omnidemo.backends.kernels.filters_kernel import distribution
 from omnidemo.backends.kernels.forward import forward, run_worker
 from omnidemo.backends.kernels.integer.products import wide_products as wide_products
+from omnidemo.backends.kernels.memory.chain import chain, follow, learn_chain
+from omnidemo.backends.kernels.memory.copies import enter
 from omnidemo.backends.kernels.noise_kernel import noise, race
 from omnidemo.backends.kernels.rounds_kernel import rounds
 from omnidemo.backends.kernels.rows_kernel import (
@@ -37,15 +39,14 @@ from omnidemo.backends.kernels.rows_kernel import (
 )
 from omnidemo.decoding.sources import ngram_table
 from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.copier import CopyChances
+from omnidemo.decoding.sources.text_index import TextIndex
 
-follow, count = (
-    njit(cache=True, error_model="numpy", nogil=True)(each)
-    for each in (ngram_table.follow, ngram_table.count)
-)
+count = njit(cache=True, error_model="numpy", nogil=True)(ngram_table.count)
 ENTRIES = (
     token_prob, inverse_cdf, block_sums, inverse_cdf_by, softmax_given, softmax_, distribution, noise, race,
     forward, run_worker, roll_out,
-    rounds, judge_given, follow, count,
+    rounds, judge_given, follow, count, enter, chain, learn_chain,
 )  # fmt: skip
 
 
@@ -83,6 +84,11 @@ def compile_all() -> None:
     keys, weights, ages, kept, counts = Continuations(0).arrays
     follow(keys, weights, kept, counts, 1, whole(1 + ngram_table.LONGEST), np.zeros(1), whole(1))
     count(keys, weights, ages, kept, counts, 1, whole(1), 0, 0)
+    text, chances, made, numbers = TextIndex(), CopyChances(), whole(1, 9), np.zeros((1, 4))
+    known, right, agreed = Continuations(0).table, (chances.weight, chances.accepted), chances.agreement
+    enter(text.arrays, np.zeros(1, np.int32))
+    chain(text.arrays, text.arrays, known, right, agreed.weights, whole(1), 0, whole(1), made, numbers)
+    learn_chain(right, agreed.weights, agreed.squares, made, numbers, whole(1))
     run_worker(WORKERS.queue)
     for entry in ENTRIES:
         # other types would be a mistake, and would keep an answer waiting for seconds

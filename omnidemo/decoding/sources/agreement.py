@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 SOURCES = 3  # continuations, the conversation, earlier answers
 # Weights at first, the mean of what the 1.5B's and SmolLM2's answers to four tasks gave: a constant, one for
 # all ids but the first; then of each source two where it proposes the id (of the log odds of its own chance,
@@ -32,13 +34,13 @@ class Agreement:
     """The weights, which every judged place changes."""
 
     def __init__(self) -> None:
-        self.weights = list(FIRST_WEIGHTS)
-        self._squares = [STEPS] * len(FIRST_WEIGHTS)
+        self.weights = np.array(FIRST_WEIGHTS)
+        self.squares = np.full(len(FIRST_WEIGHTS), STEPS)
 
     def chance(self, token: int, offers: Offers, later: bool) -> float:
         """How likely an id is right, given what each source offers for its place; `later`: it is not the
         first of a draft."""
-        weights = self.weights
+        weights = self.weights.data
         total = weights[0] + weights[1] if later else weights[0]
         for source, other, _, odds in offers:
             place = 4 * source + (2 if other == token else 4)
@@ -54,5 +56,5 @@ class Agreement:
             found += [(place, odds), (place + 1, 1.0)]
         for place, value in found:
             slope = off * value
-            self._squares[place] += slope * slope
-            self.weights[place] -= RATE * slope / math.sqrt(self._squares[place])
+            self.squares[place] += slope * slope
+            self.weights[place] -= RATE * slope / math.sqrt(self.squares[place])

@@ -58,6 +58,12 @@ class Continuations:
         """Of the tables; 0 where nothing is known."""
         return sum(array.nbytes for array in self.arrays) if self.contexts else 0
 
+    @property
+    def table(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], int]:
+        """For compiled code: keys, weights, ids and counts, and the bits of the number of a bucket."""
+        keys, weights, _, kept, counts = self.arrays
+        return keys, weights, kept, counts, self.bits
+
     def follow(self, ids: Sequence[int], most: int) -> list[tuple[int, float, int]]:
         """What follows `ids` most often, at most so many: of each the id, its share, and its kind: three
         times the length of the longest context that is known there, less three, plus 0 where that was met
@@ -69,8 +75,7 @@ class Continuations:
         tail = ids[-LONGEST:]
         found[LONGEST - len(tail) : LONGEST] = tail
         shares, kinds = np.empty(most), np.empty(most, np.int64)
-        keys, weights, _, kept, counts = self.arrays
-        made = _call(follow, keys, weights, kept, counts, self.bits, found, shares, kinds)
+        made = _call(follow, *self.table, found, shares, kinds)
         return [
             *zip(
                 found[LONGEST : LONGEST + made].tolist(), shares[:made].tolist(), kinds[:made].tolist(),

@@ -10,6 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from omnidemo.core.records import Match
 from omnidemo.decoding.sources.agreement import Agreement
 from omnidemo.decoding.sources.text_index import BREAK, TextIndex
@@ -61,12 +63,12 @@ class CopyChances:
     def __init__(self) -> None:
         first = [chance for source in FIRST_CHANCES for row in source for chance in row]
         first += [chance for kind in FIRST_OF_CONTINUATIONS for chance in kind]
-        self.weight = [BELIEF] * len(first)
-        self.accepted = [BELIEF * chance for chance in first]
+        self.weight = np.full(len(first), BELIEF)
+        self.accepted = BELIEF * np.array(first)
         self.agreement = Agreement()
 
     def __call__(self, at: int) -> float:
-        return self.accepted[at] / self.weight[at]
+        return self.accepted.item(at) / self.weight.item(at)
 
     def learn(self, at: int, accepted: float) -> None:
         """Note an acceptance (0 or 1, or its probability)."""

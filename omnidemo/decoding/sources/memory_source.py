@@ -5,15 +5,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import cached_property
+from types import ModuleType
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 from omnidemo.core.records import Match
-from omnidemo.decoding.sources.agreement import Offers, log_odds
+from omnidemo.decoding.sources.agreement import SOURCES, Offers, log_odds
 from omnidemo.decoding.sources.continuations import Continuations
 from omnidemo.decoding.sources.copier import LEAST, LONGEST_COPY, CopiedDraft, Copier, class_of_continuation
 from omnidemo.decoding.sources.ngram_table import LONGEST, MEETINGS
+from omnidemo.decoding.sources.text_index import LONGEST_MATCH, TextIndex
 
 NOWHERE = Match(0, "earlier")
+ORIGINS: tuple[Literal["prompt", "answer", "earlier"], ...] = ("prompt", "answer", "earlier")
+NO_TEXT, NOTHING_KNOWN = TextIndex(), Continuations(0)
+_compiled: Any = None  # `chain` and `learn_chain`; see `backends/kernels/memory/chain.py`
+
+
+def use_compiled(compiled: ModuleType) -> None:
+    """Use these compiled functions from now on; they take a fifth of the time."""
+    global _compiled
+    _compiled = compiled
 
 
 class Source(Protocol):
@@ -40,14 +55,50 @@ class _Chain(CopiedDraft):
     offers: list[Offers] = field(default_factory=list)
 
 
+@dataclass(slots=True)
+class _CompiledChain(CopiedDraft):
+    """The same as compiled code has it: rows of whole numbers [n, 9] and of others [n, 4]."""
+
+    made: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 9), np.int64))
+    numbers: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 4)))
+
+
 class MemorySource(Copier):
     """What `Copier` copies, and what is `known` of earlier answers, which an answer does not change. Each
     source has chances of its own by class; `CopyChances.agreement` makes one of them for each id."""
 
     known: Continuations | None = None
 
+    @cached_property
+    def _ends(self) -> NDArray[np.int64]:
+        return np.array([*self.ends], np.int64)
+
     def draft(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
-        most, tail, made = min(most, LONGEST_COPY), [*ids[-LONGEST:]], _Chain()
+        most = min(most, LONGEST_COPY)
+        return self._chain(ids, most) if _compiled is None or most < 1 else self._call(ids, most)
+
+    def _call(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        """`_chain` by compiled code."""
+        if len(self.text) < len(ids):
+            self.text.extend(ids[len(self.text) :])
+        earlier, known, chances = self.earlier or NO_TEXT, self.known or NOTHING_KNOWN, self.chances
+        made, numbers = np.empty((most, 3 + 2 * SOURCES), np.int64), np.empty((most, 1 + SOURCES))
+        count = _compiled.chain(
+            self.text.arrays, earlier.arrays, known.table, (chances.weight, chances.accepted),
+            chances.agreement.weights, np.array(ids[-LONGEST_MATCH:], np.int64), self.prompt,
+            self._ends, made, numbers,
+        )  # fmt: skip
+        if not count:
+            return None
+        made, numbers = made[:count], numbers[:count]
+        rows = made[:, :3].tolist()
+        return _CompiledChain(
+            [token for token, *_ in rows], [Match(length, ORIGINS[origin]) for _, length, origin in rows],
+            [], numbers[:, 0].tolist(), made, numbers,
+        )  # fmt: skip
+
+    def _chain(self, ids: Sequence[int], most: int) -> CopiedDraft | None:
+        tail, made = [*ids[-LONGEST:]], _Chain()
         both, known, agreement = self.drafts(ids, most), self.known, self.chances.agreement
         copies = [(source, copied) for source, copied in enumerate(both, 1) if copied is not None]
         found, first, whole = known.follow(tail, most) if known is not None else [], 0, 1.0
@@ -86,12 +137,19 @@ class MemorySource(Copier):
         return made if made.ids else None
 
     def learn(self, draft: CopiedDraft, written: Sequence[int]) -> None:
+        if isinstance(draft, _CompiledChain):
+            chances, agreement = self.chances, self.chances.agreement
+            right, new = (chances.weight, chances.accepted), np.array(written, np.int64)
+            _compiled.learn_chain(
+                right, agreement.weights, agreement.squares, draft.made, draft.numbers, new
+            )  # fmt: skip
+            return
         assert isinstance(draft, _Chain)
         places = zip(draft.offers, draft.ids, written, strict=False)
         for step, (offers, token, wanted) in enumerate(places):
             for _, other, kind, _ in offers:
                 self.chances.learn(kind, float(other == wanted))
-            for other in {other for _, other, *_ in offers}:
+            for other in dict.fromkeys(other for _, other, *_ in offers):
                 self.chances.agreement.learn(other, offers, step > 0, other == wanted)
             if token != wanted:
                 break

@@ -1,0 +1,1 @@
+"""What memory proposes: copies, continuations, and the chain of both."""
