@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from statistics import fmean
@@ -122,17 +122,19 @@ class Run:
         self.rows: list[dict[str, Any]] = []
         self.tokens = 0
 
-    def go(self) -> None:
-        """Everything: the rows are complete afterwards."""
+    def go(self) -> Iterator[None]:
+        """Everything, with a yield now and then, after an answer or a few: the rows are complete
+        afterwards."""
         stops = set(checkpoints(self.arm))
         if self.arm.offline:
-            self._offline()
+            yield from self._offline()
             return
         for event in self.events:
             if event.count in stops:
-                self._read_held_out(event.count)
+                yield from self._read_held_out(event.count)
             self._serve(event)
-        self._read_held_out(len(self.events), last=True)
+            yield
+        yield from self._read_held_out(len(self.events), last=True)
 
     def _serve(self, event: Event) -> None:
         """Answer one request with each n-gram cache, and learn from it once."""
@@ -158,7 +160,7 @@ class Run:
         if self.arm.train:
             self.line(domain).observe(self._labelled(found[0][1]))
 
-    def _offline(self) -> None:
+    def _offline(self) -> Iterator[None]:
         """The whole traffic at once: its n-grams, and `epochs` passes over it. Read now and then."""
         traces = []
         for event in self.events:
@@ -167,11 +169,12 @@ class Run:
                 for reading in self.caching.values()
             ]
             traces.append(self._labelled(found[0][1]))
+            yield
         for epoch in self.line("default").epochs(traces, self.epochs):
             if epoch == self.epochs or epoch % max(1, self.epochs // 4) == 0:
-                self._read_held_out(len(self.events), last=epoch == self.epochs, epoch=epoch)
+                yield from self._read_held_out(len(self.events), last=epoch == self.epochs, epoch=epoch)
 
-    def _read_held_out(self, count: int, last: bool = False, epoch: int = 0) -> None:
+    def _read_held_out(self, count: int, last: bool = False, epoch: int = 0) -> Iterator[None]:
         """Rows of the held-out prompts, for each target and source: their means, and at the end each prompt
         too."""
         for target in self.arm.targets:
@@ -181,6 +184,7 @@ class Run:
                     for prompt in self.world.held_out[source]:
                         domain = self._domain(target, source, prompt, teach=False)
                         rows.append(figures(self._answer(target, reading, domain, prompt, learn=False)[0]))
+                        yield
                     for number, row in enumerate(rows if last else ()):
                         self._row("prompt", reading, count, target, source, row, epoch=epoch, prompt=number)
                     means = {name: Spread.of(row[name] for row in rows).mean for name in METRICS}
@@ -258,14 +262,14 @@ class Run:
         self.rows.append(place | {"requests": count, "target": target, "source": source, **found, **more})
 
 
-def run_arm(world: World, arm: Arm, seed: int, path: Path) -> None:
-    """Run one arm and write `path` (JSON), and beside it the final weights (safetensors) of an arm that will
-    be timed.
+def run_arm(world: World, arm: Arm, seed: int, path: Path) -> Iterator[None]:
+    """Run one arm, with yields as `Run.go`, and write `path` (JSON), and beside it the final weights
+    (safetensors) of an arm that will be timed.
 
     The JSON file comes last and at once: where it is, the arm is done.
     """
     run = Run(world, arm, seed)
-    run.go()
+    yield from run.go()
     line, caches = run.line("default"), {}
     target = arm.targets[0]
     if arm.timed:

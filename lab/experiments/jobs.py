@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 from itertools import product
@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from transformers.utils import logging
 
+from lab.experiments import answer_counts
 from lab.experiments.arm import World, run_arm
 from lab.experiments.plans import Arm
 from omnidemo.core.config import Settings
@@ -29,9 +30,10 @@ from omnidemo.learning.probes.replayed_target import RecordedAnswer, TargetRecor
 from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS_PER_JOB = 100  # of a recording: a few seconds of loading, half a minute of work
+LOOK_SECONDS = 1.0  # between two looks at what jobs in other processes have done
 
-
-Job = tuple[str, Callable[[], None]]  # its name, and a call that can be sent to another process
+# its name, and a call that can be sent to another process and yields after each answer
+Job = tuple[str, Callable[[], Iterator[None]]]
 
 
 def result_path(world: World, arm: Arm, seed: int) -> Path:
@@ -70,8 +72,9 @@ def recordings(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[
     return jobs
 
 
-def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> None:
-    """Answer the prompts greedily without a draft, and keep each with its trace as soon as it is there.
+def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -> Iterator[None]:
+    """Answer the prompts greedily without a draft, and keep each with its trace as soon as it is there; then
+    yield.
 
     ValueError for a prompt that the target cannot read; ModelError as in `load_model`.
     """
@@ -90,6 +93,7 @@ def record(records: TargetRecords, prompts: Sequence[str], settings: Settings) -
                 f"the answer to {prompt[:40]!r}… left no trace to learn from; leave this prompt out"
             )
         records.save(prompt, RecordedAnswer(tuple(ids), made.token_ids, traces[0]))
+        yield
 
 
 def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[Job]:
@@ -103,30 +107,37 @@ def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[J
     ]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
-    """Run the jobs, so many at a time (0: here, one after the other), and yield the name of each that is
-    done.
+def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
+    """Run the jobs, so many at a time (0: here, one after the other), and yield now and then how many are
+    done, and how many answers all have made.
 
     RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller
     stops iterating.
     """
     if workers == 0 or not jobs:
-        for name, call in jobs:
-            call()
-            yield name
+        answers = 0
+        for done, (_, call) in enumerate(jobs):
+            for answers, _ in enumerate(call(), answers + 1):  # noqa: B020
+                yield done, answers
+            yield done + 1, answers
         return
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(min(workers, len(jobs)), multiprocessing.get_context("spawn"), _prepare_worker)
+    context = multiprocessing.get_context("spawn")
+    made = context.Value("q", 0)
+    pool = ProcessPoolExecutor(min(workers, len(jobs)), context, _prepare_worker, (made,))
     try:
         with _environment(TRAINING_ENVIRONMENT), deaf_to_ctrl_c():  # has to stand before the workers start
-            names = {pool.submit(call): name for name, call in jobs}
-        for done in as_completed(names):
-            if (error := done.exception()) is not None:
-                said = " ".join(str(error).split()) or type(error).__name__
-                raise RuntimeError(
-                    f"{names[done]} failed: {said}; start the command again to go on from here"
-                ) from error
-            yield names[done]
+            names = {pool.submit(answer_counts.run, call): name for name, call in jobs}
+        left = set(names)
+        while left:
+            ended, left = wait(left, LOOK_SECONDS, FIRST_COMPLETED)
+            for job in ended:
+                if (error := job.exception()) is not None:
+                    said = " ".join(str(error).split()) or type(error).__name__
+                    raise RuntimeError(
+                        f"{names[job]} failed: {said}; start the command again to go on from here"
+                    ) from error
+            yield len(names) - len(left), made.value
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         workers_left = set(multiprocessing.active_children()) - others
@@ -136,7 +147,8 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[str]:
             process.join(5)
 
 
-def _prepare_worker() -> None:
+def _prepare_worker(made: Any) -> None:
+    answer_counts.share(made)
     torch.set_num_threads(1)
     logging.disable_progress_bar()
     warnings.simplefilter("ignore", FutureWarning)  # meant for the authors of libraries

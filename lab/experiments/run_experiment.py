@@ -60,8 +60,11 @@ def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
     for stage, jobs in (("recordings", recordings), ("arms", arms_left)):
         left = jobs(world, arms, order.seeds)
         yield Stage(stage, 0, len(left))
-        for done, _ in enumerate(run_jobs(left, order.workers), 1):
-            yield Stage(stage, done, len(left))
+        told = 0
+        for done, answers in run_jobs(left, order.workers):
+            yield Stage(f"answers of the {stage}", answers, None)
+            if done > told:
+                yield Stage(stage, told := done, len(left))
     timed = [arm for arm in arms if arm.timed and order.timed_prompts]
     if timed:
         yield from _time(world, order, timed)

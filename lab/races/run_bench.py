@@ -147,7 +147,9 @@ def distilled(
     path = settings.storage / "bench" / "adapters" / f"{key}.safetensors"
     if not path.exists():
         yield Stage(stage, 0, len(prompts))
-        record(records, records.missing(prompts), settings)
+        missing = records.missing(prompts)
+        for count, _ in enumerate(record(records, missing, settings), 1):
+            yield Stage(f"{stage}, recordings", count, len(missing))
         line = Line(model_files.find(settings.drafter, hub=settings.trust_hub), settings, {})
         for count, prompt in enumerate(prompts, 1):
             line.observe(records.load(prompt).trace)

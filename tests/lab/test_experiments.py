@@ -62,7 +62,7 @@ def settings() -> Settings:
 @pytest.fixture(scope="module")
 def recorded(names: tuple[str, str], settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("records")
-    record(TargetRecords(folder, *names, settings), TEXTS, settings)
+    [*record(TargetRecords(folder, *names, settings), TEXTS, settings)]
     return folder
 
 
@@ -134,7 +134,7 @@ def test_a_replayed_answer_is_drafted_by_its_own_line(
 def test_a_recording_goes_on_where_it_was(names: tuple[str, str], settings: Settings, tmp_path: Path) -> None:
     records = TargetRecords(tmp_path, *names, settings)
     with pytest.raises(ValueError, match="shorten"):
-        record(records, [TEXTS[0], "the cat " * 400, *TEXTS[1:3]], settings)  # ends after the first
+        [*record(records, [TEXTS[0], "the cat " * 400, *TEXTS[1:3]], settings)]  # ends after the first
     again = TargetRecords(tmp_path, *names, settings)
     assert again.missing([*TEXTS[:3], TEXTS[0]]) == TEXTS[1:3]
     other = TargetRecords(tmp_path, *names, settings.model_copy(update={"max_new_tokens": 5}))
@@ -225,7 +225,7 @@ def test_an_arm_learns_reads_and_grows_its_caches(names: tuple[str, str], world:
         Reading("half", cache_share=0.5, cache_policy="lru"),
     )
     run = Run(world, Arm("x", (Phase(names[0], {"one": 1.0}, 4),), readings, watched=2), 0)
-    run.go()
+    assert len([*run.go()]) > 2
     held = pd.DataFrame([row for row in run.rows if row["kind"] == "held-out"])
     assert held[held["reading"] == "all"]["requests"].tolist() == [0, 2, 4]
     assert held[held["reading"] == "half"]["requests"].tolist() == [4]
@@ -248,14 +248,14 @@ def test_lines_by_target_domain_and_classifier(names: tuple[str, str], world: Wo
         ("router", {"one", "two"}),
     ):
         run = Run(world, Arm("x", phases, lines=lines), 0)  # type: ignore[arg-type]
-        run.go()
+        assert len([*run.go()]) > 2
         assert set(run.lines) == expected and sum(line.steps for line in run.lines.values()) == 4
         assert {row["source"] for row in run.rows if row["kind"] == "held-out"} == {"one", "two"}
 
 
 def test_offline_passes_over_the_traffic(names: tuple[str, str], world: World) -> None:
     run = Run(world, Arm("x", (Phase(names[0], {"one": 1.0}, 4),), offline=True), 0)
-    run.go()
+    assert len([*run.go()]) > 2
     held = [row for row in run.rows if row["kind"] == "held-out"]
     # two steps every two answers make two epochs of batches of two; half as many again
     assert [row["epoch"] for row in held] == [1, 2, 3] and [row["steps"] for row in held] == [2, 4, 6]
@@ -285,7 +285,10 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     order = ExperimentRequest("methods", [names[0]], ["one"], 2, [0, 1], 0, 1)
     events = list(run(world, order))
     arms = order.arms()
-    assert {event.name: event.total for event in events} == {"recordings": 0, "arms": 10, "timed answers": 14}
+    assert {event.name: event.total for event in events} == {
+        "recordings": 0, "answers of the arms": None, "arms": 10, "timed answers": 14,
+    }  # fmt: skip
+    assert len({event.done for event in events if event.name == "answers of the arms"}) > 10
     table = pd.read_csv(tmp_path / "methods.csv")
     assert set(table["kind"]) == {"traffic", "held-out", "prompt", "timed"} and set(table["seed"]) == {0, 1}
     assert (table[table["kind"] == "timed"]["speedup"] > 0).all()
@@ -313,8 +316,12 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
 def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World, tmp_path: Path) -> None:
     arm = Arm("x", (Phase(names[0], {"one": 1.0}, 2),))
     here, there = tmp_path / "here.json", tmp_path / "there.json"
-    run_arm(world, arm, 0, here)
-    assert list(run_jobs([("x", partial(run_arm, world, arm, 0, there))], 1)) == ["x"]
+    answers = len([*run_arm(world, arm, 0, here)])
+    told = [*run_jobs([("x", partial(run_arm, world, arm, 0, there))], 1)]
+    assert told[-1] == (1, answers) and answers > 2 and told == sorted(told)
+    assert [*run_jobs([("x", partial(iter, "ab")), ("y", partial(iter, "c"))], 0)] == [
+        (0, 1), (0, 2), (1, 2), (1, 3), (2, 3),
+    ]  # fmt: skip
     assert there.with_suffix(".safetensors").read_bytes() == here.with_suffix(".safetensors").read_bytes()
 
 

@@ -252,7 +252,7 @@ def test_measurements_ask_for_no_manner(
     pair = build_measured_pair(*models, settings)
     assert pair.target.manner == GREEDY and build_pair(*models, settings).target.manner == MANNER
     records = TargetRecords(tmp_path, *models, settings)
-    record(records, ["the small duck"], settings)
+    assert len([*record(records, ["the small duck"], settings)]) == 1
     greedy = pair.generate("the small duck", max_new_tokens=12, method="autoregressive", reuse=False)
     assert records.load("the small duck").answer_ids == greedy.token_ids
     replay = Replay(records, pair.drafter, settings)
