@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 # parameters of a packed model from which on its first pass waits for compiled code: torch would need its
 # weights in float32, and a second or more for each token
 WAITS = 1_000_000_000
+KEPT_SECONDS = 30.0  # that any other one waits for machine code that is on this machine already
 
 
 class GgufModel:
@@ -73,8 +74,8 @@ class GgufModel:
 
     def packed(self, report: Progress, arithmetic: Arithmetic = ARITHMETIC) -> FusedLlama:
         """A runner of the weights as they are packed, straight from the file. They are made in float32 only
-        when asked for. A large model, one in `int16`, or one for which memory is too small in float32, waits
-        for compiled code: ModelError where there will be none."""
+        when asked for. It waits for compiled code that is kept. A large model, one in `int16`, or one for
+        which memory is too small in float32, waits for any: ModelError where there will be none."""
         with one_sentence(self.files.name):
             self._check_unchanged()
             with LOADING:
@@ -83,7 +84,11 @@ class GgufModel:
         runner = FusedLlama(shape, packed=Packed(weights, self._in_float32, arithmetic))
         need, free = least_need(4 * runner.parameters, self.config, 4), free_memory("cpu")
         wide = arithmetic == "int16"
-        if compile_kernels.kernels() is None and (runner.parameters >= WAITS or need.total > free or wide):
+        must = runner.parameters >= WAITS or need.total > free or wide
+        if compile_kernels.kernels() is None and not must and compile_kernels.kept():
+            # Else the first pass makes all weights in float32, to drop them.
+            compile_kernels.wait(KEPT_SECONDS)
+        elif compile_kernels.kernels() is None and must:
             report("compiling", 1.0)
             if not compile_kernels.wait():
                 why = compile_kernels.failure() or "it takes too long"

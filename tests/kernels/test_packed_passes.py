@@ -362,3 +362,21 @@ def test_one_that_is_large_or_does_not_fit_in_float32_waits_for_compiled_code(
     else:
         assert load().whole != comes
     assert "compiling" in said
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_one_that_is_small_waits_for_machine_code_that_is_kept(
+    kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else its first pass makes all weights in float32, four to eight times what it keeps."""
+    path, ready, waited = written(tmp_path, "Q4_1"), compile_kernels.kernels(), list[float]()
+
+    def wait(seconds: float) -> bool:
+        waited.append(seconds)
+        monkeypatch.setattr(compile_kernels, "_ready", ready)
+        return True
+
+    monkeypatch.setattr(compile_kernels, "_ready", None)
+    monkeypatch.setattr(compile_kernels, "wait", wait)
+    monkeypatch.setattr(compile_kernels, "kept", lambda: kept)
+    assert runner_of(path).whole != kept and len(waited) == kept
