@@ -37,6 +37,10 @@ LOG_SECONDS = 10.0  # between two lines about one stage of loading
 PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
 
 
+class Ending(RuntimeError):
+    """An answer that was asked for while the app stops."""
+
+
 @dataclass(frozen=True, slots=True)
 class PairState:
     """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()`
@@ -84,6 +88,8 @@ class PairPool:
         """Load a pair in the background, if it is not there or on its way; a failed one is tried again.
         Returns at once."""
         key = self._key(target, drafter)
+        if self.ending.is_set():
+            return self.state(target, drafter)
         with self._lock:
             place = self._places.get(key)
             known = place is not None and place.state.stage not in ("failed", "absent")
@@ -113,6 +119,8 @@ class PairPool:
             with self._lock:
                 there = [other for other, one in self._places.items() if one.loaded is not None]
             known = PairState(*key) if place is None else place.state
+            if self.ending.is_set():
+                known = replace(known, stage="failed", error=ENDING)
             return replace(known, meanwhile=there[-1] if there else None)
         pair = place.loaded[0]
         # the fastest may have been found since
@@ -139,10 +147,10 @@ class PairPool:
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
-        """Like `ready`, and the pair stays in memory within the block. RuntimeError once the app stops."""
+        """Like `ready`, and the pair stays in memory within the block. Ending once the app stops."""
         with self._lock:
             if self.ending.is_set():
-                raise RuntimeError(ENDING)
+                raise Ending(ENDING)
             loaded, place = self.ready(target, drafter), self._places[self._key(target, drafter)]
             place.users += 1
         try:

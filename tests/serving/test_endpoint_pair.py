@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -289,3 +290,24 @@ def test_a_cancelled_stream_is_over_within_half_a_second(app: tuple[Services, An
             time.sleep(0.005)
         took.append(time.monotonic() - began)
     assert min(took) < 0.5  # a machine that is busy otherwise may take longer now and then
+
+
+def test_who_asks_while_the_app_stops_is_told_so(tmp_path: Path) -> None:
+    settings = Settings(
+        target=TARGET, drafter=DRAFTER, storage=tmp_path / "storage", port=free_port(), training="off"
+    )
+    services = Services(settings)
+    try:
+        with running(services) as url:
+            asked = {"model": "omnidemo", "messages": SUM, "max_tokens": 4}
+            address = f"{url}/v1/chat/completions"
+            assert httpx.post(address, json=asked, timeout=120).status_code == 200
+            services.end_answers(1.0)
+            for body in (asked, {**asked, "stream": True}, {**asked, "model": "bundled/large"}):
+                refused = httpx.post(address, json=body, timeout=60)
+                assert refused.status_code == 503 and refused.headers["x-should-retry"] == "false"
+                assert "The app is being stopped; ask again" in refused.json()["error"]["message"]
+            assert services.load("bundled/large", DRAFTER).stage == "failed"
+            assert services.load(TARGET, DRAFTER).stage == "ready"
+    finally:
+        services.close()

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 
 from omnidemo.core.private_folders import without_folders
 from omnidemo.pair.prompt_reader import TooLong
+from omnidemo.serving.pair_pool import Ending
 from omnidemo.serving.quotas import QuotaUsed, Refused
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ def as_api_error(error: BaseException) -> ApiError:
         return ApiError(429, said, headers=NO_RETRY)
     if isinstance(error, Refused):
         return ApiError(403, said)
+    if isinstance(error, Ending):
+        return ApiError(503, said, headers=NO_RETRY)
     if isinstance(error, TooLong):  # agents shorten what they send when they see this code
         return ApiError(400, said, code="context_length_exceeded")
     if isinstance(error, ValueError) and not isinstance(error, UnicodeError):
