@@ -51,7 +51,7 @@ def multiply(matrix: PackedMatrix, x: Array, size: int) -> Array:
     layout, coded, given = LAYOUTS[matrix.form], matrix.coded(), quantize(x, size)
     scales, minima = coded.numbers
     each = COLUMNS // layout.scales
-    exact = np.float32 if size == 1 else np.float64  # which holds the products and sums of codes
+    exact: Any = np.float32 if size == 1 else np.float64  # which holds the products and sums of codes
     weights = coded.codes.reshape(matrix.rows, -1, each).astype(exact)
     codes = given.codes.reshape(len(x), -1, each).astype(exact)
     out = np.zeros((len(x), matrix.rows), np.float32)

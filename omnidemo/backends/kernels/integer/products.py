@@ -90,7 +90,7 @@ def quantize_at(typing: Any, kind: Any, x: Any, out: Any) -> Any:
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         places = [builder.inttoptr(one, cgutils.voidptr_t) for one in arguments[1:]]
-        quantize_block(builder, *places, size)
+        quantize_block(builder, places[0], places[1], size)
         return context.get_dummy_value()
 
     return types.void(kind, types.int64, types.int64), code
