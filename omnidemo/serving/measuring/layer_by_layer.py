@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from omnidemo.backends import choice, compile_kernels
-from omnidemo.backends.arithmetic import int8
+from omnidemo.backends.arithmetic import integer
 from omnidemo.backends.call_layout import SPAN, Model, Scores
 from omnidemo.backends.compiled_passes import EMBEDDING, PRODUCTS, CompiledPasses
 from omnidemo.backends.fused_llama import FusedLlama
@@ -170,7 +170,7 @@ class _Check:
         self.weights = {
             name: one.detach().numpy() for name, one in reference.named_parameters(remove_duplicate=False)
         }
-        self.held, self.int8 = runner.named(passes.form), runner.arithmetic == "int8"
+        self.held, self.size = runner.named(passes.form), integer.BYTES.get(runner.arithmetic)
         runner.extend_rope(SPAN)
         self.cache = np.zeros((1, 2, runner.kv_heads, SPAN, runner.head_dim), np.float32)
         self.model = passes.model(self.cache)  # of all layers
@@ -202,12 +202,12 @@ class _Check:
         self._products(report, "", None, products[6:], place + 6)
         last = number + 1 == self.passes.runner.depth
         following = "model.norm" if last else f"model.layers.{number + 1}.input_layernorm"
-        if not self.int8:  # whose sums, each by itself, were compared with the same in numpy
+        if self.size is None:  # whose sums, each by itself, were compared with the same in numpy
             report.note(f"{name}, output", self._whole(number), self._normed(seen.read[following]))
 
     def _attention(self, report: LayerReport, number: int, before: bool) -> None:
         """The keys and values of a layer, or, behind its output matrix, what it then has."""
-        if self.int8:
+        if self.size is not None:
             return
         name, count = f"model.layers.{number}", len(self.seen.ids)
         none = np.zeros(self.weights[f"{name}.{PRODUCTS[6]}.weight"].shape, np.float32)
@@ -222,7 +222,7 @@ class _Check:
 
     def _weight(self, report: LayerReport, name: str) -> None:
         """Whether passes have the reference's numbers of a weight; in whole numbers it is the same one."""
-        if not self.int8:
+        if self.size is None:
             held = self.held[name]
             values = held.values() if isinstance(held, PackedMatrix) else held
             report.note(name, values, self.weights[name], 0.0)
@@ -244,8 +244,8 @@ class _Check:
             if norm and not number:
                 report.note(norm, read, self.seen.written[norm])
             held = self.held[matrix]
-            if self.int8 and isinstance(held, PackedMatrix):
-                report.note(f"{name}, product", got, int8.multiply(held, read), 0.0)
+            if self.size is not None and isinstance(held, PackedMatrix):
+                report.note(f"{name}, product", got, integer.multiply(held, read, self.size), 0.0)
             else:
                 report.note(f"{name}, product", got, read @ self.weights[matrix].T)
 
