@@ -41,7 +41,7 @@ class Agreement:
         """How likely an id is right, given what each source offers for its place; `later`: it is not the
         first of a draft."""
         weights = self.weights.data
-        total = weights[0] + weights[1] if later else weights[0]
+        total: float = weights[0] + weights[1] if later else weights[0]
         for source, other, _, odds in offers:
             place = 4 * source + (2 if other == token else 4)
             total += weights[place] * odds + weights[place + 1]

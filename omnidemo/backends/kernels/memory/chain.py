@@ -76,7 +76,7 @@ def followed(known: Any, ids: Whole, shares: Numbers, kinds: Whole) -> Any:
 
 
 @compiled
-def likeliest(weights: Numbers, offers: Whole, odds: Numbers, later: bool) -> tuple[int, float]:
+def likeliest(weights: Numbers, offers: Whole, odds: Numbers, later: bool) -> tuple[Any, float]:
     """(the id that is right most likely, the first of equals, −1 for none; its chance)."""
     token, best = np.int64(-1), 0.0
     for source in range(SOURCES):
