@@ -142,11 +142,13 @@ def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: PriceList) -> 
     options: dict[str, Any] = {"max_new_tokens": order.max_new_tokens, "seed": asked.number}
     options |= {"repetition_penalty": 1.0} if order.own_manner and asked.order else {}
     options |= {} if order.own_manner else GREEDY.options
-    plain, drafted = {"method": BASELINE, "copying": False, "learn": False}, {"draft_policy": order.policy}
+    plain: dict[str, Any] = {"method": BASELINE, "copying": False, "learn": False}
+    drafted: dict[str, Any] = {"draft_policy": order.policy}
     if not asked.timed:
         pair.generate(asked.prompt, **options, **drafted, **asked.options)
         return None
-    ways = [plain, drafted | asked.options, *([drafted | FRESH] if order.fresh else []), plain]
+    fresh_too = [{**drafted, **FRESH}] if order.fresh else []
+    ways = [plain, {**drafted, **asked.options}, *fresh_too, plain]
     before, made, *fresh, after = answers = [pair.generate(asked.prompt, **options, **way) for way in ways]
     tokens = sum(len(one.tokens) for one in made.rounds[1:])
     if tokens < LEAST:
@@ -204,18 +206,18 @@ def against_fresh(found: Sequence[Gain]) -> list[list[str]]:
     lines = []
     for name, group in group_by(found, lambda one: one.name).items():
         units = list(group_by(group, lambda one: one.order or -one.number).values())
-        figures: list[tuple[str, ...]] = []
+        figures = list[tuple[float, float, float, float]]()
         for unit in units:
             tokens, plain = sum(one.tokens for one in unit), sum(one.plain for one in unit)
             rounds, before = sum(one.rounds for one in unit), sum(one.fresh_rounds or 0 for one in unit)
             seconds, fresh = sum(one.seconds for one in unit), sum(one.fresh_seconds or 0.0 for one in unit)
             figures.append((tokens / before, tokens / rounds, plain / fresh, plain / seconds))
-        before, after, slower, faster = zip(*figures, strict=True)
+        had, has, slow, fast = zip(*figures, strict=True)
         lines.append(
             [
                 name, str(len(group)),
-                f"{fmean(before):.2f}", f"{fmean(after):.2f}", with_error(map(sub, after, before), "+.2f"),
-                f"{fmean(slower):.2f}", f"{fmean(faster):.2f}", with_error(map(sub, faster, slower), "+.2f"),
+                f"{fmean(had):.2f}", f"{fmean(has):.2f}", with_error(map(sub, has, had), "+.2f"),
+                f"{fmean(slow):.2f}", f"{fmean(fast):.2f}", with_error(map(sub, fast, slow), "+.2f"),
             ]
         )  # fmt: skip
     return lines
