@@ -325,3 +325,20 @@ def test_nothing_is_too_small_to_read_on_a_phone(browser: Browser, served: Serve
             page.wait_for_timeout(600)
             assert page.evaluate(SMALL) == [], tab
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, tab
+
+
+def test_at_200_percent_half_the_height_is_the_answers(browser: Browser, served: Served) -> None:
+    served[0].pace = 0.0
+    with someone(browser, viewport={"width": 640, "height": 430}) as context:
+        page = come(context, served)
+        ask(page, "Tell me a story about a lonely fox.")
+        chat = page.locator('[data-widget="chat"]')
+        chat.evaluate("chat => chat.scrollIntoView()")
+        seen = chat.evaluate(
+            """chat => {
+              const log = chat.querySelector(".scroll").getBoundingClientRect();
+              const composer = chat.querySelector(".composer").getBoundingClientRect();
+              return Math.min(log.bottom, composer.top, innerHeight) - Math.max(log.top, 0);
+            }"""
+        )
+        assert seen >= 215
