@@ -89,7 +89,8 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     events = list(run(order(settings, out), settings))
     rows = [SimpleNamespace(**event) for event in events if isinstance(event, dict)]
     stages = {event.name for event in events if isinstance(event, Stage)}
-    assert stages == {f"{settings.target}: learning texts", f"{settings.target}: answers"}
+    learning = f"{settings.target}: learning texts"
+    assert stages == {learning, f"{learning}, recordings", f"{settings.target}: answers"}
     theirs = [
         PLAIN,
         LOOKUP,

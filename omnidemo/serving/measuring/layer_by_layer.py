@@ -291,6 +291,6 @@ class _Check:
         return (x / root).astype(np.float32)
 
 
-def _row(matrix: Array) -> tuple[int, int, int]:
+def _row(matrix: Array) -> tuple[int, int, int, int]:
     """A matrix as the table has it."""
-    return FLOAT32, matrix.ctypes.data, len(matrix)
+    return FLOAT32, matrix.ctypes.data, len(matrix), 0
