@@ -410,7 +410,7 @@ def test_a_restart_keeps_all_and_enter_before_the_models_are_ready_sends_when_th
         assert newcomer.evaluate("omni.chat.turns.map(turn => turn.user)") == ["What is 3 plus 4?"]
         expect(newcomer.locator("#omni-message")).to_have_value("")
         expect(words).to_have_text(
-            re.compile(r"Ready\. Small model: \d\.\d\sM parameters\. Big model: \d+\.\d\sM")
+            re.compile(r"Ready\. Small model: \d\.\d\sM parameters\. Big model: .+, \d+\.\d\sM")
         )
 
         expect(newcomer.locator("#omni-trainer .state")).to_contain_text(f"v{live}")
