@@ -43,6 +43,21 @@ def deaf_to_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextlib.contextmanager
+def signals_kept() -> Iterator[None]:
+    """What is started within the block may hear Ctrl-C and SIGTERM itself; after it whoever heard them before
+    does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, heard in before.items():
+            signal.signal(number, heard)
+
+
 def _asked_to_end(number: int, _: object) -> None:
     global _first
     if _first is not None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -188,3 +190,17 @@ def test_a_version_outlives_the_trainer_and_a_restart(services: Services, cluste
         assert again.store.flush() and len(again.store.requests(session="s")) == len(rows) + 1
     finally:
         again.close()
+
+
+def test_sigterm_ends_a_process_with_a_cluster_in_order() -> None:
+    script = (
+        "import time; from omnidemo.core.processes import end_by_signal; end_by_signal()\n"
+        "from omnidemo.core.config import Settings\n"
+        "from omnidemo.serving.replicas.ray_cluster import RayCluster\n"
+        "with RayCluster(Settings(), 1):\n"
+        "    print('on', flush=True); time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None and one.stdout.readline() == "on\n"
+        one.send_signal(signal.SIGTERM)
+        assert one.wait(SECONDS) == 143

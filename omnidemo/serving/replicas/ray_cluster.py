@@ -13,6 +13,7 @@ from secrets import token_hex
 from typing import Any
 
 from omnidemo.core.config import DEFAULT, Settings
+from omnidemo.core.processes import signals_kept
 from omnidemo.core.records import Trace
 from omnidemo.learning.distill import process_worker
 from omnidemo.learning.lines.trainer_pool import Trainers
@@ -58,7 +59,8 @@ class RayCluster:
             options |= {"num_cpus": max(cores, PAIRS * replicas * self.threads), "include_dashboard": False}
         for left in reversed(range(STARTS if address is None else 1)):
             try:
-                ray.init(address=address or "local", **options)
+                with signals_kept():  # Ray takes SIGTERM, and would end this process amid answers
+                    ray.init(address=address or "local", **options)
                 break
             except Exception as error:  # Ray raises plain ones, too
                 ray.shutdown()
