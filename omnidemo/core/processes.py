@@ -30,23 +30,8 @@ def end_by_signal() -> None:
 
 
 @contextlib.contextmanager
-def deaf_to_ctrl_c() -> Iterator[None]:
-    """Processes that begin within the block do not hear the terminal's Ctrl-C: whoever began them ends
-    them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
 def signals_kept() -> Iterator[None]:
-    """What is started within the block may hear Ctrl-C and SIGTERM itself; after it whoever heard them before
-    does."""
+    """A library may take Ctrl-C and SIGTERM within the block. After it the handlers of before are back."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -56,6 +41,16 @@ def signals_kept() -> Iterator[None]:
     finally:
         for number, heard in before.items():
             signal.signal(number, heard)
+
+
+@contextlib.contextmanager
+def deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that begin within the block do not hear the terminal's Ctrl-C: whoever began them ends
+    them."""
+    with signals_kept():
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        yield
 
 
 def _asked_to_end(number: int, _: object) -> None:
