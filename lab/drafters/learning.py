@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, cycle, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -16,14 +17,17 @@ from lab.drafters.prompt_sets import Prompt, some
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Trace
+from omnidemo.learning.distill.distiller import Distiller
 from omnidemo.learning.distill.train_step import agree, evaluate
 from omnidemo.learning.probes.replayed_target import ARRAYS
+from omnidemo.models.adapters.adapter_state import AdapterState
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring.line import Line
 from omnidemo.serving.measuring.report_tables import markdown_table
+from omnidemo.storage.store import Store
 
 FIGURES = ("overlap", "same first", "accepted")
-HEADINGS = ("requests", "set", *FIGURES)
+HEADINGS = ("requests", "set", *FIGURES, "pace", "taken back")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,15 @@ class Reading:
     against the fresh drafter, and its standard error.
 
     Agreement is that of `learning/distill/trace_agreement.py`: Σ min(p, q), the same first choice, and at the
-    temperature of the answer how probably a guess would be accepted, its repetition penalty apart."""
+    temperature of the answer how probably a guess would be accepted, its repetition penalty apart. The pace
+    of the line (`Evaluation.pace`) and how many versions were taken back are those of that moment."""
 
     requests: int
     source: str
     means: tuple[float, ...]
     errors: tuple[float, ...]
+    pace: float = 1.0
+    taken_back: int = 0
 
     def cells(self) -> list[str]:
         sign = "+" if self.requests else ""
@@ -46,6 +53,8 @@ class Reading:
             str(self.requests),
             self.source,
             *(f"{mean:{sign}.4f} ± {error:.4f}" for mean, error in pairs),
+            f"{self.pace:g}",
+            str(self.taken_back),
         ]
 
 
@@ -84,29 +93,52 @@ def learn(
     """Readings of all kept sets: of the fresh drafter, and every so many requests. `direct`: with the labels
     of the paper, the directly mapped tokens alone. `then`: after the requests so many of one set. `epochs`:
     offline instead, so many passes over all answers, a reading after each."""
-    line = Line(folder, settings.model_copy(update={"head": "off", "training_seed": seed}), {})
+    settings = settings.model_copy(update={"head": "off", "training_seed": seed, "training": "inline"})
+    if epochs:
+        line, traces = Line(folder, settings, {}), list(chain(*taught.values()))
+        counts = (epoch * len(traces) for epoch in line.epochs(traces, epochs))
+        yield from _readings(line, lambda: (line.adapter, 1.0, 0), counts, kept)
+        return
+    with TemporaryDirectory() as storage:
+        store = Store(Path(storage) / "omnidemo.db")
+        judged = Distiller(
+            folder, "drafter", "target", settings, Path(storage), publish=lambda *_: None, store=store
+        )
 
-    def counts() -> Iterator[int]:
-        if epochs:
-            traces = list(chain(*taught.values()))
-            yield from (epoch * len(traces) for epoch in line.epochs(traces, epochs))
-            return
-        for count, trace in enumerate(_in_turns(taught, requests, seed, *then), 1):
-            line.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
-            if not count % every or count in (requests, requests + then[1]):
-                yield count
+        def observed() -> Iterator[int]:
+            for count, trace in enumerate(_in_turns(taught, requests, seed, *then), 1):
+                judged.observe(replace(trace, first_ids=None, first_p=None) if direct else trace)
+                judged.run_pending()
+                if judged.status().error:
+                    raise RuntimeError(judged.status().error)
+                if not count % every or count in (requests, requests + then[1]):
+                    yield count
 
-    return _readings(line, counts(), kept)
+        def state() -> tuple[AdapterState | None, float, int]:
+            evaluation = judged.evaluation
+            return judged.versions.current.adapter, evaluation.pace, evaluation.rolled_back
+
+        try:
+            yield from _readings(Line(folder, settings, {}), state, observed(), kept)
+        finally:
+            judged.close()
+            store.close()
 
 
-def _readings(line: Line, counts: Iterator[int], kept: Mapping[str, Sequence[Trace]]) -> Iterator[Reading]:
+def _readings(
+    line: Line, state: Callable[[], tuple[AdapterState | None, float, int]], counts: Iterator[int],
+    kept: Mapping[str, Sequence[Trace]],
+) -> Iterator[Reading]:  # fmt: skip
+    """`state`: the adapter, the pace and the versions taken back at this moment."""
     fresh: dict[str, np.ndarray] = {}
     for count in chain([0], counts):
+        line.adapter, pace, taken_back = state()
         for name, traces in kept.items():
             found = _figures(line, traces)
             change = found - fresh.setdefault(name, np.zeros_like(found))
             errors = change.std(axis=0) / np.sqrt(len(change))
-            yield Reading(count, name, tuple(change.mean(axis=0).tolist()), tuple(errors.tolist()))
+            means = tuple(change.mean(axis=0).tolist())
+            yield Reading(count, name, means, tuple(errors.tolist()), pace, taken_back)
             if not count:
                 fresh[name] = found
 

@@ -84,7 +84,7 @@ def feed(distiller: Distiller, count: int = 2, seed: int = 0, accepted: float = 
 
 def plan(distiller: Distiller) -> TrainingPlan:
     """How the next update trains."""
-    return plan_of(distiller.settings, slower=distiller.evaluation.slower)
+    return plan_of(distiller.settings, distiller.evaluation.pace)
 
 
 def configure(distiller: Distiller, **changes: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from omnidemo.core.config import Settings
 from omnidemo.learning.distill.evaluation import (
     EVIDENCE_DECAY,
     MOST_HALVINGS,
@@ -28,6 +29,7 @@ from omnidemo.learning.distill.payback import (
     speed_gain,
 )
 from omnidemo.learning.distill.trainer_status import State, explain
+from omnidemo.learning.distill.worker import paced, plan_of
 from tests.support.learning import make_trace, noise
 
 
@@ -150,7 +152,7 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
         assert evaluation.conclude(judged(-0.3), 4, version, 0)[0] == "worse"
         evaluation.note_rollback(version, 0, None)
     assert (
-        evaluation.slower == 0.5**MOST_HALVINGS
+        evaluation.pace == 0.5**MOST_HALVINGS
         and evaluation.skip == 2**MOST_HALVINGS
         and evaluation.rolled_back == 8
     )
@@ -160,8 +162,39 @@ def test_setbacks_slow_learning_down_within_limits_and_a_better_version_ends_the
         skipped += 1
     assert skipped == 2**MOST_HALVINGS
     found, measured = evaluation.conclude(judged(0.3), 4, 9, 0)
-    assert found == "better" and evaluation.slower == 1.0 and evaluation.remark == ""
+    assert found == "better" and evaluation.pace == 1.0 and evaluation.remark == ""
     assert measured == pytest.approx({"acceptance_before": 0.5, "acceptance_after": 0.8, "requests": 4})
+
+
+def test_clear_gains_quicken_a_line_and_what_gets_worse_slows_it_down() -> None:
+    evaluation = Evaluation(None)
+    for version, pace in enumerate((2.0, 4.0, 8.0, 8.0), 1):
+        assert evaluation.conclude(judged(0.3), 4, version, version - 1)[0] == "better"
+        assert evaluation.pace == pace
+    assert evaluation.conclude(judged(0.012), 4, 5, 4)[0] == "better"
+    assert evaluation.pace == 8.0, "within three standard errors it may be chance"
+    assert evaluation.conclude(judged(0.3), 4, 6, 5, judged(-0.02))[0] == "open"
+    assert evaluation.pace == 4.0, "earlier answers got worse"
+    assert evaluation.conclude(judged(-0.3), 4, 7, 6)[0] == "worse"
+    evaluation.note_rollback(7, 6, None)
+    assert evaluation.pace == 0.5
+    assert evaluation.conclude(judged(0.3), 4, 8, 6)[0] == "better"
+    assert evaluation.pace == 1.0, "first it is back where it began"
+    evaluation.chosen(0, None)
+    evaluation.conclude(judged(0.3), 4, 9, 8)
+    evaluation.chosen(0, None)
+    assert evaluation.pace == 1.0, "a version that somebody chose begins again"
+
+
+def test_the_pace_ends_at_the_quick_one_or_at_the_settings() -> None:
+    careful = Settings(learning_rate=1e-4, steps_per_update=2)
+    assert [paced(careful, pace) for pace in (0.5, 1, 2, 4, 8)] == [
+        (5e-5, 2), (1e-4, 2), (2e-4, 4), (4e-4, 8), (5e-4, 12),
+    ]  # fmt: skip
+    quicker = Settings(learning_rate=2e-3, steps_per_update=30)
+    assert paced(quicker, 8) == (2e-3, 30) and paced(quicker, 0.5) == (1e-3, 30)
+    plan = plan_of(careful, 2)
+    assert (plan.learning_rate, plan.steps, plan.warmup) == (2e-4, 4, 8)
 
 
 def test_a_version_answers_for_itself_not_for_its_forerunners() -> None:
@@ -184,16 +217,14 @@ def test_a_new_topic_starts_afresh() -> None:
     for seed in range(30):
         evaluation.answer(make_trace(seed, accepted=0.8))
     assert (
-        evaluation.shifts == 0
-        and evaluation.slower == 0.5
-        and evaluation.requests == evaluation.waiting == 30
+        evaluation.shifts == 0 and evaluation.pace == 0.5 and evaluation.requests == evaluation.waiting == 30
     )
     assert len(evaluation.take()) == UNSEEN and evaluation.waiting == 0
     for seed in range(12):
         evaluation.answer(make_trace(seed, accepted=0.2))
     assert (
         evaluation.shifts == 1
-        and evaluation.slower == 1.0
+        and evaluation.pace == 1.0
         and not evaluation.skip
         and not evaluation.payback.converged
     )

@@ -99,8 +99,8 @@ GROUPS = (
         "batch_size": Control("Answers per step", "Larger batches are steadier and slower.", most=128),
         "learning_rate": Control(
             "Learning rate",
-            "How far one step moves the weights. Too high forgets; a version that got worse is rolled"
-            " back.",
+            "How far one step moves the weights at first. A version that is clearly better doubles it, up to"
+            " 0.0005; one that got worse is rolled back.",
             most=0.1,
         ),
         "schedule": Control(

@@ -36,8 +36,8 @@ class Update:
         self._epoch = line.versions.epoch
         self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
         self._earlier = line.buffer.earlier(EARLIER)
-        self._batches = line.buffer.take(self._settings.steps_per_update, self._settings.batch_size)
         plan = self._plan()
+        self._batches = line.buffer.take(plan.steps, self._settings.batch_size)
         self._head_batches = (
             line.buffer.draw(plan.head_steps, self._settings.batch_size) if plan.head == "interleaved" else []
         )
@@ -49,8 +49,8 @@ class Update:
             self._learn(pauses)
 
     def _plan(self) -> TrainingPlan:
-        """The training plan, made anew each time, because a rollback lowers the learning rate."""
-        return plan_of(self._settings, slower=self._evaluation.slower)
+        """The training plan, made anew each time, because an evaluation may change the pace."""
+        return plan_of(self._settings, self._evaluation.pace)
 
     def _unchanged(self) -> bool:
         """Whether nobody changed the line since, with `versions.lock` held."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
 POLL_SECONDS = 0.01  # most time until an answer is noticed
+# learning rate and steps of the quickest pace: what a line begins with where nothing says otherwise
+QUICK = (Settings.model_fields["learning_rate"].default, Settings.model_fields["steps_per_update"].default)
 
 
 class WorkerError(RuntimeError):
@@ -48,6 +50,7 @@ class TrainingPlan:
 
     rank: int = 128  # 0: all parameters
     learning_rate: float = 5e-4
+    steps: int = 12  # of an update
     # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few
     # answers
     warmup: int = 48
@@ -74,12 +77,23 @@ class TrainingPlan:
         return rate
 
 
-def plan_of(settings: Settings, slower: float = 1.0) -> TrainingPlan:
-    """The settings as a training plan; `slower` is a factor of the learning rate. The acceptance head learns
-    where it decides how far to draft."""
+def paced(settings: Settings, pace: float) -> tuple[float, int]:
+    """The learning rate and the steps of an update at this multiple of the settings. Above 1 both grow, up to
+    QUICK or to the settings where those are quicker; below 1 the rate falls alone."""
+    rate, steps = settings.learning_rate, settings.steps_per_update
+    if pace <= 1:
+        return rate * pace, steps
+    return max(rate, min(rate * pace, QUICK[0])), max(steps, min(round(steps * pace), QUICK[1]))
+
+
+def plan_of(settings: Settings, pace: float = 1.0) -> TrainingPlan:
+    """The settings as a training plan at a pace. The acceptance head learns where it decides how far to
+    draft."""
+    rate, steps = paced(settings, pace)
     return TrainingPlan(
         rank=settings.lora_rank,
-        learning_rate=settings.learning_rate * slower,
+        learning_rate=rate,
+        steps=steps,
         warmup=WARM_UPDATES * settings.steps_per_update,
         schedule=settings.schedule,
         schedule_steps=settings.schedule_steps,
