@@ -162,7 +162,10 @@ def learning(
         str, typer.Option(help="the drafter that learns; the target's own where nothing is said")
     ] = "auto",
     sets: Annotated[
-        str, typer.Option(help="sets of prompts that teach, separated by commas")
+        str,
+        typer.Option(
+            help="sets of prompts that teach, separated by commas; task-json and so on: repeated tasks"
+        ),
     ] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
     told: Annotated[
         str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")
@@ -193,6 +196,8 @@ def learning(
     settings = read_settings(target=target, drafter=drafter)
     teaching, telling = prompt_sets.training(prompts), prompt_sets.kept(prompts)
     telling |= {"gsm8k": telling["gsm8k_test"], "mbpp": telling["humaneval"]}
+    more = prompt_sets.repeated_tasks(taught, kept)
+    teaching, telling = teaching | more[0], telling | more[1]
     names, shown = names_in(sets), names_in(told) or names_in(sets)
     both = set(teaching) & set(telling)
     if unknown := sorted({*names, *shown} - both):

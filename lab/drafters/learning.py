@@ -61,8 +61,8 @@ class Reading:
 def recorded(
     pair: Pair, prompts: Sequence[Prompt], most: int, length: int, folder: Path | None = None
 ) -> list[Trace]:
-    """The traces of answers in the target's own manner, at most so many prompts and tokens. What is in
-    `folder` is not answered again."""
+    """The traces of answers in the target's own manner, of tasks at temperature 0, at most so many prompts
+    and tokens. What is in `folder` is not answered again."""
     found: list[Trace] = []
     for prompt in some(prompts, most):
         digest = hashlib.sha256(prompt.text.encode()).hexdigest()[:24]
@@ -74,7 +74,9 @@ def recorded(
             continue
         pair.learners.append(found.append)
         try:
-            pair.generate(prompt.text, max_new_tokens=length, seed=int(digest[:4], 16))
+            asked = prompt.text if prompt.system is None else prompt.messages()
+            heat = {} if prompt.system is None else {"temperature": 0.0}
+            pair.generate(asked, max_new_tokens=length, seed=int(digest[:4], 16), **heat)
         finally:
             pair.learners.remove(found.append)
         if path is not None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from omnidemo.core.tasks import TASKS, task
 from omnidemo.learning.lines.sample_prompts import FOLDER as OWN
 from omnidemo.learning.lines.sample_prompts import TOPICS
 
@@ -20,11 +21,18 @@ SHARED = 80  # characters from which on a paragraph belongs to a subject, and no
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`answer`: what its data set has; empty where that is nothing."""
+    """`answer`: what its data set has; empty where that is nothing. `system`: the prompt of a task, which is
+    asked at temperature 0; None for every other prompt."""
 
     id: str
     text: str
     answer: str = ""
+    system: str | None = None
+
+    def messages(self) -> list[dict[str, str]]:
+        """The chat that asks for an answer."""
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": self.text}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,3 +121,17 @@ def in_turns(sets: Mapping[str, Sequence[Prompt]], seed: int = 0) -> Iterator[tu
         for name, prompts in orders.items():
             if number < len(prompts):
                 yield name, prompts[number]
+
+
+def repeated_tasks(taught: int, told: int, seed: int = 1) -> tuple[dict[str, list[Prompt]], ...]:
+    """Inputs of each task that ships with the project, as the sets `task-json` and so on: those that teach,
+    and others that tell."""
+    found = {
+        f"task-{one.name}": [
+            Prompt(f"{one.name}-{number}", one.ask + text, system=one.system)
+            for number, text in enumerate(one.inputs(taught + told, seed))
+        ]
+        for one in map(task, TASKS)
+    }
+    teaching = {name: prompts[:taught] for name, prompts in found.items()}
+    return teaching, {name: prompts[taught:] for name, prompts in found.items()}

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from omnidemo.backends.runner import ModelError
 from omnidemo.core import resources
 from omnidemo.core.asset_files import ASSETS
-from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET
+from omnidemo.core.config import DEFAULT, EMBEDDED_TARGET, REAL_DRAFTER
 from omnidemo.models.fetching.hub_downloads import (
     REFUSED,
     Progress,
@@ -31,8 +31,13 @@ from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
-# Targets of earlier versions. Requests, n-grams and adapters of them may be stored.
-GONE = ("bundled/a", "bundled/b", "bundled/c")
+# Models of earlier versions, and what takes their place. Requests, n-grams and adapters of them may be stored.
+GONE = {
+    "bundled/a": EMBEDDED_TARGET,
+    "bundled/b": EMBEDDED_TARGET,
+    "bundled/c": EMBEDDED_TARGET,
+    "bundled/drafter-2": REAL_DRAFTER,
+}
 # Weights at the top of a repository and nothing else: no pickles, no second copy in another format.
 WANTED = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
 UNWANTED = ["*/*", "consolidated*", "training_args*"]
@@ -74,9 +79,10 @@ def find(
 
 
 def gone(name: str) -> str:
-    """What to take instead of a target of an earlier version, in one sentence; "" for every other name."""
-    said = f"{name} is gone; take {EMBEDDED_TARGET} or {DEFAULT} instead (what is stored of it is kept)"
-    return said if name in GONE else ""
+    """What to take instead of a model of an earlier version, in one sentence; "" for every other name."""
+    if name not in GONE:
+        return ""
+    return f"{name} is gone; take {GONE[name]} or {DEFAULT} instead (what is stored of it is kept)"
 
 
 def local_folder(name: str) -> Path | None:

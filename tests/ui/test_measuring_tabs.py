@@ -260,6 +260,13 @@ def test_the_history_says_of_guesses_what_stands_below_the_answer(
     assert history_tab.table(services(store), MINE, {})["rows"][0]["guesses_right"] == share
 
 
+def test_requests_of_a_drafter_of_an_earlier_version_say_what_to_take(store: Store) -> None:
+    store.record_request(replace(asked(MINE, "four"), drafter="bundled/drafter-2"))
+    assert store.flush()
+    (row,) = history_tab.table(services(store), MINE, {})["rows"]
+    assert "bundled/drafter-2 is gone; take bundled/drafter-3 or auto instead" in row["gone"]
+
+
 def test_requests_of_a_target_of_an_earlier_version_are_kept_and_say_what_to_take(store: Store) -> None:
     for target in ("bundled/a", "bundled/large"):
         store.record_request(replace(asked(MINE, "four"), target=target))

@@ -84,7 +84,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics") or {}
     shown = {name: row.get(name) for name in SHOWN}
     shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
-    shown["gone"] = model_files.gone(str(row.get("target")))
+    shown["gone"] = model_files.gone(str(row.get("target"))) or model_files.gone(str(row.get("drafter")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
         for name in ("prompt", "answer")
