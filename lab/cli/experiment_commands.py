@@ -63,7 +63,7 @@ def compare_peer(
 def experiment(
     name: Annotated[str, typer.Argument(help=NAMES)],
     target: Annotated[
-        list[str] | None, typer.Option(help="Targets, in order; default bundled/large and drafter-2.")
+        list[str] | None, typer.Option(help="Targets, in order; default bundled/large and drafter-3.")
     ] = None,
     drafter: Drafter = None,
     domain: Annotated[

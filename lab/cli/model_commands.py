@@ -162,10 +162,7 @@ def learning(
         str, typer.Option(help="the drafter that learns; the target's own where nothing is said")
     ] = "auto",
     sets: Annotated[
-        str,
-        typer.Option(
-            help="sets of prompts that teach, separated by commas; task-json and so on: repeated tasks"
-        ),
+        str, typer.Option(help="sets that teach, with commas between; task-json: a repeated task")
     ] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
     told: Annotated[
         str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")
@@ -194,10 +191,7 @@ def learning(
     from omnidemo.models.names import at_its_pace
 
     settings = read_settings(target=target, drafter=drafter)
-    teaching, telling = prompt_sets.training(prompts), prompt_sets.kept(prompts)
-    telling |= {"gsm8k": telling["gsm8k_test"], "mbpp": telling["humaneval"]}
-    more = prompt_sets.repeated_tasks(taught, kept)
-    teaching, telling = teaching | more[0], telling | more[1]
+    teaching, telling = prompt_sets.taught_and_told(prompts, taught, kept)
     names, shown = names_in(sets), names_in(told) or names_in(sets)
     both = set(teaching) & set(telling)
     if unknown := sorted({*names, *shown} - both):

@@ -13,7 +13,7 @@ PASSES = "1=26,2=27.8,4=33.5,6=43.9,8=51.6,12=83.7,16=102"  # the 1.5B in int8
 def memory_rows(
     target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
     out: Annotated[Path, typer.Option(help="the folder of the rows, a folder a set")],
-    drafter: Annotated[str, typer.Option(help="the model that drafts")] = "bundled/drafter-2",
+    drafter: Annotated[str, typer.Option(help="the model that drafts")] = "bundled/drafter-3",
     prompts: Annotated[
         Path | None,
         typer.Option(help="the laboratory's folder of prompt files; without it the tasks alone", exists=True),

@@ -135,3 +135,12 @@ def repeated_tasks(taught: int, told: int, seed: int = 1) -> tuple[dict[str, lis
     }
     teaching = {name: prompts[:taught] for name, prompts in found.items()}
     return teaching, {name: prompts[taught:] for name, prompts in found.items()}
+
+
+def taught_and_told(folder: Path, count: int, told: int) -> tuple[dict[str, list[Prompt]], ...]:
+    """Prompts that teach, and those of the same sets that tell: GSM8K's test part for GSM8K, HumanEval for
+    MBPP, later inputs of a task for `count` first ones."""
+    telling = kept(folder)
+    telling |= {"gsm8k": telling["gsm8k_test"], "mbpp": telling["humaneval"]}
+    first, later = repeated_tasks(count, told)
+    return training(folder) | first, telling | later

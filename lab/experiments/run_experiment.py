@@ -16,8 +16,8 @@ from lab.races.machine import commit
 from omnidemo.serving.measuring.report_tables import Stage
 
 TOPICS = ("maths", "code", "howto")
-# `drafter-2` is a target here for its vocabulary.
-TARGETS = ("bundled/large", "bundled/drafter-2")
+# `drafter-3` is a target here for its vocabulary.
+TARGETS = ("bundled/large", "bundled/drafter-3")
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,12 +96,12 @@ def test_drafters_are_scored_each_alone_and_beside_the_first(tmp_path: Path) -> 
         answers.append(Answer(order, [5, 6], ids, top, np.full(top.shape, -0.5, np.float16), "end"))
     save(tmp_path, "t", answers)
     said = list[str]()
-    drafters = ["bundled/drafter", "bundled/drafter-2"]
+    drafters = ["bundled/drafter", "bundled/drafter-3"]
     score_all(drafters, {"t": "bundled/large"}, tmp_path, 9, PRICES.rows, [0.1, 0.2], said.append)
     heads = [text.splitlines()[1] for text in said]
     assert [head.split(":")[0] for head in heads] == [
-        "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-2 for t", "greedy", "drawn",
-        "bundled/drafter-2 beside bundled/drafter for t",
+        "bundled/drafter for t", "greedy", "drawn", "bundled/drafter-3 for t", "greedy", "drawn",
+        "bundled/drafter-3 beside bundled/drafter for t",
     ]  # fmt: skip
     assert said[-1].splitlines()[-1].startswith("| all | 3 | ")
     same = said[-1].splitlines()[-1].count("± 0.000")  # agreement, of three equal answers

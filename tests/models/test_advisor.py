@@ -66,7 +66,7 @@ def test_the_modelled_speedup_is_the_formula_by_hand(acceptance: float, by_hand:
 def test_the_smaller_llama_ranks_above_the_larger_one_for_a_target_of_half_a_billion() -> None:
     found = advise(QWEN, settings=Settings(device="cpu", draft_length=4))
     order = [one.model.name for one in found.candidates]
-    assert order[:2] == ["bundled/drafter-2", SMALL] and order.index(SMALL) < order.index(MEDIUM)
+    assert order[:2] == ["bundled/drafter-3", SMALL] and order.index(SMALL) < order.index(MEDIUM)
     assert not {QWEN, "bundled/drafter"} & set(order)
     # Llama-68M reads its 68,030,208 numbers but for an embedding of 32,000 × 768; Qwen's embedding is its
     # output too.
@@ -184,7 +184,7 @@ def test_candidates_are_smaller_and_of_the_same_world(tmp_path: Path) -> None:
     found = candidates("bundled/large", known)
     assert "bundled/drafter" in found and all(name.startswith("bundled/") for name in found)
     found = candidates("HuggingFaceTB/SmolLM2-135M-Instruct", known)
-    assert set(found) == {SMALL, "bundled/drafter-2", "double7/vicuna-68m", "openai-community/gpt2"}
+    assert set(found) == {SMALL, "bundled/drafter-3", "double7/vicuna-68m", "openai-community/gpt2"}
 
 
 def test_the_bundled_drafter_comes_last_for_a_target_of_the_hub() -> None:

@@ -30,7 +30,7 @@ MOST_THREADS = 4 * (os.cpu_count() or 1)  # more than cores only wait for each o
 
 DEFAULT = "auto"  # of target and drafter: what the catalogue has for this machine (`models/names.py`)
 # models that ship with the project
-EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-2"
+EMBEDDED_TARGET, DRAFTER, REAL_DRAFTER = "bundled/large", "bundled/drafter", "bundled/drafter-3"
 
 
 class Settings(LearningSettings):
@@ -46,7 +46,7 @@ class Settings(LearningSettings):
         " there and fits the memory.")
     drafter: str = Field(DEFAULT, description=
         "Drafter: auto, bundled name, Hub id or folder; auto is bundled/drafter for bundled targets, else"
-        " drafter-2.")
+        " drafter-3.")
     model_folders: str = Field("", description=
         "Folders in which GGUF files are looked for too, with commas between.")
     models: str = Field("", description=
