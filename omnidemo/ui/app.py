@@ -3,12 +3,15 @@ Importing builds nothing."""
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 
 from omnidemo.core.answer_figures import FIGURES, MAIN_FIGURES
 from omnidemo.core.asset_files import ASSETS
@@ -33,6 +36,19 @@ STREAMS = 3  # answers of a public app that each process writes at the same time
 LOOK_SECONDS = 0.01
 CACHE = (600, 3600)  # seconds between two looks at files that went over the page, and how long they stay
 PARTS = ASSETS / "ui"
+KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
+# Gradio mounts widgets and calls its server without waiting for a module, so both wait for the promise of it.
+START = """
+  window.omni = import("./%s/page.js");
+  {
+    const direct = window.fetch.bind(window);
+    window.fetch = (...call) => omni.then(page => page.send(direct, ...call), () => direct(...call));
+    omni.catch(error => {
+      console.error(error);
+      document.body.prepend("The scripts of this page did not arrive. Reload the page.");
+    });
+  }
+"""
 
 
 def build_app(services: Services | PublicServices) -> gr.Blocks:
@@ -137,8 +153,24 @@ def _theme() -> gr.themes.Base:
     )
 
 
-def _head(services: PublicServices) -> str:
-    """The page's own scripts, inlined: they must exist before the first widget mounts."""
+def page_scripts() -> tuple[str, Route]:
+    """The address of the page's modules below the app's, and the route to them. It carries a hash of them
+    all, so a browser keeps them, and asks anew as soon as one is another."""
+    paths = sorted(PARTS.rglob("*.js"))
+    parts = {path.relative_to(PARTS).as_posix(): path.read_bytes() for path in paths}
+    folder = f"ui/{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}"
+
+    def serve(request: Request) -> Response:
+        part = parts.get(request.path_params["part"])
+        if part is None:
+            return JSONResponse({"detail": "The page has no such script."}, 404)
+        return Response(part, media_type="text/javascript", headers=KEPT)
+
+    return folder, Route(f"/{folder}/{{part:path}}", serve)
+
+
+def _head(services: PublicServices, folder: str) -> str:
+    """What the page's modules, which are in `folder`, need before them."""
     labels = {
         "title": text.TITLE,
         "subtitle": text.SUBTITLE,
@@ -167,11 +199,14 @@ def _head(services: PublicServices) -> str:
         "approximate": text.APPROXIMATE,
         "plotly": downloads.serve_plotly(),
     }
-    data = json.dumps(labels).replace("<", "\\u003c")
-    scripts = [path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.js"))]
-    parts = [f"window.OMNI_LABELS = {data};", *scripts]
-    return '<meta name="viewport" content="width=device-width, initial-scale=1">\n' + "\n".join(
-        f"<script>\n{part}\n</script>" for part in parts
+    names = [path.relative_to(PARTS).as_posix() for path in sorted(PARTS.rglob("*.js"))]
+    return "\n".join(
+        [
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            f'<script type="application/json" id="omni-labels">{downloads.for_browser(labels)}</script>',
+            *(f'<link rel="modulepreload" href="./{folder}/{name}">' for name in names),
+            f"<script>{START % folder}</script>",
+        ]
     )
 
 
@@ -201,6 +236,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
     user, _, password = settings.auth.partition(":")
     answers = endpoint.Endpoint(services)
     tools = endpoint.ToolServer(answers)
+    folder, scripts = page_scripts()
     return {
         "server_name": _address(settings),
         "server_port": settings.port or None,
@@ -208,7 +244,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "auth": (user, password) if settings.auth else None,
         "theme": _theme(),
         "css": "\n".join(path.read_text(encoding="utf-8") for path in sorted(PARTS.glob("*.css"))),
-        "head": _head(services),
+        "head": _head(services, folder),
         # Gradio's list of events would be no help to anybody; our own foot names the endpoint
         "footer_links": ["settings"],
         "run_history": False,
@@ -219,7 +255,7 @@ def launch_options(services: Services | PublicServices) -> dict[str, Any]:
         "_frontend": False,
         "app_kwargs": {
             "lifespan": around(services, tools.life),
-            "routes": [*routes(services), *endpoint.routes(answers), *tools.routes],
+            "routes": [scripts, *routes(services), *endpoint.routes(answers), *tools.routes],
         },
         "mcp_server": False,  # Gradio's own would make a tool of everything on the page
         "strict_cors": True,

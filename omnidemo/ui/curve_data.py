@@ -14,7 +14,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of
+from omnidemo.ui.shell import QUIET, Shell, if_loaded, line_of, script
 
 
 def hero_json(
@@ -67,12 +67,12 @@ def follow(services: PublicServices, shell: Shell, panel: gr.HTML, line: Any) ->
     """Keep a panel up to date. `line`: the picker of the topic line, or of the Adaptation tab, whose script
     knows the line, any text."""
     wanted = gr.Textbox(visible=False, label="topic")
-    own = "omni.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
+    own = "page.adaptation.line" if panel.elem_id == "omni-hero-adaptation" else "line"
     js = (
         f"(target, drafter, line, session, wanted, seen) => [target, drafter, {own}, session,"
-        " omni.hero.wanted, seen]"
+        " page.hero.wanted, seen]"
     )
     name = "hero_chat" if own == "line" else "hero_adaptation"
     inputs = [shell.target, shell.drafter, line, shell.session, wanted]
     poll, seen = shell.keep(panel, partial(hero_json, services), inputs, name, js=js)
-    panel.look(poll, [*inputs, seen], [panel, seen], api_name=f"{name}_chosen", js=js, **QUIET)
+    panel.look(poll, [*inputs, seen], [panel, seen], api_name=f"{name}_chosen", js=script(js), **QUIET)

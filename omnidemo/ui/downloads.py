@@ -17,7 +17,7 @@ import gradio as gr
 from omnidemo.core import private_folders
 from omnidemo.ui.errors import report
 from omnidemo.ui.figures.layout import PLOTLY_JS
-from omnidemo.ui.shell import PRIVATE
+from omnidemo.ui.shell import PRIVATE, script
 
 KEEP_SECONDS = 600  # Gradio copies a file into its own cache when it is handed over; ours may go soon
 
@@ -103,6 +103,6 @@ def download(
         # None also takes an older file away from the hidden button
         return None if path is None else str(path)
 
-    press = f"() => {{ omni.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}"
+    press = script(f"() => {{ page.pressDownload({json.dumps(f'omni-file-{name}')}); return []; }}")
     done = event(prepare, inputs, carrier, js=js, api_name=f"prepare_{name}", concurrency_limit=2, **PRIVATE)
     done.success(None, None, None, js=press, **PRIVATE)

@@ -18,7 +18,7 @@ from omnidemo.ui import answer_lines
 from omnidemo.ui.chat_request import conversation, read_line, read_seed
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import report
-from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, widget
+from omnidemo.ui.shell import PRIVATE, QUIET, longest_answer, script, widget
 
 PATIENCE = 60.0  # seconds in which the newest answer is measured that somebody wants to see
 
@@ -127,7 +127,7 @@ def answer(make: Callable[[Mapping[str, Any]], dict[str, Any]], asked: Any) -> s
 def build(services: PublicServices) -> None:
     """The events of the player; the page itself opens and draws it."""
     page = widget("replay", events=("measure", "recall"), visible="hidden")
-    wanted, js = gr.JSON(visible=False), "() => omni.replay.take()"
+    wanted, js = gr.JSON(visible=False), script("() => page.replay.take()")
 
     def recorded(wanted: Mapping[str, Any]) -> dict[str, Any]:
         return (

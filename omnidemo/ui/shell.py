@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -39,7 +40,7 @@ class Kept:
     seen: gr.State
     outputs: list[Any]
     draw: Callable[[str], Sequence[Any]]
-    js: str  # what the browser makes of inputs and state before they are sent
+    js: str  # what the browser makes of inputs and state before they are sent, as for `script`
 
     def poll(self, *given: Any) -> Sequence[Any]:
         """Values for the outputs and the state, of values for the inputs and the state."""
@@ -101,7 +102,7 @@ class Shell:
             block.change for block in dict.fromkeys(inputs) if isinstance(block, (gr.Textbox, gr.Dropdown))
         ]
         options = {
-            "js": f"(...values) => omni.news.asked(values, (values) => [{parts}])",
+            "js": script(f"(...values) => page.news.asked(values, (values) => [{parts}])"),
             "trigger_mode": "always_last",
             **QUIET,
         }
@@ -129,14 +130,20 @@ class Shell:
         return made.hexdigest()[:16]
 
 
+def script(call: str) -> str:
+    """JavaScript of an event: `call` is a function of the inputs' values, in which `page` stands for the
+    exports of `assets/ui/page.js`. `omni` is the promise of them (`ui/app.py`)."""
+    return f"async (...values) => {{ const page = await omni; return ({call})(...values); }}"
+
+
 def widget(name: str, value: Any = None, *, events: tuple[str, ...] = (), **options: Any) -> gr.HTML:
-    """A gr.HTML drawn by `omni.widgets[name]` in the browser from its value, a JSON string.
+    """A gr.HTML drawn by `widgets[name]` of the page's script from its value, a JSON string.
 
     The template is constant, so no value is ever parsed as markup or run; `events` names the custom events it
     may trigger.
     """
-    names = json.dumps(list(events))
-    code = f"omni.mount({json.dumps(name)}, {{element, trigger, props, watch, events: {names}}});"
+    names = json.dumps(events)  # Gradio looks for them in the code
+    code = f"omni.then(page => page.mount({json.dumps(name)}, {{element, trigger, props, watch}}, {names}));"
     template = f'<div class="omni-widget" data-widget="{name}"></div>'
     options.setdefault("elem_id", f"omni-{name}")
     return gr.HTML(value, html_template=template, js_on_load=code, apply_default_css=False, **options)
@@ -228,13 +235,11 @@ def build_shell(services: PublicServices, page: gr.Blocks) -> Shell:
         )
         widget("facts")
     session = gr.Textbox(visible=False, elem_id="omni-session")
-    faster: dict[str, Any] = {
-        "label": text.ONLY_FASTER,
-        "info": text.HELP["only_faster"],
-        "elem_id": "omni-faster",
-    }
-    shell = Shell(page, session, target, drafter, pair, gr.Checkbox(False, **faster, render=False))
-    page.load(None, None, [session], js="() => omni.session()", **PRIVATE)
+    faster = gr.Checkbox(
+        False, label=text.ONLY_FASTER, info=text.HELP["only_faster"], elem_id="omni-faster", render=False
+    )
+    shell = Shell(page, session, target, drafter, pair, faster)
+    page.load(None, None, [session], js=script("() => page.session()"), **PRIVATE)
     _load_pairs(services, shell)
     return shell
 
@@ -267,17 +272,14 @@ def _load_pairs(services: PublicServices, shell: Shell) -> None:
         ]
         return value, gr.Timer(active=shown["stage"] not in FINAL_STAGES), *pickers
 
-    def start(*asked: str) -> tuple[Any, ...]:
-        value = state_json(services.load(*asked), *asked)
-        return (*draw(value), value)
-
-    def stop(*asked: str) -> tuple[Any, ...]:
-        value = state_json(services.stop(*asked), *asked)
+    def after(act: Callable[..., PairState], *asked: str) -> tuple[Any, ...]:
+        value = state_json(act(*asked), *asked)
         return (*draw(value), value)
 
     def state(*asked: str) -> str:
         return state_json(services.state(*asked), *asked)
 
+    start, stop = partial(after, services.load), partial(after, services.stop)
     names = [target, drafter]
     shown = [pair, loading, *names]  # a model that was downloaded is called by another name from then on
     kept = Kept("pair_state", state, names, gr.State(""), shown, draw, AS_IT_IS)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.visits import FLAGS, OPERATOR_KEY, WAIT, App, running
+from tests.browser.visits import FLAGS, INSIDE, OPERATOR_KEY, WAIT, App, running
 
 
 @pytest.fixture(scope="package")
@@ -24,6 +25,14 @@ def browser() -> Iterator[Browser]:
     expect.set_options(timeout=WAIT)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS.split())
+        new_context = chromium.new_context
+
+        def looked_into(**options: Any) -> BrowserContext:
+            context = new_context(**options)
+            context.add_init_script(INSIDE)
+            return context
+
+        chromium.new_context = looked_into  # type: ignore[method-assign]
         yield chromium
         chromium.close()
 

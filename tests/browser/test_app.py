@@ -330,7 +330,7 @@ def test_a_batch_is_compared_from_a_file_and_a_bad_line_is_named(page: Page, tmp
 
 def test_a_link_shows_one_stored_answer_and_prompts_are_in_sight(page: Page, app: App) -> None:
     ask(page, "What is 9 plus 2?")
-    page.wait_for_function("omni.history && !omni.chat.busy()")
+    page.wait_for_function("omni.historyTab && !omni.chat.busy()")
     open_tab(page, "History")
     row = page.locator("#omni-history tbody tr").first
     expect(row).to_contain_text("What is 9 plus 2?")

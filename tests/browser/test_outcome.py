@@ -125,7 +125,7 @@ def test_the_speed_is_measured_while_nobody_waits_and_is_one_figure(browser: Bro
                 break
             page.wait_for_timeout(100)
         assert rows[0] == pytest.approx((speed["speedup"], speed["low"], speed["high"]), abs=1e-3)
-        pace = page.evaluate(f"omni.pace({LAST}.speed)")
+        pace = page.evaluate(f"omni.howFast({LAST}.speed)")
         if pace is not None:  # else the machine was too busy to tell
             words = f"{pace['value']} {pace['words']}".strip()
             expect(page.locator(".turn .said")).to_contain_text(words)
@@ -161,7 +161,7 @@ def test_what_is_said_of_passes(
     browser: Browser, app: App, speed: tuple[float, float, float], said: str | None
 ) -> None:
     with visitor(browser, app) as page:
-        pace = page.evaluate("([speedup, low, high]) => omni.pace({ speedup, low, high })", list(speed))
+        pace = page.evaluate("([speedup, low, high]) => omni.howFast({ speedup, low, high })", list(speed))
         assert (None if pace is None else f"{pace['value']} {pace['words']}".strip()) == said
 
 
@@ -339,7 +339,7 @@ def test_the_gap_between_tokens_a_step_and_how_fast_it_was_is_explained(browser:
     with visitor(browser, app) as page:
 
         def said(answer: dict[str, object]) -> str:
-            return str(page.evaluate("(answer) => omni.why(answer)", answer))
+            return str(page.evaluate("(answer) => omni.whySlower(answer)", answer))
 
         assert said(made(10, 2, 1.5, **times)) == why
         assert said(made(10, 2, 1.5, copies_proposed=40, copied=20, verify_seconds=1.0)) == copied
@@ -365,7 +365,7 @@ def test_one_account_of_what_was_proposed(browser: Browser, app: App) -> None:
     counts."""
     both = made(5, 2, 1.0, copies_proposed=8, copied=5) | {"speed": None}
     with visitor(browser, app) as page:
-        said = page.evaluate("answer => omni.outcome(answer)[1]", both)
+        said = page.evaluate("answer => omni.outcomeOf(answer)[1]", both)
         assert said == (
             ": 5 of 8 copied tokens were right; 5 of the small model’s 12 guesses were right;"
             " 10 were thrown away."

@@ -24,6 +24,11 @@ FLAGS = (
 OPERATOR_KEY = "sesame"
 # all is shown, the charts stand open
 EXPERT = "for (const name of ['expert', 'charts']) localStorage.setItem('omnidemo.' + name, 'true')"
+# What the page's modules export stands on `omni` for the tests, which look inside: `omni.chat`.
+INSIDE = """{ let page;
+    Object.defineProperty(window, "omni", { get: () => page, set: made => { page = made; made.then(async () => {
+        for (const part of document.querySelectorAll("link[rel=modulepreload]"))
+            Object.assign(made, await import(part.href)); }); } }); }"""
 WAIT = 120_000  # milliseconds; a busy machine with few cores loads the models and the trainer slowly
 
 

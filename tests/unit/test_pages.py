@@ -82,7 +82,7 @@ def test_no_sentence_says_that_a_model_rests_or_that_nothing_is_learned() -> Non
         "|learned (nothing|anything) (here )?yet|nothing learned yet|tries again soon",
         re.I,
     )
-    files = [*MANUAL, *ROOT.glob("assets/ui/*.js"), *ROOT.glob("omnidemo/**/*.py")]
+    files = [*MANUAL, *ROOT.glob("assets/ui/**/*.js"), *ROOT.glob("omnidemo/**/*.py")]
     found = [f"{file.name}: {part}" for file in files for part in wrong.findall(file.read_text("utf-8"))]
     assert len(files) > 300 and not found
 

@@ -19,7 +19,7 @@ from omnidemo.core.private_folders import without_folders
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import curve_data, downloads
 from omnidemo.ui.adaptation_data import View, page_json
-from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, script, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.trainer_panel import trainer_json, wire_buttons
 
@@ -98,7 +98,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             )
             steering = widget("controls", elem_id="omni-steer", elem_classes=EXPERT, events=("adjust",))
     view, outputs = [shell.target, shell.drafter, gr.JSON(visible=False)], [page, trainer]
-    know: dict[str, Any] = {"js": "(...values) => omni.adaptation.request(...values)"}
+    know: dict[str, Any] = {"js": script("(...values) => page.adaptation.request(...values)")}
 
     def poll(*given: Any) -> Any:
         return page_of.show(read_view(*given))
@@ -129,7 +129,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     downloads.download(page.export, "adapter", make, view, **know)
     # By default Gradio drops, without a word, a file that is chosen before the one before it is in.
     one_by_one: dict[str, Any] = {"concurrency_limit": 1, "trigger_mode": "multiple"}
-    js = "(file, ...values) => [file, ...omni.adaptation.request(...values)]"
+    js = script("(file, ...values) => [file, ...page.adaptation.request(...values)]")
     upload.upload(take, [upload, *view], outputs, js=js, api_name="import_adapter", **one_by_one, **PRIVATE)
     settings_panel.steer(services, shell, steering, "adaptation")
     curve_data.follow(services, shell, curve, gr.Textbox(visible=False, label="line"))

@@ -20,7 +20,7 @@ from omnidemo.serving.quotas import MOST_PROMPTS
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report, sentence
-from omnidemo.ui.shell import PRIVATE, QUIET, Shell, megabytes, widget
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, megabytes, script, widget
 
 # it reads tokenizers: one at a time
 READING: dict[str, Any] = {**PRIVATE, "concurrency_id": "advice", "concurrency_limit": 1}
@@ -118,7 +118,7 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
         lambda name: name,
         [wanted],
         [shell.drafter],
-        js="() => [omni.advice.wanted]",
+        js=script("() => [page.advice.wanted]"),
         api_name="choose_drafter",
         **QUIET,
     )
@@ -131,4 +131,4 @@ def build_advice(services: PublicServices, shell: Shell) -> None:
         concurrency_limit=1,
         **PRIVATE,
     )
-    started.failure(None, None, None, js="() => { omni.advice.refused(); return []; }", **PRIVATE)
+    started.failure(None, None, None, js=script("() => { page.advice.refused(); return []; }"), **PRIVATE)

@@ -11,7 +11,7 @@ import gradio as gr
 from omnidemo.core.config import SAMPLING, GenerationConfig, option_named, option_of, shown_by
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
-from omnidemo.ui.shell import EXPERT, PRIVATE, longest_answer, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, longest_answer, script, widget
 
 # Options of an answer that have no place of their own on the page: they come under Advanced.
 MORE = tuple(name for name in shown_by("page") if name not in (*SAMPLING, "max_new_tokens", "seed", "learn"))
@@ -56,7 +56,9 @@ def method_and_line(services: PublicServices) -> list[Any]:
             allow_custom_value=True,
             min_width=180,
         )
-    method.change(None, [method], None, js="(name) => { omni.showMethod(name); return []; }", **PRIVATE)
+    method.change(
+        None, [method], None, js=script("(name) => { page.showMethod(name); return []; }"), **PRIVATE
+    )
     return [method, line]
 
 

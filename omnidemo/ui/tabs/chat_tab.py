@@ -21,7 +21,7 @@ from omnidemo.ui.chat_request import conversation, in_manner, read_line, read_se
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, script, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.chat_controls import (
     MORE,
@@ -233,21 +233,21 @@ def build(services: PublicServices, shell: Shell) -> None:
         _chat(services, running),
         inputs,
         [page],
-        js=f"(...values) => omni.manner.fill(omni.chat.request(values), {places})",
+        js=script(f"(...values) => page.manner.fill(page.chat.request(values), {places})"),
         api_name="chat",
         concurrency_id=ENGINE,
         concurrency_limit=1,
         # the browser lets one through at a time; one that got lost must not block the next
         trigger_mode="multiple",
         show_progress="minimal",  # hidden by our css; the browser reads the queue position from it
-    ).then(None, [page], None, js="(value) => { omni.chat.settled(value); return []; }", **PRIVATE)
+    ).then(None, [page], None, js=script("(value) => { page.chat.settled(value); return []; }"), **PRIVATE)
 
-    running.stopped_by(page.halt, [shell.session, run], "() => omni.chat.current()", "stop")
+    running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
     follow(services, shell, trainer, settings[1])
     curve_data.follow(services, shell, curve, settings[1])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
-    js = "(keys, seen) => [omni.speeds.wanted(), seen]"
+    js = "(keys, seen) => [page.speeds.wanted(), seen]"
     shell.keep(speeds, lambda keys: _speeds(services, keys), [keys], "speeds", js=js)
     _keep_notices(services, shell, notice)
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")

@@ -22,7 +22,7 @@ from omnidemo.ui.comparison_tables import MOST_PROMPTS, ComparisonView, read_bat
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, load_ready, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, QUIET, Shell, load_ready, script, widget
 
 # In this order from the top: what a newcomer wants to see is ticked at first.
 FIRST = (BASELINE, FRESH, TODAY)
@@ -189,7 +189,7 @@ def build(services: PublicServices, shell: Shell) -> None:
             settings = [*_settings(services), shell.only_faster]
     panel = widget("compare", for_browser({"state": "empty"}), events=("halt",))
     rows = gr.State([])
-    chips.pick(None, None, [prompt], js="() => omni.compare.picked()", **PRIVATE)
+    chips.pick(None, None, [prompt], js=script("() => page.compare.picked()"), **PRIVATE)
     running, run_id = Running(), gr.Textbox(visible=False, label="run")
     run = partial(_run, services, running)
 
@@ -219,16 +219,16 @@ def build(services: PublicServices, shell: Shell) -> None:
         yield from run(session, run_id, target, drafter, read, *more)
 
     engine: dict[str, Any] = {"concurrency_id": ENGINE, "concurrency_limit": 1, "show_progress": "hidden"}
-    settled = {"fn": None, "js": "() => { omni.compare.settled(); return []; }", **PRIVATE}
+    settled = {"fn": None, "js": script("() => { page.compare.settled(); return []; }"), **PRIVATE}
     common = [shell.session, run_id, shell.target, shell.drafter]
-    js = "(...values) => omni.compare.request(values)"
+    js = script("(...values) => page.compare.request(values)")
     for button, act, given in ((first, compare, [prompt]), (second, compare_batch, [*batch])):
         started = button.click(
             act, [*common, *given, *settings], [panel, rows], js=js, api_name=act.__name__, **engine
         )
         started.then(**settled)
         started.failure(**settled)  # refused before it began
-    running.stopped_by(panel.halt, common[:2], "() => omni.compare.current()", "stop_compare")
+    running.stopped_by(panel.halt, common[:2], script("() => page.compare.current()"), "stop_compare")
 
     def make(measured: list[dict[str, Any]]) -> Path | None:
         path = downloads.temporary("omnidemo-compare.csv", services.own)

@@ -20,7 +20,7 @@ from omnidemo.storage.recorded_rounds import finite
 from omnidemo.storage.visitors import is_public, sessions_of
 from omnidemo.ui import downloads
 from omnidemo.ui.downloads import for_browser
-from omnidemo.ui.shell import PRIVATE, QUIET, Shell, widget
+from omnidemo.ui.shell import PRIVATE, QUIET, Shell, script, widget
 
 NEWEST = 200
 LONGEST_TEXT = 2000  # characters of a prompt or answer that the page gets; the CSV has all
@@ -134,7 +134,7 @@ def export(
 
 def build(services: PublicServices, shell: Shell) -> None:
     """Everything inside the History tab."""
-    js = "(...values) => omni.history.request(values)"
+    js = script("(...values) => page.historyTab.request(values)")
     page = widget("history", events=("poll", "remove"))
     filters, seen = gr.JSON(visible=False), gr.Textbox(visible=False)
     with gr.Row(elem_classes="omni-files"):

@@ -13,7 +13,7 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui import text
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import sentence
-from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, widget
+from omnidemo.ui.shell import QUIET, Shell, choose, megabytes, script, widget
 
 GROUPS = ("On this machine", "To download", "Not to be used here")
 
@@ -89,5 +89,5 @@ def build_models(services: PublicServices, shell: Shell) -> None:
     gr.on(changes, show, names, panel, api_name="models_again", trigger_mode="always_last", **QUIET)
     panel.use(
         partial(use, services), [wanted, role, *names], [panel, *names], api_name="use_model",
-        js="(wanted, role, ...names) => [omni.models.wanted, omni.models.role, ...names]", **QUIET,
+        js=script("(wanted, role, ...names) => [page.models.wanted, page.models.role, ...names]"), **QUIET,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from omnidemo.core.config.controls import CONTROLS, GROUPS
 from omnidemo.models.names import at_its_pace, learning_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.ui.downloads import fields, for_browser
-from omnidemo.ui.shell import QUIET, Shell, if_loaded
+from omnidemo.ui.shell import QUIET, Shell, if_loaded, script
 
 Item = dict[str, Any]
 RULES: dict[str, Item] = Settings.model_json_schema()["properties"]
@@ -103,6 +103,6 @@ def steer(services: PublicServices, shell: Shell, panel: gr.HTML, name: str) -> 
         # a refusal stays until the next change
         return change(services, target, drafter, changes), state(services, target, drafter)
 
-    js = "(target, drafter) => [target, drafter, omni.controls.take()]"
+    js = script("(target, drafter) => [target, drafter, page.controls.take()]")
     # Not called "change": Gradio fires that for every new value, and a refusal would be gone at once.
     panel.adjust(apply, [*names, wanted], [panel, seen], js=js, api_name=f"configure_{name}", **QUIET)

@@ -20,7 +20,7 @@ from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.figures.task_curve import LINES, task_curve
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import PRIVATE, Shell, load_ready, widget
+from omnidemo.ui.shell import PRIVATE, Shell, load_ready, script, widget
 
 # The pause between two answers while an update runs, which goes on in the next one: the rows shall not wait.
 LEARN_SECONDS = 3.0
@@ -87,19 +87,23 @@ def build(services: PublicServices, shell: Shell) -> None:
     running, run = Running(), gr.Textbox(visible=False, label="run")
     asked, rows = gr.JSON(visible=False, label="task"), gr.JSON(visible=False, label="rows")
     inputs = [shell.session, run, shell.target, shell.drafter, asked]
-    settled: dict[str, Any] = {"fn": None, "js": "() => { omni.task.settled(); return []; }", **PRIVATE}
+    settled: dict[str, Any] = {
+        "fn": None,
+        "js": script("() => { page.task.settled(); return []; }"),
+        **PRIVATE,
+    }
     answered = panel.run(
-        _answerer(services, running), inputs, [panel], js="(...values) => omni.task.request(values)",
+        _answerer(services, running), inputs, [panel], js=script("(...values) => page.task.request(values)"),
         api_name="same_task", concurrency_id=ENGINE, concurrency_limit=1, show_progress="hidden",
     )  # fmt: skip
     answered.failure(**settled)  # refused before it began: nothing below happens then
-    js = "(target, drafter) => [target, drafter, omni.task.asked()]"
+    js = script("(target, drafter) => [target, drafter, page.task.asked()]")
     learns: dict[str, Any] = {"concurrency_limit": 8, **PRIVATE}
     learned = answered.then(partial(_let_learn, services), inputs[2:], None, js=js, **learns)
     learned.then(**settled)
-    running.stopped_by(panel.halt, inputs[:2], "() => omni.task.current()", "stop_same_task")
+    running.stopped_by(panel.halt, inputs[:2], script("() => page.task.current()"), "stop_same_task")
 
-    forgot = "() => { omni.task.forgotten(); return []; }"
+    forgot = script("() => { page.task.forgotten(); return []; }")
     forget = panel.reset(
         partial(_forget, services), inputs[2:], None, js=js, api_name="forget_task", **PRIVATE
     )
@@ -111,4 +115,4 @@ def build(services: PublicServices, shell: Shell) -> None:
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ Rows as CSV", size="sm").click
         none = "There are no rows yet. They come with the answers."
-        downloads.download(press, "task_csv", make, [rows], js="() => [omni.task.csv()]", empty=none)
+        downloads.download(press, "task_csv", make, [rows], js=script("() => [page.task.csv()]"), empty=none)

@@ -21,7 +21,7 @@ from omnidemo.storage.recorded_rounds import finite, round_lines
 from omnidemo.ui.downloads import for_browser
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import PRIVATE, Shell, load_ready
+from omnidemo.ui.shell import PRIVATE, Shell, load_ready, script
 
 MOST, USUAL = 200, 40  # requests of one play
 SLICE_SECONDS = 1.0  # then other requests get the engine, and the browser requests the next slice
@@ -131,14 +131,18 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
     running = Running()
     run, topic = gr.Textbox(visible=False, label="run"), gr.Textbox(visible=False, label="topic")
     count = gr.Number(visible=False, label="count")
-    calls = f"omni.players.{name}"
+    calls = f"page.players.{name}"
     pair = [shell.target, shell.drafter]
-    settled: dict[str, Any] = {"fn": None, "js": f"() => {{ {calls}.settled(); return []; }}", **PRIVATE}
+    settled: dict[str, Any] = {
+        "fn": None,
+        "js": script(f"() => {{ {calls}.settled(); return []; }}"),
+        **PRIVATE,
+    }
     played = widget.play(
         player(services, running),
         [shell.session, run, *pair, topic, count, shell.only_faster],
         [widget],
-        js=f"(...values) => {calls}.request(values)",
+        js=script(f"(...values) => {calls}.request(values)"),
         api_name=f"{name}_traffic",
         concurrency_id=ENGINE,
         concurrency_limit=1,
@@ -149,11 +153,11 @@ def wire(services: PublicServices, shell: Shell, widget: gr.HTML, name: str) -> 
         partial(let_learn, services, running),
         [widget, shell.session, run, *pair],
         None,
-        js=f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]",
+        js=script(f"(value, ...more) => [value, ...{calls}.current(), ...more.slice(2)]"),
         concurrency_limit=8,
         **PRIVATE,
     ).then(**settled)
-    running.stopped_by(widget.halt, [shell.session, run], f"() => {calls}.current()", f"stop_{name}")
+    running.stopped_by(widget.halt, [shell.session, run], script(f"() => {calls}.current()"), f"stop_{name}")
 
 
 def first(services: PublicServices) -> str:

@@ -1,0 +1,179 @@
+// The learning panel: what the trainer of a line does. What it has learned is the curve of hero.js.
+import { learned } from "./learned.js";
+import { players } from "./teach.js";
+import { el } from "../shared/dom.js";
+import { when } from "../shared/fields.js";
+import { format, plural } from "../shared/format.js";
+import { visitor } from "../shared/visitor.js";
+import { widgets } from "../shared/widgets.js";
+
+widgets.trainer = (host, { trigger }) => {
+  const button = (title, name, style = "") =>
+    el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
+  const warning = el("p", { class: "alert", role: "alert", hidden: true });
+  const head = el("h3", {}, "In the background"),
+    dot = el("i", { class: "dot", "aria-hidden": "true" }),
+    state = el("b"),
+    why = el("p", { class: "small" }),
+    facts = el("p", { class: "small facts" });
+  const plain = el("p", { class: "small", role: "status", hidden: true }),
+    ahead = el("p", { class: "small ahead omni-expert" }),
+    numbers = el("dl", { class: "numbers omni-expert" });
+  const acts = el("div", { class: "acts" });
+  const really = el("div", {
+    class: "really",
+    role: "alertdialog",
+    "aria-label": "Reset the drafter?",
+    hidden: true,
+  });
+  const pause = button("Pause", "pause"),
+    resume = button("Resume", "resume");
+  really.addEventListener("keydown", event => {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      closeReally();
+    }
+  });
+  const closeReally = () => {
+    really.hidden = true;
+    reset.hidden = false;
+    reset.focus();
+  };
+  const reset = el(
+    "button",
+    {
+      type: "button",
+      onclick: () => {
+        really.firstChild.textContent = visitor.guest
+          ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
+          : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.";
+        really.hidden = false;
+        reset.hidden = true;
+        really.querySelector("button").focus();
+      },
+    },
+    "Reset",
+  );
+  really.append(
+    el("p", { class: "small" }),
+    el(
+      "div",
+      { class: "acts" },
+      el(
+        "button",
+        {
+          type: "button",
+          class: "danger",
+          onclick: () => {
+            trigger("reset");
+            closeReally();
+          },
+        },
+        "Yes, reset",
+      ),
+      el("button", { type: "button", onclick: closeReally }, "Keep it"),
+    ),
+  );
+  acts.append(pause, resume, reset);
+  acts.hidden = true;
+  host.append(
+    warning,
+    el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)),
+    why,
+    plain,
+    ahead,
+    facts,
+    numbers,
+    acts,
+    really,
+  );
+  why.textContent = "Asking the trainer…";
+  return {
+    update: value => {
+      const s = JSON.parse(value);
+      host.dataset.state = s.state;
+      learned.versions[s.domain] = `v${s.version} ${s.last_swap}`;
+      learned.seen[s.domain] = s.requests_seen;
+      const unlearned =
+        s.loaded &&
+        {
+          off: "Learning is switched off: only which guesses make one word is remembered.",
+          paused: "Learning is paused: it learns from them when you press Resume.",
+        }[s.state];
+      if (unlearned !== learned.why) {
+        learned.why = unlearned;
+        Object.values(players).forEach(player => player.draw());
+      }
+      acts.hidden = !s.loaded; // nothing can be paused or forgotten before there is a pair
+      state.textContent = !s.loaded ? "" : s.version ? `${s.title} · v${s.version}` : s.title;
+      why.textContent = !s.loaded ? "It starts when both models are loaded." : s.error || s.why;
+      const effort = [
+        s.step ? plural(s.step, "step") : null,
+        s.loss != null ? `loss ${s.loss.toFixed(2)}` : null,
+      ].filter(Boolean);
+      facts.replaceChildren(
+        `${plural(s.requests_seen, "answer")} seen`,
+        el("span", { class: "omni-expert" }, effort.map(one => ` · ${one}`).join("")),
+      );
+      head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
+      const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
+      plain.hidden = !d || (d.speculating && !d.off);
+      plain.textContent = plain.hidden
+        ? ""
+        : d.off
+          ? d.sentence
+          : "By the times measured last guessing would not be faster, so the big model writes alone.";
+      plain.title = plain.hidden ? "" : d.sentence;
+      ahead.hidden = !d || !plain.hidden;
+      if (!ahead.hidden) {
+        ahead.replaceChildren(
+          el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"),
+          ` · ${d.title}`,
+        );
+        ahead.title = d.sentence;
+      }
+      const signed = share => {
+        const percent = Number((100 * share).toFixed(Math.abs(share) < 0.1 ? 1 : 0)) || 0; // never -0
+        return `${percent > 0 ? "+" : ""}${percent} %`;
+      };
+      numbers.replaceChildren(
+        ...[
+          [
+            "learns",
+            s.mode,
+            `When training runs${visitor.guest ? "" : "; Adaptation → Settings changes it"}`,
+          ],
+          [
+            "expected gain",
+            s.gain == null ? "not known" : signed(s.gain),
+            "By how much the next update is expected to change the tokens per second",
+          ],
+          [
+            "cost to a chat",
+            s.chat_cost == null ? "not measured" : signed(s.chat_cost),
+            s.chat_cost == null
+              ? "How much longer a round takes while a step runs; measured when both happen at once"
+              : `How much longer a round took while a step ran, over ${plural(s.chat_rounds, "round")}`,
+          ],
+          [
+            "rolled back",
+            plural(s.rolled_back, "time"),
+            "Versions that guessed worse on new answers than the last one that was found better, and were taken back",
+          ],
+          ["topic shifts", String(s.shifts), "Drops of the acceptance that started the training again"],
+          [
+            "live since",
+            s.last_swap ? when(s.last_swap) : s.version ? "–" : "the start",
+            `Since when these weights draft${s.seconds ? `; the last update trained for ${format(s.seconds, "seconds")}` : ""}`,
+          ],
+        ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))),
+      );
+      pause.hidden = s.state === "paused" || s.state === "off";
+      resume.hidden = s.state !== "paused";
+      warning.hidden = s.store.ok;
+      warning.textContent = s.store.ok
+        ? ""
+        : `${s.store.message}${s.store.pending ? ` ${plural(s.store.pending, "write")} waiting.` : ""} Chatting goes on.`;
+    },
+  };
+};

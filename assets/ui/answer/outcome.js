@@ -1,0 +1,108 @@
+// What guessing brought an answer, in one sentence made of the answer's own figures; and how fast it was, where that was measured.
+import { format, plural } from "../shared/format.js";
+
+const RARE = 1.05,
+  NONE = 1.005; // tokens a step below which guessing has brought next to nothing, and nothing that can be shown
+// What became of the small model's own guesses, and of copied tokens.
+const GUESSES = [
+    n => `guess${n === 1 ? "" : "es"} of the small model`,
+    n => `of the small model’s ${n} guesses`,
+  ],
+  COPIES = [n => `copied token${n === 1 ? "" : "s"}`, n => `of ${n} copied tokens`];
+const judged = (right, made, [kind, of]) => {
+  const all = format(made, "count");
+  if (made === 1) return `the one ${kind(1)} was ${right ? "right" : "wrong"}`;
+  if (right === made) return `all ${all} ${kind(made)} were right`;
+  return right
+    ? `${format(right, "count")} ${of(all)} ${right === 1 ? "was" : "were"} right`
+    : `none ${of(all)} was right`;
+};
+
+// Why nothing was guessed; `guessing` is how the answer was set up (`Generation.guessing`).
+const none = (figures, guessing) =>
+  ({
+    none: "Nothing was guessed: the method chosen never guesses.",
+    off: "Nothing was guessed: guessing is switched off.",
+    paused: "Guessing would not have been faster here, so the big model wrote alone.",
+  })[guessing] ??
+  (figures.tokens > 1 ? "No guess was likely enough to be right, so the big model wrote alone." : "");
+
+// How fast an answer was, where that was measured: {value, words, spread, side: 1 where every pass was faster, -1 slower, 0 neither}. Where the passes differ by more than
+// WILD, something else has kept the machine busy: where then some were faster and some slower they tell nothing.
+const STEADY = 1.1,
+  WILD = 1.5,
+  SAME = 0.005;
+const short = x => (x < 1.2 ? x.toFixed(2) : x < 10 ? x.toFixed(1) : x.toFixed(0));
+const digits = low => (low < 1.2 ? 2 : low < 10 ? 1 : 0);
+export const range = (low, high) => `${low.toFixed(digits(low))}–${high.toFixed(digits(low))} ×`;
+export const unsteady = (low, high) => high / low > WILD;
+export const wild = (low, high) => unsteady(low, high) && low <= 1 && high >= 1;
+export const howFast = speed => {
+  const { speedup, low, high } = speed ?? {};
+  if (!speedup || wild(low, high)) return null;
+  const spread = high - low > SAME;
+  return {
+    value: `${speedup.toFixed(digits(low))} ×`,
+    words: `as fast as without guessing${spread ? ` (${range(low, high).replace(" ×", "")})` : ""}`,
+    spread,
+    side: low > 1 + SAME ? 1 : high < 1 - SAME ? -1 : 0,
+  };
+};
+
+// The sentence on an answer: [what one step brought and how fast that was, why]; nothing while there are no figures.
+export const outcomeOf = answer => {
+  const f = answer.figures,
+    guessing = answer.end?.guessing;
+  if (!f || !f.tokens) return null;
+  const copies = f.copies_proposed || 0,
+    copied = f.copied || 0,
+    made = (f.proposed || 0) - copies,
+    right = (f.accepted || 0) - copied;
+  if (!made && !copies) {
+    const why = none(f, guessing);
+    return why ? ["", why] : null;
+  }
+  const pace = howFast(answer.speed),
+    fast = pace
+      ? `, ${pace.side < 0 ? "but " : ""}${pace.value} ${pace.words}`
+      : f.block_efficiency < NONE
+        ? ", as without guessing"
+        : f.block_efficiency < RARE
+          ? ", hardly more than without guessing"
+          : "";
+  const own = made ? judged(right, made, GUESSES) : "",
+    alone = !made && guessing === "alone" ? "the small model’s guesses would not have been faster" : "";
+  const copy = copies ? judged(copied, copies, COPIES) : "",
+    lost = made + copies - right - copied; // those that the legend counts
+  const gone =
+    lost && made + copies > 1 ? `${format(lost, "count")} ${lost === 1 ? "was" : "were"} thrown away` : "";
+  return [
+    `${format(f.block_efficiency, "number")} tokens for one step of the big model${fast}`,
+    `: ${[copy, own, gone, alone].filter(Boolean).join("; ")}.`,
+  ];
+};
+
+// Why an answer is less faster than it has tokens per step: a step with guesses takes longer. By how much is the one figure divided by the other, so the
+// sentence fits both; what of that was guessing and what one step read are of the answer's own rounds. Nothing where there is no figure, or the difference is too small to puzzle.
+const DEARER = 1.1;
+export const whySlower = answer => {
+  const f = answer.figures,
+    { speedup, tokens, low, high } = answer.speed ?? {};
+  if (!f?.proposed || !speedup || unsteady(low, high)) return "";
+  const written = answer.tokens.filter(line => line.k === "t").slice(0, tokens || undefined),
+    steps = new Set(written.map(line => line.r)).size; // the part that was measured
+  const times = steps ? written.length / steps / speedup : 0;
+  if (times < DEARER) return "";
+  const spent = ["draft_seconds", "verify_seconds", "settle_seconds", "other_seconds"].reduce(
+      (sum, name) => sum + (f[name] || 0),
+      0,
+    ),
+    share = spent ? (f.draft_seconds || 0) / spent : 0;
+  const guessing = share >= 0.03 ? `, and guessing took ${format(share, "percent")} of its time` : "",
+    about = high / low > STEADY ? "about " : "";
+  const checked = new Map();
+  for (const { k, s, r } of answer.tokens)
+    if (k === "x" || s === "direct" || s === "ngram" || s === "copied")
+      checked.set(r, (checked.get(r) ?? 0) + 1);
+  return `A step took as long as ${about}${short(times)} steps without guessing: it checked up to ${plural(Math.max(0, ...checked.values()), "token")} at once${guessing}.`;
+};

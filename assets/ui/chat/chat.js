@@ -1,0 +1,442 @@
+// The conversation: turns, requests, composer. The server sees a request and streams lines back. turns.js draws turns, views.js views and
+// legend; kept.js keeps chats in the browser.
+import { newAnswer, readLines } from "../answer/records.js";
+import { examples } from "./examples.js";
+import { el } from "../shared/dom.js";
+import { plural, random, whole } from "../shared/format.js";
+import { alive } from "../shared/server.js";
+import { session } from "../shared/visitor.js";
+import { widgets } from "../shared/widgets.js";
+
+// `now`: facts of the open chat, `known`: when it was last written, as far as this tab has seen, 0 for never.
+export const chat = {
+  turns: [],
+  selected: null,
+  listeners: [],
+  parts: null,
+  now: { id: random(), name: "", named: false, system: "" },
+  known: 0,
+  taught: null,
+};
+let parts = null,
+  trigger = null,
+  live = null,
+  offset = 0,
+  heard = 0,
+  began = 0,
+  pair = { ready: false, why: "", reads: "", instead: "", names: null },
+  queued = false,
+  editing = null,
+  draft = ""; // queued: what the composer holds is sent as soon as the models are ready; editing: the turn that it is to replace; draft: what it held before an edit
+
+const busy = () => live !== null;
+chat.busy = busy;
+chat.isLive = turn => turn === live;
+
+// ── requests ────────────────────────────────────────────────────────────────────────────────────────────────
+chat.ask = (text, former = null) => {
+  if (!text.trim() || busy()) return false; // busy until the server's stream is closed: it takes one request per page
+  if (!pair.ready || !trigger) return false;
+  if (chat.turns.includes(editing)) leaveEdit(); // this is another question
+  const turn = {
+    run: random(),
+    user: whole(text),
+    system: whole(chat.now.system),
+    answer: newAnswer(),
+    state: "waiting",
+    versions: former?.versions ?? (former ? [former] : []),
+  };
+  turn.versions.push(turn);
+  if (former) former.versions = turn.versions;
+  chat.turns.push(turn);
+  live = turn;
+  offset = 0;
+  heard = began = Date.now();
+  parts.log.querySelectorAll(".link.last").forEach(node => node.remove()); // only the last answer can be written anew
+  chat.draw(turn);
+  select(turn);
+  chat.giveName();
+  toEnd();
+  refresh();
+  trigger("ask");
+  return true;
+};
+// The messages before a turn; all of them for none of this chat.
+chat.before = turn => {
+  const place = chat.turns.indexOf(turn),
+    before = place < 0 ? chat.turns : chat.turns.slice(0, place);
+  return before
+    .filter(one => one.answer.text)
+    .flatMap(one => [
+      { role: "user", content: one.user },
+      { role: "assistant", content: one.answer.text },
+    ]);
+};
+// Fills the inputs of the server's `chat` with what only the browser knows.
+chat.request = values => {
+  return [
+    live?.user ?? "",
+    chat.before(live),
+    session(),
+    live?.run ?? "",
+    ...(pair.names ?? values.slice(4, 6)), // target and drafter
+    ...values.slice(6, -1),
+    live?.system ?? "",
+  ];
+};
+chat.current = () => [session(), live?.run ?? ""];
+// A second click on Send, which has become Stop in its place, stops nothing.
+const DOUBLE = 400;
+chat.stop = event => {
+  if (event && Date.now() - began < DOUBLE) return;
+  if (!busy() || live.state === "stopping" || live.state === "done") return;
+  live.state = "stopping";
+  heard = Date.now();
+  refresh();
+  status(live);
+  trigger("halt");
+};
+// The server's stream is over, well or not. `value` is what it said last: an older request's end is none of ours.
+chat.settled = value => {
+  if (!live || (value !== undefined && !(value ?? "").split("\n", 1)[0].includes(live.run))) return;
+  const turn = live;
+  if (!turn.answer.end && !turn.answer.error)
+    turn.answer.error =
+      turn.state === "stopping"
+        ? null
+        : turn.answer.text
+          ? "The connection broke before the answer was finished. Press Again."
+          : "The server gave no answer: its queue may be full, or the connection was lost. Send the message again.";
+  live = null;
+  if (turn.state !== "done") finish(turn);
+  status(turn);
+  refresh();
+  notify();
+};
+const finish = turn => {
+  turn.state = "done";
+  chat.foot(turn);
+  status(turn);
+  refresh();
+  chat.keep();
+  announce(
+    turn.answer.error
+      ? turn.answer.error
+      : `Answer finished, ${plural(turn.answer.figures?.tokens ?? 0, "token")}.`,
+  );
+};
+chat.receive = value => {
+  if (!live) return;
+  const firstEnd = value.indexOf("\n");
+  if (firstEnd < 0 || !value.slice(0, firstEnd).includes(live.run)) return; // an older run's last words
+  const until = value.lastIndexOf("\n") + 1;
+  if (until <= offset) return;
+  const turn = live,
+    stick = atEnd();
+  heard = Date.now();
+  const fresh = readLines(turn.answer, value.slice(offset, until));
+  offset = until;
+  chat.append(turn, fresh);
+  if (turn.state === "waiting" && fresh.length) turn.state = "streaming";
+  if (turn.answer.end || turn.answer.error) finish(turn);
+  else status(turn);
+  if (chat.selected === turn) notify();
+  if (stick) toEnd(); // last, for the meter that comes with an answer takes room
+};
+// A server that died or forgot us says nothing: after some silence ask whether it is there, and never hang on a stop.
+const SILENCE = 5000,
+  STOP_SILENCE = 3000;
+setInterval(async () => {
+  const turn = live,
+    silence = Date.now() - heard;
+  if (!turn || turn.state === "done") return;
+  if (turn.state === "stopping") {
+    if (silence > STOP_SILENCE) {
+      turn.answer.meta.stopped = true;
+      chat.settled();
+    }
+    return;
+  }
+  if (silence < SILENCE) return;
+  heard = Date.now();
+  if (!(await alive()) && live === turn) chat.settled();
+}, 1000);
+chat.setPair = state => {
+  // another pair answers until the one that is picked is ready
+  const ready = state.stage === "ready",
+    names = ready || state.stage === "gone" ? null : (state.meanwhile ?? null),
+    off = {
+      failed: `${names ? "" : "Send is off: "}${state.error}`,
+      absent: names
+        ? `${state.target} is not loaded.`
+        : `Send is off: ${state.target} is not loaded. Press “Load” above.`,
+      gone: "Send is off: the server does not answer.",
+    };
+  pair = {
+    ready: ready || names !== null,
+    why: off[state.stage] ?? "",
+    reads: state.reads ?? "",
+    instead: names ? state.instead : "",
+    names,
+  };
+  chat.reads = pair.reads;
+  if (!parts) return;
+  if (ready) chat.offerSystem(state.system ?? "");
+  refresh();
+  chat.drawContext();
+  if (pair.ready && queued) send();
+};
+chat.setPrompts = list => {
+  examples.set(list);
+};
+
+// ── the last turn again ─────────────────────────────────────────────────────────────────────────────────────
+const dropFrom = turn => {
+  const index = chat.turns.indexOf(turn);
+  if (index < 0) return;
+  for (const gone of chat.turns.splice(index)) gone.node?.remove();
+  if (chat.turns.length) chat.foot(chat.turns.at(-1));
+};
+chat.again = turn => {
+  if (!busy() && pair.ready) {
+    leaveEdit();
+    dropFrom(turn);
+    chat.ask(turn.user, turn);
+  }
+};
+// A turn that was asked anew keeps what stood there before: `versions`, the oldest first. Shows the one before.
+chat.former = turn => {
+  if (busy() || chat.turns.at(-1) !== turn) return;
+  const { versions } = turn,
+    back = versions.at(versions.indexOf(turn) - 1);
+  leaveEdit();
+  dropFrom(turn);
+  chat.turns.push(back);
+  chat.draw(back);
+  select(back);
+  refresh();
+  chat.keep();
+  toEnd();
+  back.node.querySelector(".former")?.focus({ preventScroll: true });
+};
+// The turn stays until its new text is sent.
+chat.edit = turn => {
+  if (busy()) return;
+  if (!editing) draft = parts.box.value;
+  editing?.node?.classList.remove("edited");
+  editing = turn;
+  turn.node.classList.add("edited");
+  compose(turn.user);
+  refresh();
+};
+const leaveEdit = () => {
+  if (!editing) return;
+  editing.node?.classList.remove("edited");
+  editing = null;
+  parts.box.value = draft;
+  draft = "";
+  grow();
+  refresh();
+};
+
+// Shows other turns in place of these: those of another chat, or none.
+chat.show = turns => {
+  leaveEdit();
+  chat.turns.splice(0).forEach(turn => turn.node?.remove());
+  chat.turns.push(...turns);
+  turns.forEach(turn => chat.draw(turn));
+  chat.selected = null;
+  select(turns.at(-1) ?? null);
+  refresh();
+  toEnd();
+};
+chat.forgetDraft = () => {
+  draft = "";
+  queued = false;
+  chat.dropFiles();
+  if (parts && !editing) {
+    parts.box.value = "";
+    grow();
+  }
+};
+
+const status = turn => chat.status(turn);
+const select = (chat.select = turn => {
+  chat.selected = turn;
+  parts?.log.querySelectorAll(".turn.selected").forEach(node => node.classList.remove("selected"));
+  if (chat.turns.length > 1) turn?.node?.classList.add("selected");
+  notify();
+});
+const notify = (chat.notify = () => {
+  const counts = chat.taught ?? chat.selected?.answer.counts; // of all that is being taught, or of the chosen answer
+  for (const item of parts?.legend ?? []) item.count.textContent = counts?.[item.key] ?? "0";
+  if (parts) {
+    chat.drawContext();
+    chat.drawLegend();
+  }
+  chat.listeners.forEach(listen =>
+    listen(
+      chat.selected,
+      chat.turns.indexOf(chat.selected) + 1,
+      chat.turns.length,
+      chat.selected === live && busy(),
+    ),
+  );
+});
+
+// Gradio writes the place in the queue, and refusals, into its own (hidden) status line; nothing else tells.
+const watchQueue = block => {
+  const tracker = block?.querySelector("[data-testid=status-tracker]");
+  if (!tracker) return;
+  new MutationObserver(() => {
+    if (!live || live.state === "done") return;
+    const place = /queue:\s*(\d+)\/(\d+)/.exec(tracker.textContent);
+    const before = live.place;
+    live.place = place ? `Waiting in the queue: place ${place[1]} of ${place[2]}` : "";
+    if (live.place !== before) status(live);
+    if (tracker.querySelector(".error")) chat.settled();
+  }).observe(tracker, { childList: true, subtree: true, characterData: true });
+};
+
+const log = () => parts.scroll;
+const atEnd = () => log().scrollHeight - log().scrollTop - log().clientHeight < 80;
+const toEnd = () => {
+  log().scrollTop = log().scrollHeight;
+};
+const announce = (chat.announce = text => {
+  parts.voice.textContent = text;
+});
+const compose = text => {
+  parts.box.value = text;
+  grow();
+  parts.box.focus();
+};
+const grow = () => {
+  parts.box.style.height = "auto";
+  parts.box.style.height = `${Math.min(parts.box.scrollHeight + 2, 180)}px`;
+};
+const refresh = () => {
+  parts.root.classList.toggle("busy", busy());
+  parts.root.classList.toggle("empty", !chat.turns.length);
+  parts.send.disabled = busy() || !pair.ready;
+  parts.send.title = pair.ready
+    ? ""
+    : pair.why || "The models are still being loaded; Enter sends as soon as they are ready";
+  parts.stop.disabled = !busy() || (live.state !== "waiting" && live.state !== "streaming");
+  parts.fresh.disabled = parts.chats.disabled = busy();
+  if (queued && !chat.withFiles(parts.box.value).trim()) queued = false;
+  const [text, warn] = pair.why
+    ? [[pair.why, pair.instead].filter(Boolean).join(" "), true]
+    : editing
+      ? ["Enter sends the question anew in place of the last one; Esc leaves it as it was.", false]
+      : queued && !pair.ready
+        ? ["This is sent as soon as the models are ready.", false]
+        : [pair.instead || (chat.turns.length ? pair.reads : ""), false];
+  parts.hint.textContent = text;
+  parts.hint.classList.toggle("warn", warn);
+};
+const send = () => {
+  const text = chat.withFiles(parts.box.value);
+  if (!text.trim()) {
+    parts.box.focus();
+    return;
+  }
+  const old = editing;
+  const anew = old && !busy() && pair.ready;
+  if (anew) {
+    old.node.classList.remove("edited");
+    dropFrom(old);
+  }
+  if (chat.ask(text, old)) {
+    chat.dropFiles();
+    parts.box.value = old ? draft : "";
+    draft = "";
+    editing = null;
+    queued = false;
+    grow();
+    refresh();
+  } else if (!pair.ready) {
+    queued = true;
+    refresh();
+  }
+};
+// An example. The card that was pressed goes, so the focus moves on: to the box, or where that would raise a keyboard, to the answers.
+const pick = prompt => {
+  if (!chat.ask(prompt)) {
+    if (busy() && parts.box.value.trim()) return;
+    compose(prompt);
+    if (!busy()) send();
+  }
+  (matchMedia("(pointer: coarse)").matches ? parts.scroll : parts.box).focus({ preventScroll: true });
+  if (parts.root.getBoundingClientRect().top < 0) parts.root.scrollIntoView({ block: "start" });
+};
+
+widgets.chat = (host, context) => {
+  trigger = context.trigger;
+  parts = chat.parts = { root: host };
+  const bar = chat.toolbar(),
+    classes = chat.legend();
+  parts.empty = el("section", { class: "empty-state" });
+  parts.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", "aria-live": "polite" });
+  parts.scroll = el("div", { class: "scroll", tabindex: -1 }, parts.empty, parts.log);
+  parts.chips = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
+  parts.voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+  parts.note = el("p", { class: "chat-note", hidden: true });
+  parts.hint = el("p", { class: "hint", role: "status" });
+  parts.box = el("textarea", {
+    rows: 1,
+    id: "omni-message",
+    placeholder: matchMedia("(max-width: 800px)").matches
+      ? "Ask something"
+      : "Ask something. Enter sends, Shift+Enter breaks the line.",
+    "aria-label": "Message",
+    oninput: () => {
+      grow();
+      if (queued) {
+        queued = false;
+        refresh();
+      }
+    }, // what is being edited is not sent
+    onkeydown: event => {
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+        event.preventDefault();
+        send();
+      }
+    },
+  });
+  parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
+  parts.stop = el(
+    "button",
+    { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" },
+    "Stop",
+  );
+  const files = chat.fileRow();
+  const composer = el(
+    "div",
+    { class: "composer" },
+    parts.note,
+    parts.chips,
+    files.box,
+    el("div", { class: "entry" }, files.button, files.chosen, parts.box, parts.send, parts.stop),
+    el("div", { class: "under" }, parts.hint, chat.contextMeter()),
+  );
+  host.append(bar, chat.systemField(), parts.scroll, classes, composer, parts.voice, chat.drawer());
+  chat.watchViews();
+  watchQueue(context.element.closest(".block"));
+  examples.place(parts.chips, parts.empty, pick);
+  if (chat.turns.length) {
+    live = null;
+    chat.turns.forEach(turn => chat.draw(turn));
+    select(chat.turns.at(-1));
+    chat.drawFacts();
+  } else chat.restore();
+  refresh();
+  if (document.activeElement === document.body && !matchMedia("(pointer: coarse)").matches)
+    parts.box.focus({ preventScroll: true });
+  return { update: chat.receive };
+};
+document.addEventListener("keydown", event => {
+  if (event.key !== "Escape" || event.defaultPrevented) return;
+  if (busy()) chat.stop();
+  else leaveEdit();
+});

@@ -1,0 +1,285 @@
+// The list of chats: open, name, delete with a way back, export.
+import { chat } from "./chat.js";
+import { chats } from "./chats.js";
+import { el, svg } from "../shared/dom.js";
+import { plural } from "../shared/format.js";
+
+const UNDO = 10_000;
+let box = null,
+  list = null,
+  told = null,
+  room = null,
+  back = null,
+  late = 0,
+  renaming = null;
+
+const when = at => {
+  const then = new Date(at),
+    today = new Date().toDateString() === then.toDateString();
+  return then.toLocaleString(
+    "en",
+    today
+      ? { hour: "2-digit", minute: "2-digit", hour12: false }
+      : {
+          month: "short",
+          day: "numeric",
+          year: then.getFullYear() === new Date().getFullYear() ? undefined : "numeric",
+        },
+  );
+};
+const button = (title, label, act, look = "link") =>
+  el(
+    "button",
+    { type: "button", class: look, "aria-label": label, title: label === title ? null : label, onclick: act },
+    title,
+  );
+const pictures = {
+  close: "M4 4l8 8M12 4l-8 8",
+  rename: "M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9.3 4.4l2.3 2.3",
+  remove: "M3 4.5h10M6.5 4.5V3h3v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.6M9.2 7v3.6",
+};
+const icon = (name, label, act) =>
+  el(
+    "button",
+    { type: "button", class: "icon", "aria-label": label, title: label, onclick: act },
+    svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: pictures[name] })),
+  );
+// A sentence in the list and, as it may be closed, read out.
+chat.say = (text, undo = null) => {
+  clearTimeout(late);
+  back = undo;
+  told?.replaceChildren(
+    text,
+    ...(undo
+      ? [
+          " ",
+          button("Undo", "Undo", () => {
+            back?.();
+            chat.say("It is back.");
+            chat.drawList();
+          }),
+        ]
+      : []),
+  );
+  if (chat.parts?.note) {
+    chat.parts.note.textContent = undo ? "" : text;
+    chat.parts.note.hidden = !text || Boolean(undo);
+  }
+  chat.announce(text);
+  late = setTimeout(() => {
+    told?.replaceChildren();
+    back = null;
+    if (chat.parts?.note) chat.parts.note.hidden = true;
+  }, UNDO);
+};
+
+const remove = (ids, said) => {
+  const here = chat.now,
+    turns = [...chat.turns],
+    open = ids.includes(here.id),
+    undo = chats.remove(...ids);
+  if (open) chat.fresh();
+  chat.say(said, () => {
+    undo();
+    if (open && !chat.busy() && !chat.turns.length)
+      chats.facts(here.id) ? chat.switchTo(here.id) : chat.show(turns);
+  });
+  chat.drawList();
+  (list.querySelector(".open") ?? box.querySelector(".primary")).focus();
+};
+const rename = (one, name) => {
+  renaming = null;
+  const text = name.trim().slice(0, 80);
+  if (text && text !== one.name) {
+    chats.rename(one.id, text);
+    if (one.id === chat.now.id) {
+      Object.assign(chat.now, { name: text, named: true });
+      chat.drawFacts();
+    }
+  }
+  chat.drawList();
+  list.querySelector(`[data-id="${one.id}"] .open`)?.focus();
+};
+const row = one => {
+  const name = one.name || "New chat",
+    current = one.id === chat.now.id;
+  const answers = plural(one.answers, "answer");
+  if (renaming === one.id) {
+    const field = el("input", {
+      type: "text",
+      value: name,
+      maxlength: 80,
+      "aria-label": "Name of the chat",
+      onkeydown: event => {
+        if (event.key === "Enter") {
+          event.preventDefault();
+          rename(one, field.value);
+        }
+        if (event.key === "Escape") {
+          event.preventDefault();
+          event.stopPropagation();
+          rename(one, "");
+        }
+      },
+    });
+    return el(
+      "li",
+      { "data-id": one.id },
+      field,
+      button("Save", `Save the name`, () => rename(one, field.value), "toggle"),
+    );
+  }
+  return el(
+    "li",
+    { "data-id": one.id, class: current ? "current" : null },
+    el(
+      "button",
+      {
+        type: "button",
+        class: "open",
+        "aria-current": current ? "true" : null,
+        onclick: () => {
+          box.close();
+          if (!current) chat.switchTo(one.id);
+        },
+      },
+      el("b", { dir: "auto" }, name),
+      el("small", {}, `${answers} · ${when(one.at)}`),
+    ),
+    icon("rename", `Rename “${name}”`, () => {
+      renaming = one.id;
+      chat.drawList();
+      list.querySelector("input").select();
+    }),
+    icon("remove", `Delete “${name}”`, () => remove([one.id], `“${name}” is deleted.`)),
+  );
+};
+chat.drawList = () => {
+  if (!box?.open) return;
+  const all = chats.list();
+  list.replaceChildren(...all.map(row));
+  const size = chats.size();
+  room.textContent = all.length
+    ? `Kept in this browser alone: ${(size / 1e6).toFixed(1)} of ${(chats.room / 1e6).toFixed(1)} million characters. Where there is no more room, the oldest go first.`
+    : "No chat is kept. The first answer makes one; it stays in this browser.";
+  box.querySelectorAll(".export").forEach(node => {
+    node.disabled = !chat.turns.length;
+  });
+  box.querySelector(".all").hidden = all.length < 2;
+};
+chat.openDrawer = () => {
+  if (chat.busy()) return;
+  renaming = null;
+  box.showModal();
+  chat.drawList();
+  (list.querySelector("[aria-current]") ?? box.querySelector(".primary")).focus();
+};
+
+// ── export ──────────────────────────────────────────────────────────────────────────────────────────────────
+const save = (text, type, ending) => {
+  const address = URL.createObjectURL(new Blob([text], { type })),
+    name =
+      (chat.now.name || "chat")
+        .replace(/[^\p{L}\p{N}]+/gu, "-")
+        .replace(/^-+|-+$/g, "")
+        .slice(0, 60) || "chat";
+  const link = el("a", { href: address, download: `${name}.${ending}` });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+};
+chat.asMarkdown = () => {
+  const { now, turns } = chat,
+    part = (title, text) => `## ${title}\n\n${text.trim()}\n`;
+  return [
+    `# ${now.name || "Chat"}\n`,
+    ...(now.system.trim() ? [part("System", now.system)] : []),
+    ...turns.flatMap(({ user, answer }) => [
+      part("You", user),
+      part("Model", answer.text || answer.error || "(no answer)"),
+    ]),
+  ].join("\n");
+};
+chat.asJSON = () => {
+  const { now, turns } = chat;
+  const answers = turns.map(({ user, system, answer }) => ({
+    question: user,
+    answer: answer.text,
+    system: system || undefined,
+    error: answer.error ?? undefined,
+    finish: answer.end?.finish ?? answer.finish,
+    target: answer.meta.target,
+    drafter: answer.meta.drafter,
+    method: answer.meta.method,
+    adapter_version: answer.meta.version,
+    context: answer.context ?? undefined,
+    figures: answer.figures ?? undefined,
+  }));
+  const messages = [
+    ...(now.system.trim() ? [{ role: "system", content: now.system.trim() }] : []),
+    ...chat.before(null),
+  ];
+  return `${JSON.stringify({ name: now.name, exported_at: new Date().toISOString(), messages, answers }, null, 1)}\n`;
+};
+
+chat.drawer = () => {
+  list = el("ul", { class: "chats-list" });
+  told = el("p", { class: "told", role: "status" });
+  room = el("p", { class: "small" });
+  box = el(
+    "dialog",
+    { class: "chats-drawer", "aria-labelledby": "omni-chats-title" },
+    el(
+      "header",
+      {},
+      el("h2", { id: "omni-chats-title" }, "Chats"),
+      icon("close", "Close the list", () => box.close()),
+    ),
+    el(
+      "button",
+      {
+        type: "button",
+        class: "primary",
+        onclick: () => {
+          box.close();
+          chat.fresh();
+          chat.parts.box.focus();
+        },
+      },
+      "+ New chat",
+    ),
+    told,
+    list,
+    el(
+      "div",
+      { class: "acts" },
+      el("span", { class: "small" }, "Export as"),
+      button(
+        "Markdown",
+        "Save this chat as Markdown",
+        () => save(chat.asMarkdown(), "text/markdown", "md"),
+        "toggle export",
+      ),
+      button(
+        "JSON",
+        "Save this chat as JSON",
+        () => save(chat.asJSON(), "application/json", "json"),
+        "toggle export",
+      ),
+      button(
+        "Delete all",
+        "Delete all chats of this browser",
+        () => {
+          const ids = chats.list().map(one => one.id);
+          remove(ids, `${plural(ids.length, "chat")} deleted.`);
+        },
+        "toggle all",
+      ),
+    ),
+    room,
+  );
+  box.addEventListener("click", event => {
+    if (event.target === box && event.detail < 2) box.close();
+  });
+  box.addEventListener("keydown", event => event.stopPropagation()); // Esc closes it, and stops no answer
+  return box;
+};

@@ -1,0 +1,90 @@
+// The hand-picked examples: cards in an empty chat, chips above the composer. Their order is fixed.
+import { colourKey } from "../answer/tokens.js";
+import { chat } from "./chat.js";
+import { el } from "../shared/dom.js";
+import { labels } from "../shared/labels.js";
+import { followLink } from "../shared/places.js";
+
+let list = [],
+  place = null;
+const button = (one, style) =>
+  el(
+    "button",
+    { type: "button", class: style, title: one.prompt, onclick: () => place.pick(one.prompt) },
+    el("small", {}, one.kind),
+    el("span", {}, one.label),
+  );
+const draw = () => {
+  if (!place) return;
+  place.chips.replaceChildren(...list.map(one => button(one, "chip")));
+  // Four rounds, which come one after the other; | is where two guesses make one word.
+  const demo = [
+    [
+      ["There", "direct"],
+      [" was", "direct"],
+      [" a", "direct"],
+      [" fox", "corrected"],
+    ],
+    [
+      [" in", "direct"],
+      [" the", "direct"],
+      [" gar|den", "ngram"],
+      [".", "corrected"],
+    ],
+    [[" A", "corrected"]],
+    [
+      [" fox", "direct"],
+      [" in", "copied"],
+      [" the", "copied"],
+      [" garden", "copied"],
+      ["!", "corrected"],
+    ],
+  ];
+  place.empty.replaceChildren(
+    el("h2", {}, labels.subtitle),
+    el(
+      "p",
+      { class: "demo toks", "aria-hidden": "true" },
+      ...demo.flatMap((round, at) =>
+        round.map(([text, source]) =>
+          el(
+            "span",
+            { class: `tok s-${source}`, style: `animation-delay: ${0.4 + 0.7 * at}s` },
+            ...text.split("|").flatMap((part, place) => (place ? [el("i"), part] : [part])),
+          ),
+        ),
+      ),
+    ),
+    colourKey(new Set(demo.flat().map(([, source]) => source))),
+    el("div", { class: "cards" }, ...list.map(one => button(one, "card"))),
+  );
+};
+const slug = one =>
+  one.label
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, "-")
+    .replace(/^-+|-+$/g, "");
+export const examples = {
+  set: value => {
+    list = value;
+    draw();
+    if (location.hash.startsWith("#example-")) followLink();
+  },
+  place: (chips, empty, pick) => {
+    place = { chips, empty, pick };
+    draw();
+  },
+  ready: () => Boolean(list.length && place),
+  // Its name in a link; undefined for a question that is no example.
+  named: prompt => {
+    const one = list.find(item => item.prompt === prompt);
+    return one && slug(one);
+  },
+  open: name => {
+    const one = list.find(item => slug(item) === name);
+    if (!one)
+      return chat.say("The link names an example that there is not for this model. Choose another one.");
+    chat.fresh();
+    place.pick(one.prompt);
+  },
+};

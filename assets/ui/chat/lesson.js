@@ -1,0 +1,110 @@
+// What is being taught, in the main pane: the newest examples with their answers, coloured, written round by round as they were. They belong
+// to no chat, and go with the next question.
+import { players } from "../adaptation/teach.js";
+import { newAnswer, readLines } from "../answer/records.js";
+import { tokenSpan, watchTokens } from "../answer/tokens.js";
+import { chat } from "./chat.js";
+import { el } from "../shared/dom.js";
+import { format, plural } from "../shared/format.js";
+
+const SHOWN = 3,
+  WRITE = 900; // examples that stay, milliseconds in which an answer is written out
+let box = null,
+  title = null,
+  list = null,
+  act = null,
+  done = 0;
+
+const clear = () => {
+  if (!box) return;
+  box.remove();
+  box = chat.taught = null;
+  chat.parts.root.classList.remove("lesson-shown");
+  chat.notify();
+};
+export { clear as clearLesson };
+const build = () => {
+  clear();
+  title = el("h3");
+  act = el("button", {
+    type: "button",
+    class: "link",
+    onclick: () => (players.teach.busy ? players.teach.stop() : clear()),
+  });
+  list = el("div", { class: "lessons" });
+  box = el(
+    "section",
+    { class: "lesson", "aria-label": "What is being taught" },
+    el("div", { class: "line" }, title, act),
+    list,
+  );
+  chat.parts.scroll.append(box);
+  chat.parts.root.classList.add("lesson-shown");
+  done = 0;
+  chat.taught = {};
+  box.scrollIntoView({ block: "nearest" }); // on a phone it stands a screen above the button
+  toEnd();
+};
+const toEnd = () => {
+  const { scroll } = chat.parts;
+  scroll.scrollTop = scroll.scrollHeight;
+};
+const write = (tokens, answer) => {
+  const rounds = Math.max(1, ...answer.tokens.map(line => line.r + 1)),
+    start = performance.now(),
+    still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  let at = 0;
+  const frame = now => {
+    const until = still ? Infinity : ((now - start) / WRITE) * rounds;
+    const { scroll } = chat.parts,
+      stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+    while (at < answer.tokens.length && answer.tokens[at].r < until) {
+      tokens.append(tokenSpan(answer.tokens[at], at));
+      at += 1;
+    }
+    if (stick) toEnd();
+    if (at < answer.tokens.length && tokens.isConnected) requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+};
+// `s`: what the server says of a play (ui/tabs/traffic_panel.py), `said`: the sentence above, `starts`: whether it has just begun.
+export const lesson = (s, said, starts) => {
+  if (!chat.parts || chat.busy()) return;
+  if (starts || (s.state === "playing" && !box && !s.done)) build();
+  if (!box) return;
+  title.textContent = said;
+  act.textContent = players.teach.busy ? "Stop" : "Close";
+  if (!s.lines || s.done === done) return;
+  done = s.done;
+  const answer = newAnswer(),
+    tokens = el("div", { class: "toks", dir: "auto" });
+  readLines(answer, s.lines);
+  answer.meta = { version: s.version };
+  const f = s.figures,
+    facts = [
+      plural(f.tokens ?? 0, "token"),
+      f.block_efficiency == null ? null : `${format(f.block_efficiency, "number")} tokens a step`,
+      s.version ? `adapter v${s.version}` : "base drafter",
+    ];
+  watchTokens(tokens, answer, chat.announce);
+  list.append(
+    el(
+      "article",
+      {},
+      el("p", { class: "asked" }, s.prompt),
+      tokens,
+      el("p", { class: "small" }, facts.filter(Boolean).join(" · ")),
+    ),
+  );
+  while (list.children.length > SHOWN) list.firstChild.remove();
+  for (const line of answer.tokens) {
+    const key = line.k === "x" ? "discarded" : line.s;
+    chat.taught[key] = (chat.taught[key] ?? 0) + 1;
+  }
+  chat.notify();
+  toEnd();
+  write(tokens, answer);
+};
+chat.listeners.push(() => {
+  if (chat.busy()) clear();
+});

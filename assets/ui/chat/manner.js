@@ -1,0 +1,89 @@
+// How the model writes: its own temperature, top-p, top-k, min-p and repetition penalty, and what the visitor made of them. A number that was
+// changed holds until it is given back, or until another target is chosen; of the others nothing is sent, so the server takes the model's own.
+import { el } from "../shared/dom.js";
+import { labels } from "../shared/labels.js";
+import { widgets } from "../shared/widgets.js";
+
+let target = "",
+  own = null,
+  changed = {};
+
+// Puts what was changed into the inputs of the server's `chat`, from `place` on; `at` is where its target stands.
+export const manner = {
+  fill: (values, at, place) => {
+    const mine = values[at] === target ? changed : {};
+    return [
+      ...values.slice(0, place),
+      ...labels.manner.map(({ name }) => mine[name] ?? null),
+      ...values.slice(place + labels.manner.length),
+    ];
+  },
+};
+
+widgets.manner = host => {
+  const said = el("p", { class: "small" }),
+    back = el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        hidden: true,
+        onclick: () => {
+          changed = {};
+          draw();
+        },
+      },
+      "The model's own again",
+    );
+  const rows = labels.manner.map(({ name, label, help, step }) => {
+    const box = el("input", {
+      type: "number",
+      "aria-label": label,
+      min: 0,
+      step,
+      inputmode: "decimal",
+      disabled: true,
+      onchange: () => {
+        if (box.value === "" || +box.value === own[name]) delete changed[name];
+        else changed[name] = +box.value; // an emptied field takes the model's own back
+        draw();
+      },
+    });
+    const mark = el("span", { class: "small", "aria-hidden": "true" });
+    return {
+      name,
+      box,
+      mark,
+      root: el(
+        "div",
+        { class: "setting number", title: help },
+        el("label", {}, el("span", { class: "name" }, label, mark), el("span", { class: "what" }, box)),
+      ),
+    };
+  });
+  host.classList.add("steering");
+  host.append(
+    el("h3", {}, "How it writes"),
+    said,
+    el("div", { class: "settings" }, ...rows.map(one => one.root)),
+    back,
+  );
+  const draw = () => {
+    back.hidden = !Object.keys(changed).length;
+    for (const { name, box, mark } of rows) {
+      box.disabled = !own;
+      box.value = own ? (changed[name] ?? own[name]) : "";
+      mark.textContent = name in changed ? `its own: ${own[name]}` : "";
+    }
+  };
+  return {
+    update: value => {
+      const now = JSON.parse(value);
+      if (now.target !== target) changed = {};
+      target = now.target;
+      own = now.own;
+      said.textContent = own ? now.source : "Shown as soon as the model is ready.";
+      draw();
+    },
+  };
+};

@@ -1,0 +1,151 @@
+// The small widgets around the chat: prompts, notice, method help, this answer's figures.
+import { howFast } from "../answer/outcome.js";
+import { chat } from "./chat.js";
+import { el } from "../shared/dom.js";
+import { methodTitle } from "../shared/fields.js";
+import { format } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+import { widgets } from "../shared/widgets.js";
+
+widgets.prompts = () => ({ update: value => chat.setPrompts(JSON.parse(value)) });
+// What becomes of a chat, with the two switches below that change it.
+widgets.notice = host => {
+  const page = document.documentElement;
+  const change = () => {
+    const open = page.dataset.privacy !== "on";
+    page.dataset.privacy = open ? "on" : "off";
+    button.setAttribute("aria-expanded", String(open));
+    if (open) document.querySelector("#omni-privacy input")?.focus();
+  };
+  const text = el("span"),
+    button = el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        "aria-expanded": "false",
+        "aria-controls": "omni-privacy",
+        onclick: change,
+      },
+      "Change",
+    );
+  host.append(text, button);
+  return {
+    update: value => {
+      text.textContent = JSON.parse(value);
+    },
+  };
+};
+
+export let showMethod = () => {};
+widgets.method = host => {
+  showMethod = name => {
+    const method = labels.methods[name];
+    if (!method) return;
+    host.replaceChildren(
+      el(
+        "span",
+        { class: `badge ${method.lossless ? "good" : "warn"}` },
+        method.lossless ? labels.lossless : labels.approximate,
+      ),
+      el("p", {}, method.help),
+    );
+  };
+  showMethod(labels.method);
+};
+
+widgets.answer = host => {
+  const title = el("h3", {}, "This answer"),
+    main = el("dl", { class: "three" }),
+    grid = el("dl", { class: "figures omni-expert" }),
+    split = el("div", { class: "split omni-expert" }),
+    foot = el("p", { class: "small omni-expert" });
+  const empty = el(
+    "p",
+    { class: "small" },
+    "Figures appear here while an answer is written: how many tokens one step of the big model brings, how many guesses were right, and how much was copied.",
+  );
+  host.append(title, empty, main, grid, split, foot);
+  const cells = labels.figures.map((item, place) => {
+    const value = el("dd", {}, "–"),
+      name = el("dt", {}, item.title);
+    const node = el("div", { title: item.help, class: item.key }, value, name);
+    (place < labels.main_figures ? main : grid).append(node);
+    return { ...item, value, node };
+  });
+  const pace = el("dd"),
+    words = el("dt"),
+    speed = el(
+      "div",
+      {
+        hidden: true,
+        title:
+          "While no request is running, the app writes the answer again with and without guessing, in turns",
+      },
+      pace,
+      words,
+    );
+  main.firstChild.after(speed);
+  const bar = el("div", { class: "split-bar", role: "img" }),
+    key = el("div", { class: "split-key" });
+  split.append(bar, key);
+  const segments = Object.entries(labels.split).map(([name, label]) => {
+    const piece = el("i", { class: name }),
+      text = el("span", { class: name }, el("i", { class: "swatch", "aria-hidden": "true" }), "");
+    bar.append(piece);
+    key.append(text);
+    return { name, label, piece, text };
+  });
+  const draw = (turn, index, count, live) => {
+    const figures = turn?.answer.figures;
+    host.classList.toggle("idle", !figures);
+    title.textContent = live
+      ? "This answer · live"
+      : count > 1 && index
+        ? `Answer ${index} of ${count}`
+        : "This answer";
+    if (!figures) return;
+    for (const cell of cells) {
+      cell.value.textContent = format(figures[cell.key], cell.as);
+      cell.node.hidden =
+        (main.contains(cell.node) &&
+          !figures[cell.key] &&
+          (figures[cell.key] == null || cell.key === "copied_share")) ||
+        (cell.key === "total_variation" && figures[cell.key] == null); // nothing to tell
+    }
+    const fast = howFast(turn.answer.speed);
+    speed.hidden = !fast;
+    if (fast) {
+      pace.textContent = fast.value;
+      words.textContent = fast.words;
+    }
+    const seconds = {
+      draft_seconds: figures.draft_seconds || 0,
+      verify_seconds: figures.verify_seconds || 0,
+      rest_seconds: (figures.settle_seconds || 0) + (figures.other_seconds || 0),
+    };
+    const total = seconds.draft_seconds + seconds.verify_seconds + seconds.rest_seconds;
+    split.hidden = !total;
+    for (const { name, label, piece, text } of segments) {
+      const share = total ? seconds[name] / total : 0;
+      piece.style.width = `${100 * share}%`;
+      text.lastChild.textContent = `${label} ${format(share, "percent")}`;
+    }
+    bar.setAttribute("aria-label", `Time: ${segments.map(({ text }) => text.textContent).join(", ")}`);
+    const { method, version } = turn.answer.meta;
+    foot.textContent = [
+      methodTitle(method),
+      version === undefined ? null : version ? `adapter v${version}` : "base drafter",
+      turn.answer.meta.line && turn.answer.meta.line !== "default"
+        ? `topic memory ${turn.answer.meta.line}`
+        : null,
+      figures.context_mismatch
+        ? "the drafter cannot spell all of this text, so it guesses worse; the answer is right"
+        : null,
+    ]
+      .filter(Boolean)
+      .join(" · ");
+  };
+  chat.listeners.push(draw);
+  draw(chat.selected, chat.turns.length, chat.turns.length, false);
+};

@@ -1,0 +1,291 @@
+// A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
+// much of the model's window the chat takes.
+import { outcomeOf, whySlower } from "../answer/outcome.js";
+import { tokenSpan, watchTokens } from "../answer/tokens.js";
+import { chat } from "./chat.js";
+import { examples } from "./examples.js";
+import { replay } from "../replay/replay.js";
+import { copyButton } from "../shared/copy.js";
+import { el, makeMeter } from "../shared/dom.js";
+import { methodTitle } from "../shared/fields.js";
+import { format, plural } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+import { drawMarkdown } from "../shared/markdown.js";
+import { linkTo } from "../shared/places.js";
+
+const LONG = 1200,
+  LINES = 14; // characters and lines of a question above which it is folded
+
+chat.draw = turn => {
+  const tokens = el("div", {
+    class: "toks",
+    dir: "auto",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "Answer. The arrow keys step through its tokens.",
+  });
+  const user = el("div", { class: "say", dir: "auto" });
+  user.textContent = turn.user;
+  const whole =
+    turn.user.length > LONG || turn.user.split("\n").length > LINES
+      ? el(
+          "button",
+          {
+            type: "button",
+            class: "link whole",
+            "aria-expanded": "false",
+            onclick: event => {
+              event.stopPropagation();
+              const open = user.classList.toggle("folded");
+              whole.setAttribute("aria-expanded", String(!open));
+              whole.textContent = open ? "Show all of it" : "Show less";
+            },
+          },
+          "Show all of it",
+        )
+      : null;
+  user.classList.toggle("folded", Boolean(whole));
+  turn.parts = {
+    tokens,
+    text: el("div", { class: "md" }),
+    counter: el("p", { class: "counter", hidden: true }),
+    status: el("div", { class: "status" }),
+    foot: el("div", { class: "foot" }),
+  };
+  turn.node = el(
+    "article",
+    {
+      class: "turn",
+      onclick: () => chat.select(turn),
+      onfocusin: () => {
+        if (chat.selected !== turn) chat.select(turn);
+      },
+    },
+    el("div", { class: "user" }, el("span", { class: "who" }, "You"), user, whole),
+    el(
+      "div",
+      { class: "answer" },
+      el("span", { class: "who" }, "Model"),
+      turn.parts.text,
+      tokens,
+      turn.parts.counter,
+      turn.parts.status,
+      turn.parts.foot,
+    ),
+  );
+  watchTokens(tokens, turn.answer, chat.announce);
+  chat.parts.log.append(turn.node);
+  turn.answer.first = !chat.before(turn).length && !turn.system; // its prompt is this message alone
+  turn.drawn = 0;
+  chat.append(turn, turn.answer.tokens);
+  chat.status(turn);
+  if (turn.state === "done") chat.foot(turn);
+};
+chat.append = (turn, lines) => {
+  const fragment = document.createDocumentFragment();
+  for (const line of lines) fragment.append(tokenSpan(line, turn.drawn++));
+  turn.parts.tokens.append(fragment);
+  drawCounter(turn);
+  chat.drawText(turn);
+};
+// What guessing brings, beside the text from its first token on: each round is a step of the big model.
+const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
+  const steps = rounds.length,
+    written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
+  counter.hidden = !steps;
+  counter.replaceChildren(
+    el("b", {}, format(steps, "count")),
+    ` ${steps === 1 ? "step" : "steps"} of the big model : `,
+    el("b", {}, format(written, "count")),
+    ` ${written === 1 ? "token" : "tokens"}`,
+  );
+};
+// Only what is seen is kept up to date.
+chat.drawText = turn => {
+  if (chat.view() === "text")
+    drawMarkdown(turn.parts.text, turn.answer, chat.isLive(turn) && turn.state !== "done");
+};
+
+const endings = {
+  length: "Ended at the longest answer allowed; raise it under Advanced (with Expert on).",
+  cancelled: "Stopped by you.",
+  context: "Ended because the model's context is full; ask for less at once, or start a new chat.",
+};
+const far = ({ reading: { read, total } }) => `${format(read, "count")} of ${format(total, "count")} tokens`;
+// How far the model is with a long text. The bar stays the same element, so that it moves.
+const drawReading = turn => {
+  const { status: box } = turn.parts,
+    { answer } = turn,
+    what = answer.first ? "your text" : "the chat",
+    { read, total, kept } = answer.reading;
+  if (!turn.parts.reading) {
+    const meter = makeMeter(`How far ${what} is read`),
+      words = el("span");
+    turn.parts.reading = { node: el("div", { class: "reading" }, words, meter.node), words, set: meter.set };
+    chat.announce(`The model reads ${what}, ${plural(total, "token")}.`);
+  }
+  const { node, words, set } = turn.parts.reading,
+    before = kept > total / 20 ? `, after ${format(kept, "count")} that it had read before` : "";
+  if (box.firstChild !== node) box.replaceChildren(node);
+  words.textContent = `Reading ${what}: ${far(answer)}${before}`;
+  set(read / total);
+};
+chat.status = turn => {
+  const { status: box } = turn.parts,
+    answer = turn.answer,
+    live = chat.isLive(turn);
+  turn.node.setAttribute("aria-busy", String(live));
+  turn.node.classList.toggle("live", live && turn.state !== "done");
+  box.className = "status";
+  turn.node.classList.toggle("refused", Boolean(answer.error) && !answer.text); // the page says that, not the model
+  if (answer.error) {
+    box.classList.add("error");
+    box.textContent = answer.error;
+    return;
+  }
+  if (turn.state === "waiting" && answer.reading) {
+    drawReading(turn);
+    return;
+  }
+  if (turn.state === "waiting") {
+    box.replaceChildren(
+      el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+      turn.place || "Waiting for the first token",
+    );
+    return;
+  }
+  if (turn.state === "stopping") {
+    box.textContent = "Stopping…";
+    return;
+  }
+  const stopped = answer.meta.stopped || answer.end?.finish === "cancelled";
+  if (stopped && answer.reading && !answer.text) {
+    box.textContent = `Stopped by you, with ${far(answer)} read. Again goes on from there.`;
+    return;
+  }
+  box.textContent =
+    endings[answer.meta.stopped ? "cancelled" : (answer.end?.finish ?? answer.finish)] ??
+    (answer.meta.cut
+      ? "Cut off by a reload."
+      : answer.end && !answer.text
+        ? "The model ended its answer at once."
+        : "");
+};
+
+const former = turn =>
+  el(
+    "button",
+    {
+      type: "button",
+      class: "link last former",
+      title: "Show the one before; this browser keeps them with the chat, until it goes on",
+      onclick: event => {
+        event.stopPropagation();
+        chat.former(turn);
+      },
+    },
+    `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`,
+  );
+// What is said of the answer, written anew where more is known: nothing else is touched, for somebody may be on a button.
+chat.tell = turn => {
+  const outcome = outcomeOf(turn.answer);
+  const why = whySlower(turn.answer);
+  if (outcome)
+    turn.parts.foot
+      .querySelector(".said")
+      ?.replaceChildren(
+        outcome[0] ? el("b", {}, outcome[0]) : "",
+        outcome[1],
+        why ? el("span", { class: "why" }, ` ${why}`) : "",
+      );
+};
+chat.foot = turn => {
+  const { figures, meta, text } = turn.answer,
+    foot = turn.parts.foot,
+    last = chat.turns.at(-1) === turn;
+  const facts = el("span", { class: "facts" });
+  if (figures) {
+    const technical = [
+      figures.tokens_per_second == null ? null : `${format(figures.tokens_per_second, "number")} tok/s`,
+      meta.method ? methodTitle(meta.method) : null,
+      meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter",
+    ];
+    const joined = list => list.filter(Boolean).join(" · ");
+    facts.append(
+      plural(figures.tokens ?? 0, "token"),
+      el("span", { class: "omni-expert" }, ` · ${joined(technical)}`),
+    );
+    if (meta.topic && meta.topic !== "other")
+      facts.append(
+        " · ",
+        el("span", { title: meta.why || null }, `topic: ${labels.topics[meta.topic] ?? meta.topic}`),
+      );
+    if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
+    if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
+  }
+  const outcome = outcomeOf(turn.answer),
+    said = outcome ? el("p", { class: "said" }) : null;
+  const named = examples.named(turn.user); // an example has an address
+  const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
+  foot.replaceChildren(
+    ...[said].filter(Boolean),
+    facts,
+    el(
+      "span",
+      { class: "acts" },
+      replay.buttons(turn),
+      text ? copyButton(() => text) : null,
+      named ? copyButton(() => linkTo(`example-${named}`), "Link", "Copy a link to this example") : null,
+      ...(last
+        ? [
+            button("Again", () => chat.again(turn)),
+            button("Edit", () => chat.edit(turn)),
+            ...(turn.versions?.length > 1 ? [former(turn)] : []),
+          ]
+        : []),
+    ),
+  );
+  chat.tell(turn);
+  chat.drawText(turn);
+};
+
+// ── the model's window ──────────────────────────────────────────────────────────────────────────────────────
+const HELP =
+  "What the model had before it at the end of the newest answer, of what it can read at once: instructions, questions and answers.";
+chat.contextMeter = () => {
+  const meter = makeMeter("How full the model's window is", "span"),
+    words = el("span");
+  chat.parts.context = {
+    node: el("span", { class: "window", title: HELP, hidden: true }, meter.node, words),
+    words,
+    set: meter.set,
+  };
+  return chat.parts.context.node;
+};
+// The meter, and a line below the oldest messages where the newest answer was written without them.
+chat.drawContext = () => {
+  const { context, log } = chat.parts,
+    at = chat.turns.findLast(turn => turn.answer.context),
+    found = at?.answer.context;
+  context.node.hidden = !found;
+  log.querySelector(".unread")?.remove();
+  if (!found) return;
+  const { tokens, limit, dropped } = found,
+    share = Math.min(1, tokens / limit);
+  context.set(share);
+  context.node.classList.toggle("full", share > 0.9);
+  context.words.textContent = `${format(tokens, "count")} of ${format(limit, "count")} tokens`;
+  if (!(dropped > 0)) return;
+  let count = 0;
+  const read = chat.turns.slice(0, chat.turns.indexOf(at) + 1).find(turn => {
+    if (count >= dropped) return true;
+    count += turn.answer.text ? 2 : 0;
+    return false;
+  });
+  const fit = chat.reads ? "" : dropped === 1 ? " no longer fits and" : " no longer fit and"; // a small model reads fewer than fit
+  const said =
+    dropped === 1
+      ? `The oldest message${fit} is not read any more.`
+      : `The oldest ${format(dropped, "count")} messages${fit} are not read any more.`;
+  read?.node.before(el("p", { class: "unread", role: "note" }, said));
+};

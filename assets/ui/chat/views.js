@@ -1,0 +1,239 @@
+// What stands around the answers: the row of buttons above, the system prompt, the legend; and which view of the answers is shown.
+import { hideTip } from "../answer/tokens.js";
+import { chat } from "./chat.js";
+import { el } from "../shared/dom.js";
+import { onExpert } from "../shared/expert.js";
+import { labels } from "../shared/labels.js";
+import { load, save } from "../shared/storage.js";
+
+const VIEWS = [
+  ["text", "Text", "The answer as it is meant to be read"],
+  ["tokens", "Tokens", "Every token coloured by where it came from"],
+  [
+    "pieces",
+    "Pieces",
+    "Where several guesses make one word, each of them, as in There|fore → Therefore (the drafter's sub-tokens)",
+  ],
+];
+const settings = { view: "tokens", discarded: false, only: "", ...load("view", {}) };
+if (!VIEWS.some(([key]) => key === settings.view)) settings.view = "tokens";
+chat.view = () => settings.view;
+
+const apply = () => {
+  const { log, views, discard, legend } = chat.parts;
+  Object.assign(log.dataset, {
+    view: settings.view,
+    discarded: settings.discarded ? "on" : "off",
+    only: settings.only,
+  });
+  views.forEach(([key, button]) => button.setAttribute("aria-pressed", String(key === settings.view)));
+  discard.setAttribute("aria-pressed", String(settings.discarded));
+  legend.forEach(item =>
+    item.button.setAttribute("aria-pressed", String(item.key === settings.only && settings.view !== "text")),
+  );
+  hideTip();
+  chat.turns.forEach(chat.drawText);
+  chat.drawLegend();
+  save("view", settings);
+};
+// The legend stands where there are colours to explain: among tokens of which not every one is the big model's alone, or below a lesson.
+chat.drawLegend = () => {
+  const coloured = counts => Object.entries(counts ?? {}).some(([key, count]) => count && key !== "plain");
+  chat.parts.root.classList.toggle(
+    "colours",
+    Boolean(chat.taught) ||
+      (settings.view !== "text" && chat.turns.some(turn => coloured(turn.answer.counts))),
+  );
+};
+// The answer in sight stays in sight: the two views of what stands above it are not equally high.
+const change = changes => {
+  const { scroll } = chat.parts,
+    top = scroll.getBoundingClientRect().top,
+    stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+  const seen = chat.turns.find(turn => turn.node.getBoundingClientRect().bottom > top + 40),
+    before = seen?.node.getBoundingClientRect().top;
+  Object.assign(settings, changes);
+  apply();
+  if (stick) scroll.scrollTop = scroll.scrollHeight;
+  else if (seen) scroll.scrollTop += seen.node.getBoundingClientRect().top - before;
+};
+
+chat.toolbar = () => {
+  const { parts } = chat;
+  parts.views = VIEWS.map(([key, title, help]) => [
+    key,
+    el(
+      "button",
+      {
+        type: "button",
+        class: key === "pieces" ? "omni-expert" : null,
+        title: help,
+        onclick: () => change({ view: key }),
+      },
+      title,
+    ),
+  ]);
+  parts.discard = el(
+    "button",
+    {
+      type: "button",
+      class: "toggle omni-expert",
+      title: "Show guesses that were thrown away, struck through (discarded drafts)",
+      onclick: () =>
+        change({ discarded: !settings.discarded, view: settings.view === "text" ? "tokens" : settings.view }),
+    },
+    "Thrown-away guesses",
+  );
+  parts.fresh = el(
+    "button",
+    {
+      type: "button",
+      class: "toggle fresh",
+      title: "Start a new chat; this one is kept under Chats",
+      "aria-label": "New chat",
+      onclick: () => {
+        chat.fresh();
+        parts.box.focus();
+      },
+    },
+    el("span", { "aria-hidden": "true" }, "+"),
+    el("span", { class: "wide" }, "New chat"),
+  );
+  parts.name = el("span", { class: "wide" });
+  parts.chats = el(
+    "button",
+    { type: "button", class: "toggle chats", "aria-haspopup": "dialog", onclick: () => chat.openDrawer() },
+    el("span", { "aria-hidden": "true" }, "☰"),
+    parts.name,
+  );
+  parts.systemButton = el(
+    "button",
+    {
+      type: "button",
+      class: "toggle system",
+      "aria-expanded": "false",
+      "aria-controls": "omni-system",
+      title: "What the model is told before the chat begins",
+      onclick: () => openSystem(parts.system.hidden),
+    },
+    "System",
+    el("span", { class: "wide" }, " prompt"),
+    el("i", { class: "dot", hidden: true }),
+  );
+  return el(
+    "div",
+    { class: "bar" },
+    parts.chats,
+    el(
+      "div",
+      { class: "segments", role: "group", "aria-label": "View of the answers" },
+      ...parts.views.map(([, button]) => button),
+    ),
+    parts.discard,
+    el("span", { class: "grow" }),
+    parts.systemButton,
+    parts.fresh,
+  );
+};
+
+// ── the system prompt of the open chat ──────────────────────────────────────────────────────────────────────
+const MOST = 8000; // characters, as the server takes them (ui/tabs/chat_tab.py)
+const openSystem = open => {
+  const { system, systemButton, systemBox } = chat.parts;
+  system.hidden = !open;
+  systemButton.setAttribute("aria-expanded", String(open));
+  if (open) systemBox.focus();
+};
+chat.systemField = () => {
+  const { parts } = chat;
+  parts.systemBox = el("textarea", {
+    id: "omni-system-text",
+    rows: 3,
+    maxlength: MOST,
+    dir: "auto",
+    placeholder:
+      "Empty: what the model's own template says, if anything. For example: Answer in one sentence.",
+    oninput: () => {
+      chat.now.system = parts.systemBox.value;
+      chat.drawFacts();
+    },
+    onchange: () => {
+      if (!chat.busy()) chat.keep();
+    },
+    onkeydown: event => {
+      if (event.key === "Escape") {
+        event.preventDefault();
+        openSystem(false);
+        parts.systemButton.focus();
+      }
+    },
+  });
+  parts.system = el(
+    "div",
+    { class: "system-prompt", id: "omni-system", hidden: true },
+    el("label", { for: "omni-system-text" }, "System prompt"),
+    parts.systemBox,
+    el(
+      "p",
+      { class: "small" },
+      "Sent before the chat with every question from now on, and kept with this chat in this browser.",
+    ),
+  );
+  return parts.system;
+};
+// Name and system prompt of the open chat, wherever they stand.
+chat.drawFacts = () => {
+  const { parts, now } = chat,
+    name = now.name || "Chats";
+  parts.name.textContent = name;
+  parts.chats.title = parts.chats.ariaLabel = now.name
+    ? `Chats. This one: ${name}`
+    : "Chats. This one is new";
+  if (parts.systemBox.value !== now.system) parts.systemBox.value = now.system;
+  const set = Boolean(now.system.trim());
+  parts.systemButton.lastChild.hidden = !set;
+  parts.systemButton.ariaLabel = set ? "System prompt, written" : "System prompt";
+};
+
+chat.legend = () => {
+  const { parts } = chat;
+  parts.legend = labels.legend.map(({ key, title, help }) => {
+    const count = el("b", {}, "0");
+    const act = () => {
+      // below a lesson it is pressed where answers are read as text, too
+      const only = settings.only === key && settings.view !== "text" ? "" : key;
+      change({
+        only,
+        view: settings.view === "text" ? "tokens" : settings.view,
+        ...(key === "discarded" ? { discarded: Boolean(only) } : {}),
+      });
+    };
+    const button = el(
+      "button",
+      { type: "button", class: `s-${key}`, title: help, "aria-pressed": "false", onclick: act },
+      el("i", { class: "swatch", "aria-hidden": "true" }),
+      title,
+      count,
+    );
+    return { key, count, button };
+  });
+  return el(
+    "div",
+    {
+      class: "legend",
+      role: "group",
+      "aria-label": "Where the tokens of this answer came from. Press one to isolate it.",
+    },
+    ...parts.legend.map(item => item.button),
+  );
+};
+chat.watchViews = () =>
+  onExpert(on => {
+    // what only experts can switch off again goes with the switch
+    if (!on)
+      Object.assign(settings, {
+        view: settings.view === "pieces" ? "tokens" : settings.view,
+        discarded: settings.only === "discarded",
+      });
+    apply();
+  });

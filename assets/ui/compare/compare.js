@@ -1,0 +1,490 @@
+// The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
+import { howFast, range, unsteady, wild } from "../answer/outcome.js";
+import { newAnswer, readLines } from "../answer/records.js";
+import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
+import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
+import { el, makeMeter } from "../shared/dom.js";
+import { td, th, when, whileVisible } from "../shared/fields.js";
+import { format, plural, random, whole } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+import { load, save } from "../shared/storage.js";
+import { session, visitor } from "../shared/visitor.js";
+import { widgets } from "../shared/widgets.js";
+
+const board = { run: "", busy: false, last: null };
+export { board as compare };
+let trigger = () => {},
+  draw = () => {};
+
+board.request = values => {
+  Object.assign(board, { run: random(), busy: true, stopping: false });
+  setTimeout(() => draw({ state: "asked", done: 0, total: 0 }), 0);
+  return [session(), board.run, ...values.slice(2).map(whole)];
+};
+board.current = () => [session(), board.run];
+board.settled = () => {
+  if (board.busy && board.last?.state !== "done")
+    draw({
+      ...board.last,
+      state: "error",
+      error: "The server gave no answer: its queue may be full, or the connection was lost. Run it again.",
+    });
+  board.busy = false;
+};
+// The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
+const ROOM = 400_000; // characters
+board.keep = state => {
+  const lanes = state.lanes.map(({ lines, ...one }) => one),
+    at = new Date().toISOString();
+  const fits = [state, { ...state, lanes }, { ...state, lanes, charts: [] }].find(
+    one => JSON.stringify(one).length <= ROOM,
+  );
+  if (!fits || !save("compared", { ...fits, run: "", kept: at })) save("compared", null);
+};
+board.forget = () => {
+  save("compared", null);
+  if (!board.busy) draw({ state: "empty" });
+};
+const restore = () => {
+  const kept = load("compared", null);
+  try {
+    draw(kept?.state ? kept : { state: "empty" });
+  } catch {
+    board.forget(); // it is of another version
+  }
+};
+board.picked = () => [board.picked_prompt ?? ""];
+
+widgets.examples = (host, context) => {
+  const line = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
+  host.append(line);
+  const chip = one =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "chip",
+        title: one.prompt,
+        onclick: () => {
+          board.picked_prompt = one.prompt;
+          context.trigger("pick");
+        },
+      },
+      el("span", {}, one.label),
+    );
+  return { update: value => line.replaceChildren(...JSON.parse(value).map(chip)) };
+};
+
+// ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
+const same = identical =>
+  identical === true
+    ? el("span", { class: "badge good" }, "✓ same text as the big model alone")
+    : identical === false
+      ? el("span", { class: "badge bad" }, "✗ another text")
+      : null;
+const guessed = result => Boolean(result.drafted || result.copies_proposed);
+// [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
+const paceOf = found => {
+  const [speedup, low, high] = found ?? [];
+  return howFast({ speedup, low, high });
+};
+// Whether a lane's verdict has the least and the most of its runs in brackets.
+const brackets = result =>
+  result.method !== "autoregressive" && guessed(result) && Boolean(paceOf(result.speedup)?.spread);
+const speedup = found => {
+  const [value, low, high] = found;
+  if (value == null) return null;
+  if (wild(low, high))
+    return el(
+      "span",
+      { class: "pace" },
+      `its runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
+    );
+  const { value: times, words, side } = paceOf(found);
+  return el("span", { class: `pace ${["bad", "", "good"][side + 1]}` }, `${times} ${words}`);
+};
+// An answer without a guess is plain decoding: a ratio of the two would only show how the machine's pace varied.
+const pace = result =>
+  guessed(result)
+    ? speedup(result.speedup)
+    : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses");
+// Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
+const clock = (lane, longest) => {
+  const total = lane.seconds || 0;
+  const parts = [
+    ["draft_seconds", lane.draft_seconds || 0, "drafting"],
+    ["verify_seconds", lane.verify_seconds || 0, "verifying"],
+    ["rest_seconds", (lane.settle_seconds || 0) + (lane.other_seconds || 0), "the rest"],
+  ];
+  const bar = el("div", {
+    class: "clock",
+    role: "img",
+    "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}`,
+  });
+  for (const [name, value, title] of parts)
+    bar.append(
+      el("i", {
+        class: name,
+        style: `width:${longest ? (100 * value) / longest : 0}%`,
+        title: `${title} ${format(value, "seconds")}`,
+      }),
+    );
+  bar.append(el("b", {}, format(total, "seconds")));
+  return bar;
+};
+const opened = new Set(); // lanes whose answer is open stay so while others are being measured
+const lane = (method, result, state, longest, voice, ties) => {
+  const head = el(
+    "header",
+    {},
+    el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
+    el("h3", {}, method.title),
+  );
+  const box = el("section", { class: "lane", "aria-label": method.title }, head);
+  if (!result) {
+    box.classList.add("pending");
+    box.append(
+      el(
+        "p",
+        { class: "small" },
+        state === "running"
+          ? "running or waiting for its turn…"
+          : state === "stopped"
+            ? "stopped before it finished"
+            : "not measured",
+      ),
+    );
+    return box;
+  }
+  const dl = el(
+    "dl",
+    { class: "figures" },
+    ...[
+      ["tokens a step", result.block_efficiency, "number", ""],
+      ["guesses right", result.guesses_right, "percent", ""],
+      ["copied", result.copied_share, "percent", ""],
+      ["tok/s", result.tokens_per_second, "number", "omni-expert"],
+    ].map(([title, value, form, who]) =>
+      el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title)),
+    ),
+  );
+  const answer = newAnswer();
+  const tokens = el("div", {
+    class: "toks",
+    tabindex: 0,
+    role: "group",
+    "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
+  });
+  readLines(answer, result.lines ?? "").forEach((line, i) => {
+    if (line.k === "t") tokens.append(tokenSpan(line, i));
+  });
+  watchTokens(tokens, answer, said => {
+    voice.textContent = said;
+  });
+  box.append(
+    clock(result, longest),
+    el(
+      "p",
+      { class: "verdict" },
+      method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result),
+      method.name === "autoregressive" ? null : same(result.identical),
+      result.best && method.name !== "autoregressive" && ties
+        ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
+        : null,
+    ),
+    dl,
+    result.guessing === "alone" && !result.drafted
+      ? el(
+          "p",
+          { class: "small" },
+          "Guesses of the small model would not have been faster here, so the big model wrote alone.",
+        )
+      : "",
+    result.lines === undefined
+      ? ""
+      : el(
+          "details",
+          {
+            open: opened.has(method.name) || null,
+            ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
+          },
+          el("summary", {}, "The answer"),
+          tokens,
+          colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
+        ),
+    el(
+      "p",
+      { class: "small omni-expert" },
+      [
+        plural(result.tokens ?? 0, "token"),
+        `first token ${format(result.time_to_first_token, "seconds")}`,
+        result.version ? `adapter v${result.version}` : "base drafter",
+        method.lossless ? null : labels.approximate,
+        result.total_variation == null
+          ? null
+          : `total variation ${format(result.total_variation, "share")} a token`,
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ),
+  );
+  return box;
+};
+const LABEL = 80; // pixels that a tick's label has
+const axis = (longest, width) => {
+  // The finest of 1, 2, 5 × a power of ten seconds with at most six ticks beside 0, and as many as there is room for: an answer may take a few milliseconds or minutes.
+  const decade = 10 ** Math.floor(Math.log10(longest || 1)),
+    most = Math.min(6, Math.max(1, Math.floor(width / LABEL))),
+    step = [0.1, 0.2, 0.5, 1, 2, 5, 10].map(part => part * decade).find(size => longest / size <= most);
+  const line = el("div", { class: "axis", "aria-hidden": "true" });
+  if (!longest) return line;
+  for (let at = 0; at <= longest * 1.0001; at += step)
+    line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
+  return line;
+};
+
+// What has taught the small model of today's lane, which is that of one adapter line.
+const learnsFrom = line =>
+  line === "default"
+    ? "Today’s small model learns from what is asked and taught here, but for topics with a small model of their own."
+    : `Today’s small model is the one of the topic “${line}”, and learns from that alone.`;
+
+// ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
+const spread = ([middle, low, high], form) => [
+  format(middle, form),
+  low == null || low === high ? null : el("small", {}, ` (${format(low, form)}–${format(high, form)})`),
+];
+const table = s => {
+  const lossy = s.table.some(row => row.total_variation?.[0] != null),
+    batch = s.prompts > 1,
+    rows = s.methods
+      .map(method => [method, s.table.find(row => row.method === method.name)])
+      .filter(([, row]) => row);
+  const cell = (row, key, form) => {
+    const made = td("", true);
+    made.append(...spread(row[key], form).filter(Boolean));
+    return made;
+  };
+  const head = [
+    th("method"),
+    batch ? th("n", "Prompts measured", true) : null,
+    th("tok/s", "Target tokens per second", true),
+    th("speedup", "Measured against plain decoding of the same prompt", true),
+    th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true),
+    th(
+      "tokens a step",
+      "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included",
+      true,
+    ),
+    th("c", "What a step of the small model takes, ÷ a step of the big one", true),
+    th("first token", "Time to the first token", true),
+    th("per token", "Time per output token, after the first", true),
+    th("identical", "Same token ids as plain decoding", true),
+    lossy
+      ? th(
+          "away",
+          "Not lossless: mean total variation between the law by which each token was written and the target's own",
+          true,
+        )
+      : null,
+  ];
+  const verdict = row =>
+    !row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗";
+  return el(
+    "div",
+    { class: "rolls" },
+    el(
+      "table",
+      {},
+      el(
+        "caption",
+        { class: "small" },
+        batch
+          ? "median, with the least and the most of all prompts"
+          : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`,
+      ),
+      el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
+      el(
+        "tbody",
+        {},
+        ...rows.map(([method, row]) =>
+          el(
+            "tr",
+            {},
+            el(
+              "th",
+              { scope: "row" },
+              el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
+              method.title,
+            ),
+            batch ? td(String(row.n), true) : null,
+            cell(row, "tokens_per_second", "number"),
+            cell(row, "speedup", "times"),
+            cell(row, "guesses_right", "percent"),
+            cell(row, "block_efficiency", "number"),
+            cell(row, "cost_ratio", "number"),
+            cell(row, "time_to_first_token", "seconds"),
+            cell(row, "time_per_output_token", "milliseconds"),
+            td(verdict(row), true, {
+              class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "",
+            }),
+            lossy ? cell(row, "total_variation", "share") : null,
+          ),
+        ),
+      ),
+    ),
+  );
+};
+
+widgets.compare = (host, context) => {
+  trigger = context.trigger;
+  const empty = el(
+    "div",
+    { class: "nothing" },
+    el("h3", {}, "Nothing is compared"),
+    el(
+      "p",
+      {},
+      "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
+    ),
+  );
+  const error = el("p", { class: "alert", role: "alert", hidden: true }),
+    voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+  const meter = makeMeter("Comparisons done"),
+    line = el("span", { class: "small", role: "status" });
+  const stop = el(
+    "button",
+    {
+      type: "button",
+      class: "halt",
+      onclick: () => {
+        board.stopping = true;
+        stop.disabled = true;
+        trigger("halt");
+      },
+    },
+    "■ Stop",
+  );
+  const title = "This browser keeps the last run that ended; remove it";
+  const remove = () => {
+    board.forget();
+    document.querySelector("#omni-compare-prompt textarea")?.focus({ preventScroll: true });
+  };
+  const clear = el("button", { type: "button", class: "link", title, onclick: remove }, "Clear");
+  const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop, clear),
+    lanes = el("div", { class: "lanes" }),
+    ruler = el("div", { class: "ruler" }),
+    figures = el("div", { class: "results omni-expert" }),
+    note = el("p", { class: "small" });
+  host.append(error, progress, lanes, ruler, note, figures, empty, voice);
+  let longest = 0;
+  const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
+  whileVisible(host, 0, () => {
+    rule(); // what was kept is drawn before it is seen, when nothing has a width
+    plotAgain();
+  });
+  const plots = new Map();
+  draw = s => {
+    board.last = s;
+    const busy = s.state === "running" || s.state === "asked";
+    host.dataset.state = s.state;
+    empty.hidden = s.state !== "empty";
+    error.hidden = !s.error;
+    error.textContent = s.error ?? "";
+    progress.hidden = s.state === "empty" || (s.state === "error" && !s.total);
+    stop.hidden = !busy;
+    stop.disabled = Boolean(board.stopping);
+    clear.hidden = busy;
+    for (const button of document.querySelectorAll("#omni-compare-run, #omni-compare-batch"))
+      button.disabled = busy; // the engine makes one comparison at a time
+    meter.set(s.total ? s.done / s.total : 0);
+    line.textContent =
+      s.state === "asked"
+        ? "waiting for the engine…"
+        : `${s.kept ? `Kept from ${when(s.kept)}, with ${s.target}${s.prompt ? `: “${s.prompt}”` : ""} · ` : ""}${s.done} of ${s.total} answers${s.prompts > 1 ? ` · ${s.prompts} prompts` : s.runs > 1 ? ` · ${s.runs} runs of each` : ""}${board.stopping && busy ? " · stopping" : s.state === "stopped" ? " · stopped; what was measured stays" : s.state === "done" ? " · done" : ""}`;
+    longest = Math.max(0, ...(s.lanes ?? []).map(one => one.seconds || 0));
+    const single = s.prompts === 1,
+      best = (s.lanes ?? []).filter(one => one.best && one.method !== "autoregressive"),
+      ties = best.some(one => one.speedup?.[0] && unsteady(one.speedup[1], one.speedup[2])) ? 0 : best.length; // runs that differ too much rank nothing
+    lanes.replaceChildren(
+      ...(single
+        ? s.methods.map(method =>
+            lane(
+              method,
+              s.lanes.find(one => one.method === method.name),
+              s.state,
+              longest,
+              voice,
+              ties,
+            ),
+          )
+        : []),
+    );
+    rule();
+    note.hidden = !s.methods?.length;
+    note.textContent = [
+      single && longest ? "All bars share one clock." : null,
+      s.base ? null : "Without the lane “Without guessing” there is no speedup: tick it to get one.",
+      visitor.guest || !s.line ? null : learnsFrom(s.line),
+      single && longest && s.runs > 1
+        ? `Each lane is its middle run of ${s.runs}, which took turns${(s.lanes ?? []).some(brackets) ? "; in brackets the least and the most of them" : ""}.`
+        : null,
+      single
+        ? "Pink: guessing. Indigo: checking. Grey: the rest. The prompt was answered once before, so which guesses make one word is known, as in a chat that goes on."
+        : null,
+    ]
+      .filter(Boolean)
+      .join(" ");
+    figures.hidden = !s.done;
+    if (!s.done) return;
+    figures.querySelector(".tables")?.remove();
+    figures.prepend(el("section", { class: "panel tables" }, table(s)));
+    for (const item of s.charts) {
+      if (!plots.has(item.key)) {
+        const box = el("div", { class: "plot bars", role: "img" });
+        const save = format =>
+          el(
+            "button",
+            {
+              type: "button",
+              class: "link",
+              title: "This chart as a file, black on white",
+              onclick: () => saveFigure(box, item.title, format),
+            },
+            format.toUpperCase(),
+          );
+        figures.append(
+          el(
+            "section",
+            { class: "panel" },
+            el(
+              "div",
+              { class: "line" },
+              el("h3", {}, item.title),
+              el("span", { class: "saves" }, "Save as ", save("svg"), " ", save("png")),
+            ),
+            box,
+          ),
+        );
+        plots.set(item.key, box);
+      }
+      const box = plots.get(item.key);
+      box.style.height = `${item.height ?? Math.max(120, 60 + 38 * s.methods.length)}px`;
+      box.setAttribute(
+        "aria-label",
+        `${item.title} of ${s.methods.length} methods; the table has the numbers`,
+      );
+      drawChart(box, item.figure);
+    }
+  };
+  return {
+    update: value => {
+      const s = JSON.parse(value);
+      if (s.run && board.run && s.run !== board.run) return; // an older run's last words
+      if (s.state !== "running") board.busy = false;
+      if (s.state === "empty" && !board.run) return restore();
+      draw(s);
+      if (s.run === board.run && s.done && (s.state === "done" || s.state === "stopped")) board.keep(s);
+    },
+  };
+};

@@ -1,0 +1,402 @@
+// The History tab: filters, the table of past requests, deletion with a second look.
+import { howFast, range } from "../answer/outcome.js";
+import { replay } from "../replay/replay.js";
+import { copyButton } from "../shared/copy.js";
+import { el } from "../shared/dom.js";
+import { field, methodTitle, select, td, th, when, whileVisible } from "../shared/fields.js";
+import { format, plural } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+import { linkTo } from "../shared/places.js";
+import { session, visitor } from "../shared/visitor.js";
+import { widgets } from "../shared/widgets.js";
+
+const page = {
+  filters: { pair: "", method: "", session: "", answer: null },
+  chosen: new Set(),
+  remove: null,
+  key: "",
+  last: null,
+};
+export { page as historyTab };
+page.request = values =>
+  [session(), { ...page.filters, remove: page.remove }, page.key].slice(0, values.length);
+
+// One answer that a link names.
+page.alone = answer => {
+  Object.assign(page.filters, { pair: "", method: "", session: "", answer });
+  page.key = "";
+  page.chosen.clear();
+  page.poll?.();
+};
+
+const title = method => methodTitle(method).replace(/^Recommended: /, "");
+const short = session => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
+widgets.history = (host, { trigger }) => {
+  const poll = () => {
+    page.remove = null;
+    trigger("poll");
+  };
+  const notice = el("p", { class: "small" }),
+    warning = el("p", { class: "alert", role: "alert", hidden: true }),
+    said = el("p", { class: "small", role: "status" });
+  const filters = el("div", { class: "entry" }),
+    really = el("div", { class: "really", role: "alertdialog", "aria-label": "Delete?", hidden: true });
+  const acts = el("div", { class: "acts" }),
+    box = el("div", { class: "rolls tall" });
+  const empty = el("div", { class: "nothing", hidden: true }, el("h3", {}, "No answer is stored"), el("p"));
+  host.append(warning, filters, notice, acts, really, said, box, empty);
+
+  const ask = (sentence, what) => {
+    const opener = document.activeElement,
+      close = () => {
+        really.hidden = true;
+        (opener?.isConnected ? opener : box).focus?.();
+      };
+    really.onkeydown = event => {
+      if (event.key === "Escape") {
+        event.preventDefault();
+        close();
+      }
+    };
+    const yes = el(
+      "button",
+      {
+        type: "button",
+        class: "danger",
+        onclick: () => {
+          page.remove = what;
+          page.key = "";
+          close();
+          trigger("remove");
+          page.chosen.clear();
+        },
+      },
+      "Delete",
+    );
+    really.replaceChildren(
+      el("p", {}, sentence),
+      el("div", { class: "acts" }, yes, el("button", { type: "button", onclick: close }, "Keep")),
+    );
+    really.hidden = false;
+    really.querySelector("button:last-child").focus();
+  };
+  const button = (title, act, enabled = true) =>
+    el("button", { type: "button", class: "toggle", disabled: !enabled, onclick: act }, title);
+  const drawActs = () => {
+    const n = page.chosen.size,
+      s = page.last,
+      picked = page.filters.session;
+    acts.replaceChildren(
+      button(
+        n ? `Delete ${plural(n, "selected request")}` : "Delete selected",
+        () =>
+          ask(
+            `Delete ${plural(n, "request")} with ${n === 1 ? "its" : "their"} rounds? This can't be undone.`,
+            { ids: [...page.chosen] },
+          ),
+        n > 0,
+      ),
+      ...(s.everyone && picked && picked !== "mine" && picked !== s.mine
+        ? [
+            button(`Delete session ${short(picked)}…`, () =>
+              ask(`Delete all requests of session ${short(picked)}…? This can't be undone.`, {
+                session: picked,
+              }),
+            ),
+          ]
+        : []),
+      button("Delete all of my session", () =>
+        ask(
+          "Delete everything this browser's session has stored? This can't be undone. Your chats stay in this browser until you delete them there.",
+          { mine: true },
+        ),
+      ),
+    );
+  };
+  const drawFilters = s => {
+    const change = name => value => {
+      page.filters[name] = value;
+      page.key = "";
+      page.chosen.clear();
+      poll();
+    };
+    const sessions = s.everyone
+      ? [
+          ["", "all sessions"],
+          ["mine", "my session"],
+          ...s.sessions
+            .filter(one => one.id !== s.mine)
+            .map(one => [one.id, `${short(one.id)}… · ${one.requests} · ${when(one.at)}`]),
+        ]
+      : [["mine", "my session"]];
+    const pairs =
+      page.filters.pair && !s.pairs.includes(page.filters.pair) ? [...s.pairs, page.filters.pair] : s.pairs;
+    filters.replaceChildren(
+      field(
+        "Pair",
+        select(
+          "Pair",
+          [["", "all pairs"], ...pairs.map(name => [name, name])],
+          page.filters.pair,
+          change("pair"),
+        ),
+      ),
+      field(
+        "Method",
+        select(
+          "Method",
+          [["", "all methods"], ...s.methods.map(name => [name, title(name)])],
+          page.filters.method,
+          change("method"),
+        ),
+      ),
+      field("Session", select("Session", sessions, page.filters.session, change("session"))),
+      el(
+        "button",
+        {
+          type: "button",
+          class: "toggle refresh",
+          onclick: () => {
+            page.key = "";
+            poll();
+          },
+        },
+        "↻ Refresh",
+      ),
+      page.filters.answer
+        ? el(
+            "button",
+            {
+              type: "button",
+              class: "toggle refresh",
+              onclick: () => {
+                history.replaceState(null, "", "#history");
+                change("answer")(null);
+              },
+            },
+            `Answer ${page.filters.answer} alone ×`,
+          )
+        : "",
+    );
+  };
+
+  const details = row => {
+    const tr = el("tr", { class: "more" }),
+      td = el("td", { colspan: 13 });
+    const line = (name, text) => [
+      el("p", { class: "small" }, name),
+      el("p", { class: "say" }, text ?? "not stored"),
+    ];
+    td.append(
+      ...line("prompt", row.prompt),
+      ...line("answer", row.answer),
+      el(
+        "p",
+        { class: "small" },
+        [
+          `request ${row.id}`,
+          row.target,
+          row.drafter,
+          `session ${short(row.session)}…`,
+          `ended by ${row.finish_reason}`,
+          format(row.seconds, "seconds"),
+          row.created_at,
+        ].join(" · "),
+      ),
+      row.gone ? el("p", { class: "small" }, row.gone) : "",
+    );
+    const link = linkTo(`answer-${row.id}`),
+      acts = el(
+        "p",
+        {},
+        copyButton(() => link, "Copy link", "Copy a link to this answer"),
+      );
+    td.append(acts);
+    if (row.replay) {
+      const trouble = el("span", { class: "small", role: "status" });
+      const play = el(
+        "button",
+        {
+          type: "button",
+          class: "toggle replay",
+          onclick: async () => {
+            play.disabled = true;
+            trouble.textContent = "";
+            try {
+              await replay.recall(row.id);
+            } catch (error) {
+              trouble.textContent = error.message;
+            }
+            play.disabled = false;
+          },
+        },
+        "▶ Slow motion",
+      );
+      acts.prepend(play, " ", trouble);
+    }
+    tr.append(td);
+    return tr;
+  };
+  // As beside the answer: nothing where the passes tell nothing.
+  const pace = row =>
+    howFast({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high })?.value ?? "–";
+  const line = row => {
+    const check = el("input", {
+      type: "checkbox",
+      "aria-label": `Select request ${row.id}`,
+      onchange: () => {
+        check.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id);
+        drawActs();
+      },
+    });
+    check.checked = page.chosen.has(row.id);
+    const open = el(
+      "button",
+      {
+        type: "button",
+        class: "open",
+        "aria-expanded": "false",
+        title: "Show prompt and answer; of very long ones the beginning, the CSV has all",
+        onclick: () => {
+          const next = tr.nextElementSibling,
+            shown = next?.classList.contains("more");
+          if (shown) next.remove();
+          else tr.after(details(row));
+          open.setAttribute("aria-expanded", String(!shown));
+        },
+      },
+      row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)",
+    );
+    const gist = (text, more = {}) => td(text, false, { title: text, class: "gist", ...more });
+    const tr = el(
+      "tr",
+      { "data-id": row.id },
+      td(check),
+      td(when(row.created_at), false, { title: row.created_at, class: "nowrap" }),
+      td(open, false, { class: "prompt" }),
+      td(
+        [
+          row.finish_reason === "cancelled" ? `${row.kind}, stopped` : row.kind,
+          labels.topics[row.topic] ?? row.topic,
+        ]
+          .filter(Boolean)
+          .join(" · "),
+        false,
+        { class: "nowrap" },
+      ),
+      td(format(row.tokens, "count"), true, { "data-label": "tokens" }),
+      td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }),
+      td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, {
+        "data-label": "guesses right",
+      }),
+      td(pace(row), true, {
+        "data-label": "speed",
+        title:
+          row.speedup == null
+            ? "Only the newest answer is measured, while no request is running"
+            : `${range(row.speedup_low, row.speedup_high)} in several passes`,
+      }),
+      td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
+      td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, {
+        "data-label": "agreement",
+        title:
+          row.same_first == null
+            ? "Measured later, while no request is running; not for answers that were not learned from"
+            : `same first choice ${format(row.same_first, "percent")}`,
+      }),
+      td(
+        [
+          row.adapter_version ? `v${row.adapter_version}` : "base",
+          row.domain && row.domain !== "default" ? row.domain : null,
+        ]
+          .filter(Boolean)
+          .join(" · "),
+        true,
+        { "data-label": "adapter" },
+      ),
+      gist(title(row.method)),
+      gist(row.target, { title: row.gone || `${row.target}, with ${row.drafter}` }),
+    );
+    return tr;
+  };
+  const drawTable = s => {
+    const all = el("input", {
+      type: "checkbox",
+      "aria-label": "Select all shown",
+      onchange: () => {
+        s.rows.forEach(row => (all.checked ? page.chosen.add(row.id) : page.chosen.delete(row.id)));
+        drawTable(s);
+        drawActs();
+      },
+    });
+    all.checked = s.rows.length > 0 && s.rows.every(row => page.chosen.has(row.id));
+    box.replaceChildren(
+      el(
+        "table",
+        {},
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { scope: "col" }, all),
+            th("time"),
+            th("prompt"),
+            th("kind", "Where it came from, and its topic"),
+            th("tokens", "Target tokens of the answer", true),
+            th("per step", "Block efficiency: tokens per forward pass of the target", true),
+            th("guesses right", "Accepted of the proposed tokens, over the whole answer", true),
+            th("speed", "Times plain decoding's speed, measured while nobody waited", true),
+            th("tok/s", "Target tokens per second", true),
+            th(
+              "agreement",
+              "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later",
+              true,
+            ),
+            th("adapter", "Adapter version that drafted, and its topic line", true),
+            th("method"),
+            th("target"),
+          ),
+        ),
+        el("tbody", {}, ...s.rows.map(line)),
+      ),
+    );
+  };
+
+  const update = value => {
+    const s = (page.last = JSON.parse(value));
+    page.key = s.key ?? "";
+    page.remove = null;
+    const known = new Set(s.rows.map(row => row.id));
+    for (const id of page.chosen) if (!known.has(id)) page.chosen.delete(id);
+    warning.hidden = s.store.ok;
+    warning.textContent = s.store.ok ? "" : s.store.message;
+    notice.textContent = s.everyone
+      ? visitor.operator
+        ? "You are the operator, so every session is shown."
+        : "This app is not public, so every session is shown."
+      : "You see and delete only what your own browser's session stored.";
+    notice.textContent += s.keep_text
+      ? ` The newest ${s.newest}; the CSV has all.`
+      : " Texts are not stored here, only figures.";
+    said.textContent = s.said ?? "";
+    said.hidden = !s.said;
+    drawFilters(s);
+    drawActs();
+    drawTable(s);
+    const filtered = Object.values(page.filters).some(name => name && name !== "mine"),
+      alone = page.filters.answer;
+    if (alone && s.rows.length) box.querySelector(".open").click();
+    box.hidden = !s.rows.length;
+    empty.hidden = s.rows.length > 0;
+    empty.lastChild.textContent = alone
+      ? `Answer ${alone} is not kept here any more, or is not yours to see.`
+      : filtered
+        ? "No request matches these filters. Choose “all” in one of them."
+        : "Write something in the Chat tab, or teach it a topic; each answer gets a line here.";
+  };
+  page.poll = poll;
+  whileVisible(host, 0, poll);
+  return { update };
+};

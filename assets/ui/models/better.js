@@ -1,0 +1,53 @@
+// The line below the head about a better target: how far it is, the press that changes over, and whether the chosen one is too slow here.
+import { el, makeMeter } from "../shared/dom.js";
+import { widgets } from "../shared/widgets.js";
+
+const mb = bytes => Math.round(bytes / 1e6).toLocaleString("en");
+
+const SAYS = {
+  fetching: value =>
+    `${value.title}, a better target, is being fetched: ${mb(value.done)} of ${mb(value.size)} MB${value.source ? ` from ${value.source}` : ""}.`,
+  compiling: value => `${value.title} is here; its machine code is being compiled, about a minute, once.`,
+  ready: value => `${value.title} is ready: better answers, and slow enough to watch.`,
+  stopped: value => `${value.title} was stopped at ${mb(value.done)} of ${mb(value.size)} MB.`,
+  failed: value => value.error,
+  slow: value =>
+    `${value.slow_title} writes ${value.pace} tokens a second here. ${value.title} is smaller and faster.`,
+};
+const PRESS = {
+  fetching: ["Stop", "stop"],
+  ready: ["Change over", "use"],
+  stopped: ["Go on", "again"],
+  failed: ["Try again", "again"],
+  slow: ["Use it", "use"],
+};
+
+widgets.better = (host, { trigger }) => {
+  const words = el("span", { class: "words", role: "status" });
+  const meter = makeMeter("Fetching a better target", "span");
+  const press = el("button", { type: "button", class: "toggle" });
+  const hide = el("button", { type: "button", class: "link", "aria-label": "Hide this line" }, "Hide");
+  let event = "",
+    hidden = "";
+  press.addEventListener("click", () => trigger(event));
+  hide.addEventListener("click", () => {
+    hidden = host.dataset.stage;
+    host.hidden = true;
+  });
+  host.append(words, meter.node, press, hide);
+  host.hidden = true;
+  return {
+    update: given => {
+      const value = JSON.parse(given || "{}"),
+        say = SAYS[value.stage];
+      host.dataset.stage = value.stage ?? "none";
+      host.hidden = !say || hidden === value.stage;
+      if (!say) return;
+      words.textContent = say(value);
+      meter.node.hidden = value.stage !== "fetching";
+      meter.set(value.size ? value.done / value.size : 0);
+      press.hidden = !PRESS[value.stage];
+      [press.textContent, event] = PRESS[value.stage] ?? ["", ""];
+    },
+  };
+};

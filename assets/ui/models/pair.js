@@ -1,0 +1,186 @@
+// The loading line, its details, and the Expert switch.
+import { chat } from "../chat/chat.js";
+import { el, makeMeter } from "../shared/dom.js";
+import { expert, onExpert, setExpert } from "../shared/expert.js";
+import { format } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+import { news } from "../shared/server.js";
+import { widgets } from "../shared/widgets.js";
+
+let facts = null;
+widgets.facts = host => {
+  facts = host;
+};
+const million = n => `${(n / 1e6).toFixed(1)}\u00a0M`;
+const size = n => (n >= 1e9 ? `${(n / 1e9).toFixed(1)}\u00a0B` : million(n));
+const sentence = ({ target_parameters: big, drafter_parameters: small, target_title: name }) =>
+  big && small
+    ? `Ready. Small model: ${size(small)} parameters. Big model: ${name ? `${name}, ` : ""}${size(big)}`
+    : "Ready";
+const forms = { packed: "packed as in their file", bfloat16: "in bfloat16", float32: "in float32" };
+const BITS = { int8: "eight", int16: "sixteen" }; // of an activation
+const form = (info, role) =>
+  `${forms[info[`${role}_form`]]} (${format(Math.max(1, Math.round(info[`${role}_form_bytes`] / 1e6)), "count")} MB)`;
+const details = info =>
+  [
+    info.target_title && info.target_author
+      ? `${info.target_title} is by ${info.target_author}${info.target_licence ? `, licence ${info.target_licence}` : ""}.`
+      : null,
+    info.target_parameters && info.drafter_parameters
+      ? `Target ${format(info.target_parameters, "count")} parameters, drafter ${format(info.drafter_parameters, "count")}.`
+      : null,
+    info.mapped && info.target_tokens
+      ? `${format(info.mapped, "count")} of the target's ${format(info.target_tokens, "count")} tokens are the drafter's too${info.ngram_share != null ? `; ${format(info.ngram_share, "percent")} can be reached through n-grams` : ""}.`
+      : null,
+    info.context ? `Window ${format(info.context, "count")} tokens.` : null,
+    info.device
+      ? `Runs on ${info.device}${info.dtype ? ` in ${info.target_arithmetic ?? info.dtype}` : ""}.`
+      : null,
+    info.target_form
+      ? `A pass of the target reads its weights ${form(info, "target")}${info.drafter_form ? `, one of the drafter ${form(info, "drafter")}` : ""}.`
+      : null,
+    BITS[info.target_arithmetic]
+      ? `Whole numbers of ${BITS[info.target_arithmetic]} bits (${info.target_arithmetic}) multiply the target's weights. With guessing the text is the same, bit for bit.`
+      : null,
+  ]
+    .filter(Boolean)
+    .join(" ");
+
+// Looks again and again whether there is news of what the page shows, and whether the server is there, which nothing else says.
+const PULSE = 2000;
+const watchServer = (gone, hear) => {
+  let missed = 0,
+    known;
+  const look = async () => {
+    if (!document.hidden) {
+      try {
+        const now = await news.look();
+        missed = 0;
+        if (now !== known) hear();
+        known = now;
+      } catch {
+        missed += 1;
+      }
+      gone(missed > 1);
+    }
+    setTimeout(look, PULSE);
+  };
+  setTimeout(look, PULSE);
+};
+
+widgets.pair = (host, { trigger }) => {
+  const dot = el("i", { class: "dot", "aria-hidden": "true" }),
+    line = el("span", { class: "words", role: "status" }),
+    share = el("span", { class: "small", "aria-hidden": "true" });
+  const meter = makeMeter("Loading", "span");
+  const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
+  const stop = el(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      hidden: true,
+      title: "What has come stays, and a later download goes on from there",
+      onclick: () => {
+        stop.disabled = true;
+        stop.textContent = "Stopping…";
+        trigger("stop");
+      },
+    },
+    "Stop",
+  );
+  const more = el(
+    "button",
+    {
+      type: "button",
+      class: "toggle details",
+      "aria-expanded": "false",
+      "aria-controls": "omni-details",
+      onclick: () => {
+        offered = false;
+        open(document.documentElement.dataset.details !== "on");
+      },
+    },
+    "Details",
+  );
+  let offered = false; // by the page itself, where another pair may be needed: then it goes again by itself
+  const open = on => {
+    document.documentElement.dataset.details = on ? "on" : "off";
+    more.setAttribute("aria-expanded", String(on));
+  };
+  const knob = el(
+    "button",
+    {
+      type: "button",
+      role: "switch",
+      class: "expert",
+      title: "Methods, settings, and every figure and chart",
+      onclick: () => setExpert(!expert()),
+    },
+    "Expert",
+    el("i", { "aria-hidden": "true" }),
+  );
+  onExpert(on => knob.setAttribute("aria-checked", String(on)));
+  host.append(el("span", { class: "state" }, dot, line, share, meter.node, retry, stop), more, knob);
+  line.textContent = "Connecting…";
+  let shown = null,
+    gone = false;
+  const draw = () => {
+    const state = shown,
+      stage = gone ? "gone" : state?.stage;
+    const ready = stage === "ready",
+      lost = ["failed", "absent", "gone"].includes(stage);
+    host.dataset.state = ready ? "ready" : lost ? "failed" : "loading";
+    retry.hidden = !lost || gone;
+    stop.hidden = gone || !state?.stoppable;
+    if (stop.hidden) {
+      stop.disabled = false;
+      stop.textContent = "Stop";
+    }
+    if (!state && !gone) return;
+    retry.textContent = stage === "absent" ? "Load" : "Try again";
+    const percent = Math.round(100 * (state?.fraction || 0)),
+      title = state?.title ?? "";
+    line.textContent = gone
+      ? "The server does not answer. It may have been stopped; the page goes on when it is back."
+      : ready
+        ? sentence(state.info)
+        : stage === "failed"
+          ? state.error
+          : stage === "absent"
+            ? state.detail || `${state.target} is not loaded.`
+            : `${title[0].toUpperCase()}${title.slice(1)}…`;
+    share.textContent = stage === "downloading" ? `${percent} %` : ""; // beside the line, which is read out when it changes
+    line.title = ready || lost ? "" : state.detail;
+    meter.node.hidden = ready || lost;
+    meter.set(percent / 100);
+    if (facts) facts.textContent = ready ? details(state.info) : (state?.detail ?? "");
+    chat.setPair(gone ? { ...state, stage: "gone" } : state);
+  };
+  watchServer(
+    now => {
+      if (now === gone) return;
+      gone = now;
+      draw();
+      if (!gone) trigger("retry"); // another server may have to load the pair first
+    },
+    () => trigger("news"),
+  );
+  return {
+    update: value => {
+      shown = JSON.parse(value);
+      const wanting = ["failed", "absent"].includes(shown.stage);
+      if (wanting && document.documentElement.dataset.details !== "on") {
+        offered = true;
+        open(true);
+      } // where another pair is chosen
+      if (offered && shown.stage === "ready") {
+        offered = false;
+        open(false);
+      }
+      draw();
+      for (const [id, help] of Object.entries(labels.help))
+        document.getElementById(id)?.setAttribute("title", help);
+    },
+  };
+};

@@ -1,0 +1,97 @@
+// A glimpse of slow motion by itself: two rounds of a visitor's first answer, below it. Where less motion is asked for there is none.
+import { chat } from "../chat/chat.js";
+import { replay } from "./replay.js";
+import { el } from "../shared/dom.js";
+import { plural } from "../shared/format.js";
+
+const CHIP = 220,
+  READ = 1900,
+  ROUNDS = 2; // milliseconds from guess to guess, and to read what became of a round
+const sleep = ms => new Promise(done => setTimeout(done, ms));
+const MARKS = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
+
+// The first rounds that show something: guesses of which one was wrong, and guesses that were all right.
+const telling = rounds => {
+  const guessed = rounds.filter(round => round.guesses.length && round.tokens.length);
+  const wrong = guessed.find(
+      round => round.guesses.some(one => one.state === "wrong") && round.guesses.length > 1,
+    ),
+    right = guessed.find(round => round.guesses.every(one => one.state === "kept"));
+  const found = [...new Set([right, wrong].filter(Boolean))];
+  return (found.length < ROUNDS ? [...new Set([...found, ...guessed])].slice(0, ROUNDS) : found).sort(
+    (a, b) => a.index - b.index,
+  );
+};
+
+replay.glimpse = async turn => {
+  const rounds = telling(replay.rounds(turn.answer));
+  if (!rounds.length || replay.calm() || turn.node.querySelector(".glimpse")) return;
+  const caption = el("p", { class: "caption", "aria-live": "polite" }),
+    chips = el("div", { class: "chips-line", "aria-hidden": "true" });
+  const box = el(
+    "section",
+    { class: "glimpse", "aria-label": "How two rounds of this answer were written" },
+    chips,
+    caption,
+  );
+  const close = el(
+    "button",
+    { type: "button", class: "icon close", "aria-label": "Close this", onclick: () => box.remove() },
+    "×",
+  );
+  box.append(close);
+  turn.parts.foot.before(box);
+  const { scroll } = chat.parts,
+    there = () => box.isConnected;
+  let top = scroll.scrollTop; // who has scrolled meanwhile is left alone
+  const seen = () => {
+    if (scroll.scrollTop >= top - 4) {
+      scroll.scrollTop = scroll.scrollHeight;
+      top = scroll.scrollTop;
+    }
+  }; // what stands below the answer stays in sight
+  const word = one => replay.word(one.t);
+  seen();
+  for (const round of rounds) {
+    caption.textContent = replay.words.proposed(round);
+    chips.replaceChildren();
+    const made = round.guesses.map(one =>
+      el("span", { class: `chip-token pending${one.s === "copied" ? " copied" : ""}` }, word(one)),
+    );
+    for (const chip of made) {
+      if (!there()) return;
+      chips.append(chip);
+      await sleep(CHIP);
+    }
+    await sleep(READ / 2);
+    if (!there()) return;
+    caption.textContent =
+      round.guesses.length === 1
+        ? `One step of the big model checks the ${replay.words.named(round)(1)}.`
+        : `One step of the big model checks all ${round.guesses.length} at once.`;
+    made.forEach(chip => {
+      chip.classList.replace("pending", "checking");
+    });
+    await sleep(READ / 2);
+    round.guesses.forEach((one, index) => {
+      const [look, mark] = MARKS[one.state];
+      made[index].classList.replace("checking", look);
+      made[index].append(
+        el("i", {}, mark),
+        ...(one.state === "wrong" && round.wrote
+          ? [el("span", { class: "instead" }, ` → ${word(round.wrote)}`)]
+          : []),
+      );
+    });
+    caption.textContent = replay.words.verdict(round, word);
+    seen();
+    await sleep(READ);
+    if (!there()) return;
+  }
+  const answer = replay.rounds(turn.answer),
+    tokens = answer.reduce((sum, round) => sum + round.tokens.length, 0);
+  caption.append(
+    el("b", {}, ` In all: ${plural(tokens, "token")} in ${plural(answer.length, "step")} of the big model.`),
+  );
+  seen();
+};

@@ -1,0 +1,391 @@
+// Two lanes on one clock: the race with and without guessing, and before and after. The slower lane is shown slower.
+import { learned } from "../adaptation/learned.js";
+import { howFast, range } from "../answer/outcome.js";
+import { colourKey, tokenSpan } from "../answer/tokens.js";
+import { replay } from "./replay.js";
+import { el } from "../shared/dom.js";
+import { select } from "../shared/fields.js";
+import { format, plural } from "../shared/format.js";
+import { labels } from "../shared/labels.js";
+
+const PATIENCE = 45_000; // milliseconds to wait for a measured run, where a pace is known
+const LENGTH = 8e6,
+  SAME = 0.01; // microseconds in which an eye watches a race; a smaller difference is none
+
+// lanes: [first, second] of replay.lane; the figure says what the second gained over the first: `value(ratio)` and `words` for faster, slower
+// and same. `gain`: by what else than tokens per second that is judged.
+const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => format(ratio, "times") }) => {
+  const timed = lanes.every(lane => lane.timed),
+    axis = timed
+      ? lanes
+      : lanes.map(lane =>
+          replay.lane(
+            lane.title,
+            lane.rounds.map(round => ({ ...round, times: null })),
+            lane,
+          ),
+        );
+  const total = Math.max(...axis.map(lane => lane.total));
+  const rate = lane => lane.count / lane.total,
+    ratio = gain ?? rate(axis[1]) / rate(axis[0]);
+  const won = Math.abs(ratio - 1) < SAME ? "same" : ratio > 1 ? "faster" : "slower";
+  const big = el("b"),
+    unit = el("span"),
+    figure = el("div", { class: "race-figure" }, big, unit);
+  const made = axis.map((lane, index) => {
+    const text = el("div", {
+        class: "replay-text toks",
+        tabindex: 0,
+        role: "group",
+        "aria-label": `${lane.title}: the text so far`,
+      }),
+      fill = el("i"),
+      tally = el("span", { class: "tally" });
+    const node = el(
+      "section",
+      { class: `race-lane ${index ? "second" : "first"}` },
+      el("div", { class: "lane-head" }, el("b", {}, lane.title), tally),
+      el("div", { class: "race-bar", "aria-hidden": "true" }, fill),
+      text,
+      lane.note ? el("p", { class: "small" }, lane.note) : "",
+    );
+    return {
+      lane,
+      text,
+      fill,
+      tally,
+      node,
+      spans: lane.tokens.map((one, place) => {
+        const span = tokenSpan(one, place);
+        span.removeAttribute("data-i");
+        return span;
+      }),
+      shown: 0,
+    };
+  });
+  const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
+  const key = colourKey(seen);
+  const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
+  replay
+    .body()
+    .replaceChildren(
+      lead ? el("p", { class: "caption" }, lead) : "",
+      figure,
+      el("div", { class: "race-lanes" }, ...made.map(one => one.node)),
+      key,
+      ...notes.filter(Boolean).map(note => el("p", { class: "small" }, note)),
+      again ?? "",
+      extra ?? "",
+    );
+  if (extra?.contains(focused)) focused.focus({ preventScroll: true });
+  replay.body().scrollTop = 0;
+  const draw = at => {
+    const counts = made.map(one => {
+      const { lane } = one,
+        rounds = replay.at(lane.ends, at + 1e-6),
+        count = rounds ? lane.written[rounds - 1] : 0,
+        done = rounds >= lane.rounds.length;
+      if (count !== one.shown) {
+        one.text.replaceChildren(...one.spans.slice(0, count));
+        one.text.scrollTop = one.text.scrollHeight;
+        one.shown = count;
+      }
+      one.fill.style.width = `${lane.count ? (100 * count) / Math.max(...made.map(other => other.lane.count)) : 0}%`;
+      one.node.classList.toggle("done", done);
+      const spent = timed ? replay.clock(Math.min(at, lane.total)) : plural(rounds, "step");
+      one.tally.textContent = done
+        ? `${timed ? "" : "done after "}${spent} · ${plural(count, "token")}`
+        : `${plural(count, "token")} · ${spent}`;
+      return count;
+    });
+    const ahead = counts[1] - counts[0],
+      over = at >= total;
+    figure.className = `race-figure ${over ? won : ""}`;
+    if (over) {
+      big.textContent = value(ratio);
+      unit.textContent = words[won];
+    } else {
+      big.textContent = String(Math.abs(ahead));
+      unit.textContent = ahead
+        ? `${Math.abs(ahead) === 1 ? "token" : "tokens"} ${ahead > 0 ? "ahead" : "behind"} ${words.leading}`
+        : "level";
+    }
+    return over
+      ? `${big.textContent} ${words[won]}`
+      : `${axis[1].title}: ${counts[1]} of ${axis[1].count} tokens; ${axis[0].title}: ${counts[0]} of ${axis[0].count}`;
+  };
+  const stops = [...new Set(axis.flatMap(lane => lane.ends))].sort((a, b) => a - b);
+  replay.start({
+    draw,
+    stops,
+    total,
+    timed,
+    usual: timed ? LENGTH / total : Math.max(1, Math.min(5, 20 / (total / 1e6))) * 0.2,
+  });
+};
+
+// ── the race ────────────────────────────────────────────────────────────────────────────────────────────────
+const waiting = text =>
+  replay.wait(
+    el(
+      "p",
+      { class: "replay-wait", role: "status" },
+      el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+      text,
+    ),
+  );
+const button = (title, act) => el("button", { type: "button", class: "toggle", onclick: act }, title);
+const refuse = (text, ...buttons) => replay.wait(el("p", { class: "replay-wait" }, text), ...buttons);
+const runs = lane =>
+  lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
+const words = {
+  faster: "as fast as without guessing, in this run",
+  slower: "as fast as without guessing, in this run: guesses cost more time than they saved",
+  same: "as fast as without guessing, in this run",
+  leading: "with guessing",
+};
+const lead =
+  "Both lanes write with the same big model. Above it writes alone; below it checks what a small model guesses or what is copied from the text before. The times are real.";
+const alone = measured =>
+  replay.lane("without guessing", measured.rounds, {
+    note: `Measured ${replay.age(measured.at)}: the big model alone answered this prompt again${runs(measured)}.`,
+  });
+const differ = (lanes, answer) => {
+  const free = (answer.meta.temperature ?? 0) > 0 && (answer.end?.seed ?? null) === null; // no number fixes such a text
+  const [one, other] = lanes.map(lane => lane.tokens.map(token => token.t).join(""));
+  return one === other
+    ? null
+    : `${free ? "Above temperature 0 and without a seed every run draws its own text" : "The two texts are not the same"}, so the figure compares tokens per second.`;
+};
+// Nothing was guessed in this answer, for guessing had not paid lately: it may be tried all the same, as a run of its own.
+const anyway = async turn => {
+  waiting("The same prompt with and without guessing, one after the other…");
+  try {
+    const measured = await replay.plain(turn),
+      [, today] = await replay.fresh(turn);
+    if (!replay.current("race", turn)) return;
+    const lanes = [
+      alone(measured),
+      replay.lane("with guessing", today.rounds, {
+        note: `Measured ${replay.age(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
+      }),
+    ];
+    show(lanes, { lead, words, notes: [differ(lanes, turn.answer)] });
+  } catch (error) {
+    if (replay.current("race", turn))
+      refuse(
+        error.message,
+        button("Try again", () => anyway(turn)),
+      );
+  }
+};
+replay.views.race = async (turn, anew = false) => {
+  const { answer } = turn,
+    own = replay.lane("with guessing", replay.rounds(answer)),
+    pace = answer.end?.plain;
+  if (!own.timed) {
+    refuse("The times of this answer were not recorded, so there is nothing to race.");
+    return;
+  }
+  if (!replay.drafts(turn)) {
+    refuse(
+      "Nothing was guessed in this answer: guessing had been slower lately, or it is switched off. So the big model wrote it alone, and there is no race.",
+      turn.recalled ? "" : button("Let it guess all the same", () => anyway(turn)),
+    );
+    return;
+  }
+  let measured = null,
+    why = "";
+  if (!turn.recalled) {
+    waiting(
+      "This answer is written again with and without guessing, in turns, which takes up to 30 seconds…",
+    );
+    const late = new Promise((_, reject) => {
+      if (pace) setTimeout(() => reject(new Error("This machine is too busy to measure it now.")), PATIENCE);
+    });
+    try {
+      measured = await Promise.race([replay.plain(turn, anew), late]);
+    } catch (error) {
+      why = ` ${error.message}`;
+    }
+    if (!replay.current("race", turn)) return;
+  }
+  const again = button("Measure a run of its own", () => replay.open("race", turn)),
+    anewButton = button("Measure again", () => replay.views.race(turn, true));
+  if (!measured && !pace) {
+    refuse(
+      `There is nothing to race against.${why || " The pace of the big model alone is not known."}`,
+      turn.recalled ? "" : again,
+    );
+    return;
+  }
+  if (measured?.guessed && answer.speed) {
+    // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
+    const { low, high, tokens } = answer.speed,
+      pace = howFast(answer.speed) ?? {
+        value: "",
+        words: `The runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
+        side: 0,
+      },
+      part =
+        tokens < own.count
+          ? ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`
+          : "";
+    const two = [
+      replay.lane("without guessing", measured.rounds),
+      replay.lane("with guessing", measured.guessed.rounds),
+    ];
+    const said = { faster: pace.words, slower: pace.words, same: pace.words, leading: words.leading };
+    show(two, {
+      lead,
+      words: said,
+      gain: 1 + pace.side,
+      value: () => pace.value,
+      notes: [
+        `Measured: this answer was written again with and without guessing, in turns, by what was known before it. These are other runs than the answer in the chat, so the colours may differ.${part}`,
+        pace.value ? null : "Something else keeps this machine busy: measure again in a quiet moment.",
+        differ(two, answer),
+        turn.cut,
+      ],
+      again: anewButton,
+    });
+    return;
+  }
+  const plain = measured
+    ? alone(measured)
+    : replay.paceLane("without guessing", own.tokens, pace[0], {
+        note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
+      });
+  const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
+  show([plain, own], {
+    lead,
+    ...(measured
+      ? { words }
+      : { words: { ...words, faster: unknown, slower: unknown, same: unknown }, gain: 1, value: () => "" }),
+    notes: [differ([plain, own], answer), turn.cut],
+    again: measured || turn.recalled ? null : again,
+  });
+};
+
+// ── before and after ────────────────────────────────────────────────────────────────────────────────────────
+const perStep = lane => (lane.rounds.length ? lane.count / lane.rounds.length : 0);
+// two: [{rounds, version, runs}], the fresh drafter's first. Also for prompts that the server replays by itself. `seen`: answers that the present
+// one's topic memory has seen, where that is known.
+replay.change = (two, about, extra, seen) => {
+  const titles = [
+    "before: the small model as it came",
+    `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${plural(seen, "answer")} seen` : ""}`,
+  ];
+  const rates = two.map(one => perStep(replay.lane("", one.rounds))),
+    differs = Math.abs(rates[1] / rates[0] - 1) >= SAME; // else a difference of the times is the clock's alone
+  const lanes = two.map((one, index) =>
+      replay.lane(titles[index], differs ? one.rounds : one.rounds.map(round => ({ ...round, times: null }))),
+    ),
+    steps = lanes.map(perStep),
+    timed = lanes.every(lane => lane.timed);
+  lanes.forEach((lane, index) => {
+    lane.note = `${plural(lane.rounds.length, "step")} of the big model, ${format(steps[index], "number")} tokens each (1 is without guessing)`;
+  });
+  const times = lanes[0].total / lanes[1].total,
+    took =
+      !timed || Math.abs(times - 1) < SAME
+        ? ""
+        : times > 1
+          ? `, ${steps[1] < steps[0] ? "though " : ""}${format(times, "times")} faster in these runs`
+          : `, ${steps[1] > steps[0] ? "though" : "and"} ${format(1 / times, "times")} slower in these runs`;
+  show(lanes, {
+    lead: about,
+    extra,
+    gain: steps[1] / steps[0],
+    value: () => `${format(steps[0], "number")} → ${format(steps[1], "number")}`,
+    notes: [
+      timed
+        ? `Measured one after the other and shown in their real times: temperature 0, four guesses a step${runs(two[1])}.`
+        : differs
+          ? "Replayed from a recorded answer, so there are no times: the clock counts steps of the big model."
+          : "Both have as many tokens a step, so the clock counts steps of the big model.",
+    ],
+    words: {
+      faster: `tokens per step${took}`,
+      slower: `tokens per step: fewer than before${took}`,
+      same: `tokens per step: no difference${took}`,
+      leading: "after learning",
+    },
+  });
+};
+const mine = ({ topic }) =>
+  `Your question${topic && topic !== "other" ? ` (topic: ${labels.topics[topic] ?? topic})` : ""} twice: guessed by the small model as it came, and as it is after what it has learned here. The big model stays the same.`;
+// Other prompts to look at: those that the server replays by itself after each lesson, one topic at a time.
+const others = async (turn, two, extra, topic) => {
+  const seen = learned.seen[turn.answer.meta.line ?? "default"];
+  const found = await replay.probes(turn, topic).catch(() => null);
+  if (!found?.pairs.length) return;
+  const named = name => labels.topics[name] ?? name;
+  const chip = (title, on, act) =>
+    el(
+      "button",
+      {
+        type: "button",
+        class: "toggle",
+        "aria-pressed": String(on),
+        onclick: event => {
+          extra
+            .querySelectorAll(".prompts [aria-pressed=true]")
+            .forEach(node => node.setAttribute("aria-pressed", "false"));
+          event.currentTarget.setAttribute("aria-pressed", "true");
+          act();
+        },
+      },
+      title,
+    );
+  const topics =
+    found.topics.length > 1
+      ? select(
+          "Topic",
+          found.topics.map(name => [name, named(name)]),
+          found.topic,
+          name => others(turn, two, extra, name),
+        )
+      : null;
+  extra.replaceChildren(
+    el("p", { class: "small" }, "Or on prompts that are replayed after each lesson:"),
+    topics ?? el("b", {}, named(found.topic)),
+    el(
+      "div",
+      { class: "prompts" },
+      chip("this prompt", two && !topic, () => replay.change(two, mine(turn.answer.meta), extra, seen)),
+      ...found.pairs.map(pair =>
+        chip(pair.prompt, false, () =>
+          replay.change(
+            pair.two,
+            `Replayed, no wall times: “${pair.prompt}”, a probe prompt of ${named(found.topic)}. Its answer was recorded once; both guess along it.`,
+            extra,
+            seen,
+          ),
+        ),
+      ),
+    ),
+  );
+};
+replay.views.change = async turn => {
+  waiting("This question is answered with the small model as it came and as it is now…");
+  try {
+    const two = await replay.fresh(turn);
+    if (!replay.current("change", turn)) return;
+    if (!two[1].version) {
+      refuse(
+        "The fresh small model guesses here, so before and after are the same. Teach it a topic, or ask a few more things, and look again.",
+      );
+      return;
+    }
+    const extra = el("div", { class: "probe-prompts" });
+    replay.change(two, mine(turn.answer.meta), extra, learned.seen[turn.answer.meta.line ?? "default"]);
+    others(turn, two, extra, turn.answer.end?.topic);
+  } catch (error) {
+    if (replay.current("change", turn))
+      refuse(
+        error.message,
+        button("Try again", () => replay.open("change", turn)),
+      );
+  }
+};

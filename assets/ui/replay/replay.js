@@ -1,0 +1,612 @@
+// Replays of an answer: what was recorded of it, the buttons below it, the window, the clock and its controls. Views are in 7-replay-*.js.
+import { learned } from "../adaptation/learned.js";
+import { newAnswer, readLines } from "../answer/records.js";
+import { chat } from "../chat/chat.js";
+import { setSpeed } from "../chat/speeds.js";
+import { el, svg } from "../shared/dom.js";
+import { format } from "../shared/format.js";
+import { load, save } from "../shared/storage.js";
+import { widgets } from "../shared/widgets.js";
+
+export const replay = { views: {} };
+const calm = (replay.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches);
+
+// ── what was recorded ───────────────────────────────────────────────────────────────────────────────────────
+// Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null,
+// offers: what each source offered, or null}.
+replay.rounds = answer => {
+  const found = new Map();
+  const of = index => {
+    if (!found.has(index))
+      found.set(index, {
+        index,
+        guesses: [],
+        wrote: null,
+        tokens: [],
+        drafted: 0,
+        times: null,
+        offers: null,
+      });
+    return found.get(index);
+  };
+  for (const line of answer.tokens) {
+    const round = of(line.r);
+    if (line.k === "x") round.guesses.push({ ...line, state: line.j ? "wrong" : "unseen" });
+    else {
+      round.tokens.push(line);
+      if (line.s === "direct" || line.s === "ngram" || line.s === "copied")
+        round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" });
+      else round.wrote = line;
+    }
+  }
+  for (const line of answer.rounds ?? [])
+    if (found.has(line.r))
+      Object.assign(of(line.r), {
+        drafted: line.d,
+        times: line.s ? [line.s[0], line.s[1], line.s[2] + line.s[3]] : null,
+        offers: line.o ?? null,
+      });
+  return [...found.values()].sort((a, b) => a.index - b.index);
+};
+replay.read = lines => {
+  const answer = newAnswer();
+  readLines(answer, lines);
+  return answer;
+};
+
+// A lane is rounds on one axis: microseconds where all were timed, else steps of the big model. `ends[k]`: when round k is over.
+const STEP = 1e6,
+  SHARES = [0.25, 0.5, 0.25]; // what a round without times is shown as
+replay.lane = (title, rounds, more = {}) => {
+  const timed = rounds.length > 0 && rounds.every(round => round.times);
+  const parts = rounds.map(round => (timed ? round.times : SHARES.map(share => share * STEP)));
+  let at = 0;
+  const starts = [],
+    ends = parts.map(times => {
+      starts.push(at);
+      at += times[0] + times[1] + times[2];
+      return at;
+    });
+  let count = 0;
+  const written = rounds.map(round => (count += round.tokens.length));
+  return {
+    title,
+    rounds,
+    timed,
+    parts,
+    starts,
+    ends,
+    written,
+    total: at,
+    count,
+    tokens: rounds.flatMap(round => round.tokens),
+    ...more,
+  };
+};
+// Plain decoding of the same text at a measured pace, where no run of its own is known.
+replay.paceLane = (title, tokens, pace, more) =>
+  replay.lane(
+    title,
+    tokens.map((line, index) => ({
+      index,
+      guesses: [],
+      wrote: { ...line, s: "plain" },
+      tokens: [{ ...line, s: "plain" }],
+      drafted: 0,
+      times: [0, pace, 0],
+    })),
+    more,
+  );
+replay.at = (ends, t) => {
+  let low = 0,
+    high = ends.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if (ends[mid] <= t) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+};
+replay.age = seconds => {
+  const ago = Math.max(0, Date.now() / 1000 - seconds);
+  return ago < 90
+    ? `${Math.round(ago)} s ago`
+    : ago < 5400
+      ? `${Math.round(ago / 60)} min ago`
+      : ago < 172800
+        ? `${Math.round(ago / 3600)} h ago`
+        : `${Math.round(ago / 86400)} days ago`;
+};
+replay.clock = us => {
+  const s = us / 1e6;
+  return s >= 10
+    ? `${s.toFixed(1)} s`
+    : s >= 0.1
+      ? `${s.toFixed(2)} s`
+      : us >= 1000
+        ? `${(us / 1000).toFixed(us >= 1e4 ? 0 : 1)} ms`
+        : `${(us / 1000).toFixed(2)} ms`;
+};
+replay.word = text => text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || (text ? "␣" : "▫");
+
+// ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
+// A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
+const open = new Map();
+let trigger = null,
+  leaving = null,
+  number = 0,
+  door = Promise.resolve();
+replay.take = () => {
+  const request = leaving?.request ?? null;
+  leaving?.fetched();
+  return [request];
+};
+const ask = (event, question, patience) =>
+  new Promise((resolve, reject) => {
+    const id = (number += 1);
+    const late = setTimeout(() => {
+      open.delete(id);
+      reject(new Error("The server gave no answer."));
+    }, patience);
+    open.set(id, value => {
+      clearTimeout(late);
+      open.delete(id);
+      value.error ? reject(new Error(value.error)) : resolve(value);
+    });
+    door = door.then(
+      () =>
+        new Promise(fetched => {
+          if (!open.has(id)) {
+            fetched();
+            return;
+          }
+          if (!trigger) {
+            open.get(id)({ error: "The page is not connected to the server yet." });
+            fetched();
+            return;
+          }
+          leaving = {
+            request: { ...question, id },
+            fetched: () => {
+              leaving = null;
+              fetched();
+            },
+          };
+          setTimeout(() => leaving?.request.id === id && leaving.fetched(), 3000); // Gradio never came for it
+          trigger(event);
+        }),
+    );
+  });
+widgets.replay = (host, context) => {
+  trigger = context.trigger;
+  return {
+    update: value => {
+      const found = JSON.parse(value);
+      open.get(found.id)?.(found);
+    },
+  };
+};
+const context = turn => {
+  const { meta, end } = turn.answer;
+  return {
+    target: meta.target,
+    drafter: meta.drafter,
+    message: turn.user,
+    history: chat.before(turn),
+    system: turn.system ?? "",
+    temperature: meta.temperature ?? 0,
+    top_p: meta.top_p ?? 1,
+    top_k: meta.top_k ?? 0,
+    min_p: meta.min_p ?? 0,
+    repetition_penalty: meta.repetition_penalty ?? 1,
+    seed: end?.seed ?? null,
+    key: end?.key ?? "",
+    method: meta.method,
+    line: meta.line ?? "default",
+    tokens: turn.answer.tokens.filter(line => line.k === "t").length,
+  };
+};
+// Measured once per answer (and version, where that matters) and kept with it while the page lives; a refusal may be tried again.
+const once = (turn, name, make) =>
+  (turn.beside ??= {})[name] ??
+  (turn.beside[name] = make().catch(error => {
+    delete turn.beside[name];
+    throw error;
+  }));
+const lanes = value => value.lanes.map(lane => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
+replay.plain = (turn, again = false) => {
+  if (again) delete turn.beside?.plain;
+  return once(turn, "plain", () =>
+    ask("measure", { kind: "plain", again, ...context(turn) }, 120_000).then(value => {
+      setSpeed(turn, value.speed, again);
+      const [plain, guessed] = lanes(value);
+      return { ...plain, guessed };
+    }),
+  );
+};
+replay.fresh = turn =>
+  once(turn, `fresh ${learned.versions[turn.answer.meta.line ?? "default"]}`, () =>
+    ask(
+      "measure",
+      { kind: "fresh", ...context(turn), tokens: Math.max(32, context(turn).tokens) },
+      180_000,
+    ).then(lanes),
+  );
+
+// Probe prompts of a topic, replayed by the fresh drafter and by today's: {topics, topic, pairs: [{prompt, two}]}.
+replay.probes = async (turn, topic) => {
+  const { target, drafter, line } = context(turn),
+    found = await ask("recall", { kind: "probes", target, drafter, line, topic }, 15_000);
+  return {
+    ...found,
+    pairs: found.pairs.map(({ prompt, lanes: two }) => ({ prompt, two: lanes({ lanes: two }) })),
+  };
+};
+
+// ── the buttons below an answer ─────────────────────────────────────────────────────────────────────────────
+const pictures = {
+  slow: "M4 3v10l8-5z",
+  race: "M3 5h9l-2-2M13 11H4l2 2",
+  change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
+};
+const picture = name =>
+  svg(
+    "svg",
+    { viewBox: "0 0 16 16", class: `pic ${name}`, "aria-hidden": "true" },
+    svg("path", { d: pictures[name] }),
+  );
+const titles = {
+  slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
+  race: ["Race", "With and without guessing, side by side, in real time proportions"],
+  change: [
+    "Before / after",
+    "This question, guessed by the small model as it came and by the same model as it is now",
+  ],
+};
+replay.drafts = turn =>
+  turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));
+const forgetHint = () => {
+  save("raced", true);
+  document.querySelectorAll(".replay-hint").forEach(node => node.remove());
+  document.querySelectorAll(".replay-button.hint").forEach(node => node.classList.remove("hint"));
+};
+replay.buttons = turn => {
+  const bar = el("span", { class: "replay-bar" });
+  if (!turn.answer.rounds?.length || !(turn.answer.end || turn.state === "done")) return bar;
+  const first =
+    chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
+  for (const mode of ["race", "slow", "change"])
+    bar.append(
+      el(
+        "button",
+        {
+          type: "button",
+          class: `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
+          title: titles[mode][1],
+          onclick: event => {
+            event.stopPropagation();
+            replay.open(mode, turn);
+          },
+        },
+        picture(mode),
+        titles[mode][0],
+      ),
+    );
+  if (first) {
+    if (!load("glimpsed", false)) {
+      save("glimpsed", true);
+      replay.glimpse(turn);
+    }
+    bar.prepend(
+      el("span", { class: "replay-hint" }, "Was guessing worth it? Watch the race of this answer:"),
+    );
+    replay.plain(turn).catch(() => {}); // so that it can start at once
+  } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
+  return bar;
+};
+
+// ── the window and its clock ────────────────────────────────────────────────────────────────────────────────
+const SPEEDS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
+const near = factor =>
+  SPEEDS.reduce(
+    (best, one) => (Math.abs(Math.log(one / factor)) < Math.abs(Math.log(best / factor)) ? one : best),
+    1,
+  );
+let parts = null,
+  view = null,
+  state = null,
+  opener = null,
+  mode = "",
+  of = null,
+  frame = 0;
+
+const build = () => {
+  const button = (name, label, path, act) =>
+    el(
+      "button",
+      { type: "button", class: `icon ${name}`, "aria-label": label, title: label, onclick: act },
+      svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: path })),
+    );
+  parts = {
+    title: el("h2", { id: "omni-replay-title" }),
+    tabs: el("div", { class: "segments", role: "group", "aria-label": "What to watch" }),
+    body: el("div", { class: "replay-body" }),
+    back: button("back", "To the start (Home)", "M3 3v10M13 3v10L5 8z", () => seek(0)),
+    prev: button("prev", "Step back (left arrow)", "M11 3L5 8l6 5z", () => step(-1)),
+    play: button("play", "Play (space)", "M4 2v12l9-6z", () => toggle()),
+    next: button("next", "Step forward (right arrow)", "M5 3l6 5-6 5z", () => step(1)),
+    last: button("last", "To the end (End)", "M13 3v10M3 3v10l8-5z", () => seek(state.total)),
+    scrub: el("input", {
+      type: "range",
+      min: 0,
+      max: 1000,
+      value: 0,
+      step: 1,
+      "aria-label": "Place in the answer",
+    }),
+    time: el("span", { class: "replay-time" }),
+    speed: el("select", { "aria-label": "How much slower than it was" }),
+    voice: el("p", { class: "omni-offscreen", "aria-live": "polite" }),
+    still: el(
+      "p",
+      { class: "small replay-still", hidden: true },
+      "Your system asks for less motion, so nothing plays by itself: step with the arrow keys or the buttons.",
+    ),
+  };
+  parts.scrub.addEventListener("input", () => {
+    pause();
+    seek((+parts.scrub.value / 1000) * state.total);
+  });
+  parts.speed.addEventListener("change", () => {
+    state.factor = +parts.speed.value;
+    show();
+  });
+  const close = el(
+    "button",
+    {
+      type: "button",
+      class: "icon close",
+      "aria-label": "Close (Esc)",
+      title: "Close (Esc)",
+      onclick: () => parts.box.close(),
+    },
+    svg(
+      "svg",
+      { viewBox: "0 0 16 16", "aria-hidden": "true" },
+      svg("path", { class: "stroke", d: "M4 4l8 8M12 4l-8 8" }),
+    ),
+  );
+  parts.controls = el(
+    "div",
+    { class: "replay-controls" },
+    el("div", { class: "replay-keys" }, parts.back, parts.prev, parts.play, parts.next, parts.last),
+    parts.scrub,
+    el("div", { class: "replay-pace" }, parts.time, parts.speed),
+    parts.still,
+  );
+  parts.box = el(
+    "dialog",
+    { class: "omni-widget omni-replay", "aria-labelledby": "omni-replay-title" },
+    el("header", {}, parts.title, parts.tabs, close),
+    parts.body,
+    parts.controls,
+    parts.voice,
+  );
+  parts.box.addEventListener("close", () => {
+    pause();
+    view = null;
+    state = null;
+    of = null;
+    if (opener?.isConnected) opener.focus();
+    else document.getElementById("omni-message")?.focus();
+  });
+  parts.box.addEventListener("click", event => {
+    if (event.target === parts.box && event.detail < 2) parts.box.close(); // not by the second of two presses that opened it
+  });
+  parts.box.addEventListener("keydown", keys);
+  document.addEventListener("keydown", event => {
+    if (event.target === document.body && parts.box.open) keys(event);
+  }); // a press beside the controls takes the focus away
+  (document.querySelector(".gradio-container .contain") ?? document.body).append(parts.box); // Gradio rewrites our @media rules to hold inside this
+};
+const keys = event => {
+  event.stopPropagation(); // Esc must not stop an answer that is being written
+  if (!state || event.ctrlKey || event.metaKey || event.altKey) return;
+  const tag = event.target.tagName;
+  if (tag === "SELECT" || (event.key === " " && ["BUTTON", "SUMMARY"].includes(tag))) return;
+  const act = {
+    " ": toggle,
+    ArrowRight: () => step(1),
+    ArrowLeft: () => step(-1),
+    ArrowUp: () => step(-1, true),
+    ArrowDown: () => step(1, true),
+    PageUp: () => step(-1, true),
+    PageDown: () => step(1, true),
+    Home: () => seek(0),
+    End: () => seek(state.total),
+  }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  if (event.key !== " ") pause();
+  act();
+};
+
+// The clock: `at` in the unit of the lanes; each view says where it may rest (`stops`) and for how long it holds there while it plays.
+const show = () => {
+  if (!state) return;
+  const said = view.draw(state.at, state.playing);
+  parts.scrub.value = state.total ? Math.round((1000 * state.at) / state.total) : 0;
+  const place = state.timed
+    ? `${replay.clock(state.at)} of ${replay.clock(state.total)}`
+    : `${(state.at / STEP).toFixed(0)} of ${(state.total / STEP).toFixed(0)} steps`;
+  parts.time.textContent = place;
+  parts.scrub.setAttribute("aria-valuetext", `${said}. ${place}`);
+  const path = parts.play.querySelector("path"),
+    label = state.playing ? "Pause (space)" : state.at >= state.total ? "Play again (space)" : "Play (space)";
+  path.setAttribute("d", state.playing ? "M4 2h3v12H4zM9 2h3v12H9z" : "M4 2v12l9-6z");
+  if (parts.play.title !== label) {
+    parts.play.title = label;
+    parts.play.setAttribute("aria-label", label);
+  }
+  if (!state.playing && state.said !== said) {
+    state.said = said;
+    parts.voice.textContent = said;
+  }
+};
+const seek = to => {
+  if (!state) return;
+  state.at = Math.max(0, Math.min(state.total, to));
+  state.hold = 0;
+  show();
+};
+const step = (way, far = false) => {
+  if (!state) return;
+  pause();
+  const stops = far && view.rounds ? view.rounds : view.stops;
+  const next =
+    way > 0 ? stops.find(one => one > state.at + 1e-6) : stops.findLast(one => one < state.at - 1e-6);
+  seek(next ?? (way > 0 ? state.total : 0));
+};
+const pause = () => {
+  if (state?.playing) {
+    state.playing = false;
+    cancelAnimationFrame(frame);
+    show();
+  }
+};
+const toggle = () => {
+  if (!state || calm()) return;
+  if (state.playing) pause();
+  else play();
+};
+const play = () => {
+  if (state.at >= state.total) state.at = 0;
+  state.playing = true;
+  state.then = null; // the first frame begins the clock: its time may be before that of this call
+  state.hold = 0;
+  cancelAnimationFrame(frame);
+  frame = requestAnimationFrame(tick);
+  show();
+};
+const tick = now => {
+  if (!state?.playing) return;
+  let passed = Math.min(now - (state.then ?? now), 100); // a tab that slept goes on from where it was
+  state.then = now;
+  if (state.hold > 0) {
+    const used = Math.min(state.hold, passed);
+    state.hold -= used;
+    passed -= used;
+  }
+  if (passed > 0) {
+    const before = state.at,
+      to = before + (passed * 1000) / state.factor;
+    const rest = view.holds?.length ? view.holds.find(one => one > before + 1e-6 && one <= to) : undefined;
+    state.at = Math.min(rest ?? to, state.total);
+    if (rest !== undefined) state.hold = (view.pause * state.factor) / state.usual;
+    if (state.at >= state.total) {
+      state.playing = false;
+    }
+  }
+  show();
+  if (state.playing) frame = requestAnimationFrame(tick);
+};
+
+// Puts a view on the clock: {draw(at, playing) → sentence, stops, rounds, holds, pause, total, timed, usual: factor at which an eye follows}.
+replay.start = (made, autoplay = true) => {
+  if (!parts.box.open) return;
+  view = made;
+  const usual = near(made.usual);
+  state = {
+    at: 0,
+    total: made.total,
+    timed: made.timed,
+    factor: usual,
+    usual,
+    playing: false,
+    hold: 0,
+    said: "",
+  };
+  parts.speed.replaceChildren(
+    ...SPEEDS.filter(one => one <= 5 * usual).map(one =>
+      el(
+        "option",
+        { value: one },
+        made.timed
+          ? one === 1
+            ? "as fast as it was"
+            : `${format(one, "count")} × slower`
+          : `${((STEP * one) / 1e6).toFixed(one < 10 ? 1 : 0)} s a step`,
+      ),
+    ),
+  );
+  parts.speed.value = String(usual);
+  parts.controls.hidden = false;
+  parts.play.hidden = parts.speed.hidden = calm();
+  parts.still.hidden = !calm();
+  show();
+  if (parts.opened) (calm() ? parts.next : parts.play).focus(); // later on whoever pressed something stays there
+  parts.opened = false;
+  if (autoplay && !calm()) play();
+};
+// A view that has nothing to play yet: `nodes` are shown, the controls wait.
+replay.wait = (...nodes) => {
+  pause();
+  view = null;
+  state = null;
+  parts.controls.hidden = true;
+  parts.body.replaceChildren(...nodes);
+};
+replay.body = () => parts.body;
+replay.current = (wanted, turn) => parts?.box.open && mode === wanted && of === turn;
+
+replay.open = (wanted, turn) => {
+  if (!parts) build();
+  if (!parts.box.open) {
+    opener = document.activeElement;
+    parts.box.showModal();
+    parts.opened = true;
+  }
+  mode = wanted;
+  of = turn;
+  if (wanted === "race") forgetHint();
+  parts.title.textContent = titles[wanted][0];
+  const modes = turn.recalled ? ["slow", "race"] : ["slow", "race", "change"];
+  parts.tabs.replaceChildren(
+    ...modes.map(name =>
+      el(
+        "button",
+        {
+          type: "button",
+          title: titles[name][1],
+          "aria-pressed": String(name === wanted),
+          onclick: () => {
+            replay.open(name, turn);
+            parts.tabs.querySelector("[aria-pressed=true]").focus();
+          },
+        },
+        titles[name][0],
+      ),
+    ),
+  );
+  replay.wait(el("p", { class: "small" }, "…"));
+  replay.views[wanted](turn);
+};
+// An answer of the history: its recorded rounds come from the server.
+replay.recall = async request => {
+  const value = await ask("recall", { request }, 15_000);
+  const answer = replay.read(value.lines);
+  Object.assign(answer, {
+    end: { plain: value.plain, finish: value.finish_reason },
+    meta: { method: value.method, version: value.version, target: value.target, drafter: value.drafter },
+  });
+  replay.open("slow", {
+    user: value.prompt,
+    answer,
+    state: "done",
+    recalled: true,
+    cut:
+      value.kept < value.rounds
+        ? `Only the first ${value.kept} of ${value.rounds} rounds of this long answer were kept.`
+        : "",
+  });
+};

@@ -1,0 +1,123 @@
+// Plotly, loaded once: figures that are redrawn in place, and saved as files.
+import { el } from "./dom.js";
+import { onExpert } from "./expert.js";
+import { labels } from "./labels.js";
+
+let library = null;
+const load = () => {
+  library ||= new Promise((done, failed) => {
+    if (window.Plotly) return done(window.Plotly);
+    const base = (window.gradio_config?.root || "").replace(/\/$/, "");
+    const script = el("script", {
+      src: `${base}/${labels.plotly}`,
+      onload: () => done(window.Plotly),
+      onerror: () => {
+        library = null;
+        failed(new Error("The charts could not be loaded. Reload the page."));
+      },
+    });
+    document.head.append(script);
+  });
+  return library;
+};
+
+const drawn = new Map(); // host → figure
+let resets = 0; // a new number makes plotly forget the reader's zoom
+const touch = matchMedia("(pointer: coarse)").matches;
+const put = async host => {
+  const figure = drawn.get(host);
+  let Plotly;
+  try {
+    Plotly = await load();
+  } catch (error) {
+    host.textContent = error.message;
+    return;
+  }
+  if (!host.isConnected || host.offsetParent === null || drawn.get(host) !== figure) return; // hidden, or newer data came meanwhile
+  const ink = getComputedStyle(host).getPropertyValue("--o-soft").trim(),
+    card = getComputedStyle(host).getPropertyValue("--o-card").trim(),
+    text = getComputedStyle(host).getPropertyValue("--o-ink").trim();
+  const given = structuredClone(figure.layout); // plotly writes the ranges it shows into what it is given
+  const layout = {
+    ...given,
+    autosize: true,
+    uirevision: `${figure.layout.uirevision} ${resets}`,
+    font: {
+      ...given.font,
+      color: ink,
+      family: getComputedStyle(host).fontFamily,
+      ...(innerWidth <= 800 ? { size: 14 } : {}),
+    },
+    hoverlabel: { align: "left", bgcolor: card, bordercolor: ink, font: { color: text, size: 12 } },
+  };
+  if (touch) layout.dragmode = false; // a finger scrolls the page
+  await Plotly.react(host, figure.data, layout, {
+    displayModeBar: false,
+    responsive: false,
+    doubleClick: "reset",
+  });
+  if (!sizes.has(host)) {
+    sizes.add(host);
+    sizer.observe(host);
+  }
+};
+const sizes = new WeakSet();
+const sizer = new ResizeObserver(entries => {
+  for (const { target, contentRect } of entries) {
+    if (!target.isConnected) {
+      sizer.unobserve(target);
+      drawn.delete(target);
+      continue;
+    }
+    if (!contentRect.width || !window.Plotly) continue;
+    if (target.data) window.Plotly.Plots.resize(target);
+  }
+});
+export const drawChart = (host, figure) => {
+  drawn.set(host, figure);
+  put(host);
+};
+// A chart as a file for a paper: black on white whatever the page's colours, a picture of three times the size in points.
+const WIDTH = 720,
+  SIZE = 15;
+export const saveFigure = async (host, title, format) => {
+  const figure = structuredClone(drawn.get(host)),
+    Plotly = await load(),
+    ink = "#111827";
+  const layout = {
+    ...figure.layout,
+    width: WIDTH,
+    height: Math.max(260, host.clientHeight + 60),
+    title: { text: title, x: 0.01, xanchor: "left", font: { size: SIZE + 2 } },
+    margin: { l: 12, r: 60, t: 48, b: 52 },
+    font: { size: SIZE, color: ink, family: "Helvetica, Arial, sans-serif" },
+    paper_bgcolor: "#ffffff",
+    plot_bgcolor: "#ffffff",
+  };
+  for (const one of figure.data) if (one.error_x) Object.assign(one.error_x, { color: ink, thickness: 1.5 });
+  await Plotly.downloadImage(
+    { data: figure.data, layout },
+    {
+      format,
+      width: layout.width,
+      height: layout.height,
+      scale: format === "png" ? 3 : 1,
+      filename: `omnidemo-${title.toLowerCase().replaceAll(" ", "-")}`,
+    },
+  );
+};
+export const plotAgain = () => {
+  for (const host of [...drawn.keys()]) host.isConnected ? put(host) : drawn.delete(host);
+};
+export const resetZoom = () => {
+  resets += 1;
+  plotAgain();
+};
+let dark = null;
+new MutationObserver(() => {
+  const now = document.body.classList.contains("dark");
+  if (dark !== null && now !== dark) plotAgain();
+  dark = now;
+}).observe(document.documentElement, { attributes: true, attributeFilter: ["class"], subtree: true });
+
+onExpert(() => setTimeout(plotAgain, 0)); // charts that were hidden are put up

@@ -1,0 +1,38 @@
+// A button that copies a text.
+import { el } from "./dom.js";
+
+export const copy = async text => {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    /* no clipboard outside https and localhost */
+  }
+  const area = el("textarea", { class: "omni-offscreen" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  return done;
+};
+
+export const copyButton = (text, label = "Copy", name = null) => {
+  const button = el(
+    "button",
+    {
+      type: "button",
+      class: "link copy",
+      "aria-label": name,
+      onclick: async event => {
+        event.stopPropagation();
+        button.textContent = (await copy(text())) ? "Copied" : "Copying failed";
+        setTimeout(() => {
+          button.textContent = label;
+        }, 1500);
+      },
+    },
+    label,
+  );
+  return button;
+};

@@ -1,0 +1,26 @@
+// What the page asks its server beside Gradio's events: whether there is news, and whether it is there.
+import { post } from "./visitor.js";
+
+const patience = () => (AbortSignal.timeout ? AbortSignal.timeout(8000) : undefined);
+
+// What the page shows is asked for in one event of Gradio's, which costs it far more than to look whether there is news. `asked` notes the
+// values of its inputs and how what is sent is made of them, and makes it; `look` says what the server says of it: a text that changes.
+let ask = null;
+export const news = {
+  asked: (values, make) => {
+    ask = () => make([...values]);
+    return ask().flat();
+  },
+  look: async () => (ask ? (await post("visitor/news", { asked: ask() }, patience())).news : undefined),
+};
+
+// Whether the server answers; a proxy that answers for it does not count.
+export const alive = async () => {
+  try {
+    return (
+      (await fetch(location.href, { method: "HEAD", cache: "no-store", signal: patience() })).status < 500
+    );
+  } catch {
+    return false;
+  }
+};

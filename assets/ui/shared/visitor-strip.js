@@ -1,0 +1,109 @@
+// What is kept, above the tabs of a public app, and the operator's key.
+import { chat } from "../chat/chat.js";
+import { el } from "./dom.js";
+import { post, sayKey, visitor } from "./visitor.js";
+import { widgets } from "./widgets.js";
+
+widgets.visitor = (host, { trigger }) => {
+  const notice = el("span", { class: "kept" }),
+    said = el("p", { class: "said", role: "status", hidden: true });
+  const say = text => {
+    said.textContent = text;
+    said.hidden = !text;
+  };
+  const really = el("span", { class: "really", hidden: true });
+  const remove = el(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      onclick: () => {
+        really.hidden = false;
+        remove.hidden = true;
+        no.focus();
+      },
+    },
+    "Delete everything that is kept about me",
+  );
+  const settle = () => {
+    really.hidden = true;
+    remove.hidden = false;
+    remove.focus();
+  };
+  really.addEventListener("keydown", event => {
+    if (event.key === "Escape") {
+      event.preventDefault();
+      settle();
+    }
+  });
+  const yes = el(
+    "button",
+    {
+      type: "button",
+      class: "link danger",
+      onclick: async () => {
+        settle();
+        say("Deleting…");
+        try {
+          const { done, said: told, detail } = await post("visitor/forget");
+          if (done) chat.forget();
+          say(told ?? detail);
+        } catch {
+          say("The server did not answer; press again in a moment.");
+        }
+      },
+    },
+    "Delete",
+  );
+  const no = el("button", { type: "button", class: "link", onclick: settle }, "Keep");
+  really.append("Really? ", yes, " ", no);
+  const field = el("input", {
+    type: "password",
+    autocomplete: "off",
+    "aria-label": "Operator's key",
+    placeholder: "Operator's key",
+  });
+  const enter = el(
+    "form",
+    {
+      class: "operator",
+      hidden: true,
+      onsubmit: async event => {
+        event.preventDefault();
+        const given = field.value;
+        field.value = "";
+        try {
+          const { operator, said: told } = await sayKey(given);
+          say(operator ? "You are the operator until this page is loaded again." : told);
+          enter.hidden = operator;
+          if (operator) trigger("unlock");
+        } catch {
+          say("The server did not answer; try again in a moment.");
+        }
+      },
+    },
+    field,
+    el("button", { type: "submit", class: "toggle" }, "Unlock"),
+  );
+  const open = el(
+    "button",
+    {
+      type: "button",
+      class: "link",
+      onclick: () => {
+        enter.hidden = !enter.hidden;
+        if (!enter.hidden) field.focus();
+      },
+    },
+    "Operator",
+  );
+  const dot = el("span", {}, " · ");
+  host.append(el("p", {}, notice, " ", remove, really, dot, open), enter, said);
+  const draw = () => {
+    notice.textContent = visitor.notice;
+    host.hidden = !visitor.public;
+    open.hidden = dot.hidden = visitor.operator;
+  };
+  visitor.watch(draw);
+  return {};
+};

@@ -1,0 +1,667 @@
+// The tab of one task again and again: ten inputs a press, each answer a row that is drawn while it is written, and beside them the curve.
+// Each answer is an event of its own, so that nobody waits for all of them; the rows are kept in this browser alone.
+import { newAnswer, readLines } from "../answer/records.js";
+import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
+import { drawChart, plotAgain } from "../shared/charts.js";
+import { el } from "../shared/dom.js";
+import { field, when, whileVisible } from "../shared/fields.js";
+import { format, plural, random, whole } from "../shared/format.js";
+import { load, save } from "../shared/storage.js";
+import { session, visitor } from "../shared/visitor.js";
+import { widgets } from "../shared/widgets.js";
+
+const TEN = 10,
+  ROOM = 400_000; // characters of what is kept
+const board = {
+  chosen: "json",
+  all: {}, // by task: {rows: [{row, lines}], next: inputs that were answered, pair: [target, drafter], system, lines, kept}
+  live: null, // the answer under way: {run, number, input, answer, seen, row, none}
+  busy: false,
+  stopping: false,
+  left: 0,
+  error: "",
+};
+export { board as task };
+let trigger = () => {},
+  draw = () => {},
+  drawLive = () => {};
+const now = () => (board.all[board.chosen] ??= { rows: [], next: 0, pair: null, system: "", lines: "" });
+const own = () => board.chosen === "own";
+
+// ── what is asked for ───────────────────────────────────────────────────────────────────────────────────────
+// The two switches below the chat; they stand in the page as soon as the chat does.
+const switches = () =>
+  [...document.querySelectorAll("#omni-privacy input[type=checkbox]")].map(one => one.checked);
+board.asked = () => {
+  const { next, system, lines } = now(),
+    [learn = true, keep = true] = switches();
+  const texts = own() ? { system: whole(system), lines: whole(lines) } : {};
+  return { task: board.chosen, first: next, learn, keep, ...texts };
+};
+board.request = ([, , target, drafter]) => {
+  const one = now(),
+    pair = [target, drafter];
+  if (one.pair && one.pair.join() !== pair.join()) Object.assign(one, { rows: [], next: 0 }); // another target has learned nothing of this
+  one.pair = pair;
+  board.live.number = one.next + 1;
+  draw();
+  return [session(), board.live.run, target, drafter, board.asked()];
+};
+board.current = () => [session(), board.live?.run ?? ""];
+board.csv = () => now().rows.map(one => one.row);
+// The row that is written comes into view where the one before it was.
+const seen = node => {
+  const { top, bottom } = node.getBoundingClientRect();
+  return top < innerHeight && bottom > 0;
+};
+const follow = node =>
+  node?.scrollIntoView({
+    block: "nearest",
+    behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
+  });
+const answerNext = () => {
+  const before = document.querySelector(".task-rows > li:last-child"),
+    goOn = board.left === TEN || !before || seen(before);
+  board.live = { run: random(), number: now().next + 1, input: "", answer: newAnswer(), seen: 0 };
+  trigger("run");
+  draw();
+  if (goOn) follow(document.querySelector(".task-rows > li:last-child"));
+};
+const start = () => {
+  if (board.busy) return;
+  Object.assign(board, { busy: true, stopping: false, left: TEN, error: "" });
+  answerNext();
+};
+const stop = () => {
+  if (!board.busy || board.stopping) return;
+  board.stopping = true;
+  draw();
+  trigger("halt");
+};
+const begin = next => {
+  Object.assign(now(), { rows: [], next, kept: "" });
+  Object.assign(board, { live: null, error: "" });
+  keep();
+  draw();
+};
+
+board.forgotten = () => begin(0);
+
+// ── what comes ──────────────────────────────────────────────────────────────────────────────────────────────
+const take = value => {
+  const live = board.live;
+  if (!live || !value.split("\n", 1)[0].includes(live.run)) return; // an older answer's last words
+  const others = [];
+  for (const raw of value.slice(live.seen).split("\n")) {
+    if (!raw) continue;
+    const line = JSON.parse(raw);
+    if (line.k === "row") live.row = line;
+    else if (line.k === "input") live.input = line.text;
+    else if (line.k === "none") live.none = true;
+    else others.push(raw);
+  }
+  live.seen = value.length;
+  readLines(live.answer, others.join("\n"));
+  if (live.answer.error) board.error = live.answer.error;
+  drawLive();
+};
+board.settled = () => {
+  const live = board.live;
+  if (!board.busy || !live) return;
+  const { k, ...row } = live.row ?? {};
+  if (k) {
+    const one = now();
+    one.rows.push({ row, lines: live.answer.lines });
+    one.next = row.number;
+    one.kept = new Date().toISOString();
+    board.left -= 1;
+    board.live = null;
+    keep();
+    if (board.left > 0 && !board.stopping) return answerNext();
+  } else if (live.none) {
+    board.error = own()
+      ? "All your inputs are answered. Add further lines, or begin again."
+      : "There are no further inputs of this task. Choose another one.";
+    board.live = null;
+  } else if (!live.answer.error && !live.answer.end && !board.stopping) {
+    board.error =
+      "The server gave no answer: its queue may be full, or the connection was lost. Press again.";
+  }
+  if (board.error && !live.answer.tokens.length) board.live = null;
+  Object.assign(board, { busy: false, stopping: false });
+  draw();
+};
+
+// ── what this browser keeps: of all tasks, or where that is too long, the texts of the one that is shown, or none ─
+const keep = () => {
+  const without = spare =>
+    Object.fromEntries(
+      Object.entries(board.all).map(([name, one]) => [
+        name,
+        name === spare ? one : { ...one, rows: one.rows.map(({ row }) => ({ row })) },
+      ]),
+    );
+  const wanted = [board.all, without(board.chosen), without("")]
+    .map(all => ({ chosen: board.chosen, all }))
+    .find(one => JSON.stringify(one).length <= ROOM);
+  if (!wanted || !save("task", wanted)) save("task", null);
+};
+const restore = () => {
+  const kept = load("task", null);
+  if (!kept?.all) return;
+  board.all = kept.all;
+  if (kept.chosen) board.chosen = kept.chosen;
+};
+board.forget = () => {
+  save("task", null);
+  if (board.busy) return;
+  Object.assign(board, { all: {}, live: null, error: "" });
+  draw();
+};
+
+// ── a row ───────────────────────────────────────────────────────────────────────────────────────────────────
+const count = answer => {
+  const found = { tokens: 0, copied: 0, guessed: 0, own: 0, steps: answer.rounds.length };
+  for (const line of answer.tokens) {
+    if (line.k !== "t") continue;
+    found.tokens += 1;
+    found[line.s === "copied" ? "copied" : line.s === "direct" || line.s === "ngram" ? "guessed" : "own"] +=
+      1;
+  }
+  return found;
+};
+const shares = ({ copied, guessed, own }) => `${copied} copied · ${guessed} guessed · ${own} own`;
+const number = value => format(value, "number");
+const replays = row => {
+  const known = [
+    ["with an empty memory", row.empty_memory_tokens_per_round],
+    ["with the fresh small model", row.fresh_drafter_tokens_per_round],
+    ["with nothing learned", row.nothing_learned_tokens_per_round],
+  ].filter(([, value]) => value != null);
+  return known.length
+    ? `The same answer: ${known.map(([name, value]) => `${name} ${number(value)} tokens a step`).join(", ")}.`
+    : "What the same answer would have taken with less learned is not known.";
+};
+// A row's nodes, and what draws it: its facts, and the tokens from the one that was drawn last.
+const makeRow = (voice, place) => {
+  const no = el("b", { class: "no" }, String(place)),
+    given = el("span", { class: "given" }),
+    line = el("span", { class: "toks line", "aria-hidden": "true" }),
+    facts = el("span", { class: "facts" }),
+    whole = el("div", { class: "whole" });
+  const details = el(
+    "details",
+    { ontoggle: () => details.open && open() },
+    el("summary", {}, no, given, line, facts),
+    whole,
+  );
+  const node = el("li", {}, details);
+  const tokens = el("div", {
+    class: "toks",
+    tabindex: 0,
+    role: "group",
+    "aria-label": `Answer ${place}; arrow keys walk through the tokens`,
+  });
+  const input = el("p", { class: "say" }),
+    key = el("div"),
+    more = el("p", { class: "small" });
+  let answer = null,
+    row = null,
+    drawn = 0,
+    shown = 0,
+    filled = false;
+  const open = () => {
+    if (!filled) {
+      whole.append(
+        el("p", { class: "label" }, "Input"),
+        input,
+        el("p", { class: "label" }, "Answer"),
+        tokens,
+        key,
+        more,
+      );
+      watchTokens(tokens, answer, said => {
+        voice.textContent = said;
+      });
+      filled = true;
+    }
+    for (; shown < answer.tokens.length; shown += 1)
+      if (answer.tokens[shown].k === "t") tokens.append(tokenSpan(answer.tokens[shown], shown));
+    if (!answer.tokens.length && row) tokens.textContent = row.answer; // its colours were not kept
+    key.replaceChildren(colourKey(new Set(answer.tokens.filter(one => one.k === "t").map(one => one.s))));
+    more.textContent = row
+      ? [
+          replays(row),
+          row.memory_tokens == null
+            ? ""
+            : `It could copy from ${plural(row.memory_tokens, "token")} of earlier answers.`,
+          row.alpha == null ? "" : `${format(row.alpha, "percent")} of the judged guesses were right.`,
+          row.adapter_version ? `Adapter v${row.adapter_version}.` : "",
+          row.finish_reason === "length" ? "It was cut at its longest." : "",
+        ]
+          .filter(Boolean)
+          .join(" ")
+      : "";
+  };
+  const show = (text, one, done, stopped) => {
+    answer = one;
+    row = done;
+    given.textContent = input.textContent = text;
+    for (; drawn < answer.tokens.length; drawn += 1)
+      if (answer.tokens[drawn].k === "t") line.append(tokenSpan(answer.tokens[drawn], drawn));
+    if (!answer.tokens.length && row) line.textContent = row.answer;
+    const live = count(answer);
+    node.classList.toggle("live", !row && !stopped);
+    if (row)
+      facts.replaceChildren(
+        el(
+          "span",
+          { class: "pace" },
+          el("b", {}, number(row.tokens_per_round)),
+          " tokens a step",
+          row.nothing_learned_tokens_per_round == null
+            ? ""
+            : el(
+                "span",
+                { class: "small" },
+                ` · nothing learned ${number(row.nothing_learned_tokens_per_round)}`,
+              ),
+        ),
+        el(
+          "span",
+          { class: "small" },
+          shares({ copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }),
+        ),
+      );
+    else
+      facts.replaceChildren(
+        el(
+          "span",
+          { class: "pace" },
+          el("b", {}, String(live.steps)),
+          ` ${live.steps === 1 ? "step" : "steps"} : `,
+          el("b", {}, String(live.tokens)),
+          ` ${live.tokens === 1 ? "token" : "tokens"}`,
+        ),
+        el("span", { class: "small" }, stopped ? "stopped" : shares(live)),
+      );
+    if (!row && !stopped) line.scrollTop = line.scrollHeight;
+    if (details.open) open();
+  };
+  return { node, show };
+};
+
+// ── the headline and the curve ──────────────────────────────────────────────────────────────────────────────
+const ordinal = n => {
+  const rest = n % 100,
+    ends = ["th", "st", "nd", "rd"];
+  return `${n}${rest > 10 && rest < 14 ? "th" : (ends[n % 10] ?? "th")}`;
+};
+const headline = rows => {
+  const [first, last] = [rows[0], rows.at(-1)];
+  if (!first) return "";
+  const without = last.nothing_learned_tokens_per_round,
+    begun = `${ordinal(first.number)} answer: ${number(first.tokens_per_round)} tokens a step`;
+  const would =
+    without == null
+      ? ". What it would have been with nothing learned is not known."
+      : `; with nothing learned it would have been ${number(without)}.`;
+  return last === first
+    ? `${begun}${would}`
+    : `${begun}, ${ordinal(last.number)}: ${number(last.tokens_per_round)}${would}`;
+};
+// Of the rows where a replay is known: along the upper edge and back along the lower one, in pieces; where learning has lost, there is no gap.
+const gap = (rows, below) => {
+  const [x, y] = [[], []];
+  let piece = [];
+  const close = () => {
+    if (piece.length > 1) {
+      const back = [...piece].reverse();
+      x.push(...piece.map(row => row.number), ...back.map(row => row.number), null);
+      y.push(
+        ...piece.map(row => row.tokens_per_round),
+        ...back.map(row => Math.min(row[below], row.tokens_per_round)),
+        null,
+      );
+    }
+    piece = [];
+  };
+  for (const row of rows)
+    if (row[below] == null) close();
+    else piece.push(row);
+  close();
+  return { x, y };
+};
+const filled = (template, rows) => {
+  const figure = structuredClone(template);
+  for (const trace of figure.data) {
+    const { column, below } = trace.meta;
+    Object.assign(
+      trace,
+      below ? gap(rows, below) : { x: rows.map(row => row.number), y: rows.map(row => row[column]) },
+    );
+  }
+  const start = rows[0]?.number ?? 1;
+  figure.layout.xaxis.autorangeoptions = { include: [start, start + TEN - 1] };
+  return figure;
+};
+
+widgets.task = (host, context) => {
+  trigger = context.trigger;
+  let config = null;
+  const voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+  const cards = el(
+    "fieldset",
+    { class: "task-cards" },
+    el("legend", { class: "omni-offscreen" }, "The task"),
+  );
+  const system = el("textarea", {
+    rows: 2,
+    placeholder: "For example: Turn each line into one JSON object with the keys name and city.",
+    oninput: () => {
+      now().system = system.value;
+      changed();
+    },
+  });
+  const lines = el("textarea", {
+    rows: 5,
+    placeholder: 'One input on each line, as text or as {"input": "…"}',
+    oninput: () => {
+      now().lines = lines.value;
+      changed();
+    },
+  });
+  const file = el("input", {
+    type: "file",
+    accept: ".jsonl,.json,.txt",
+    onchange: async () => {
+      const [chosen] = file.files;
+      if (!chosen) return;
+      const text = chosen.size > config.most ? null : (await chosen.text()).replace(/^\ufeff/, "");
+      board.error =
+        text === null
+          ? `“${chosen.name}” has more than ${format(config.most, "count")} characters; give fewer inputs.`
+          : text.includes("\ufffd")
+            ? `“${chosen.name}” is not UTF-8 text; give a JSON Lines file.`
+            : "";
+      if (!board.error) {
+        now().lines = lines.value = text;
+        changed();
+      }
+      file.value = "";
+      draw();
+    },
+  });
+  const form = el(
+    "div",
+    { class: "own", hidden: true },
+    field("Instruction (system prompt; may be empty)", system),
+    field("Inputs", lines),
+    field("Or a JSON Lines file", file),
+  );
+  const changed = () => {
+    if (now().next)
+      begin(0); // other inputs: the old rows are of another task
+    else keep();
+  };
+  const go = el("button", { type: "button", class: "primary", onclick: start }),
+    halt = el("button", { type: "button", class: "halt", onclick: stop }, "■ Stop"),
+    clear = el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        title: "Remove these rows; what was learned stays, and the next inputs are other ones",
+        onclick: () => begin(own() ? 0 : now().next),
+      },
+      "Clear the rows",
+    ),
+    anew = el(
+      "button",
+      {
+        type: "button",
+        class: "link",
+        onclick: () => {
+          words.textContent = visitor.guest
+            ? "This deletes all that was learned from you here, also from chats."
+            : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.";
+          really.hidden = false;
+          yes.focus();
+        },
+      },
+      "Forget and begin again",
+    ),
+    status = el("span", { class: "small", role: "status" });
+  const settle = () => {
+    really.hidden = true;
+    anew.focus();
+  };
+  const words = el("span"),
+    yes = el(
+      "button",
+      {
+        type: "button",
+        class: "danger",
+        onclick: () => {
+          really.hidden = true;
+          trigger("reset");
+        },
+      },
+      "Forget it",
+    );
+  const really = el(
+    "div",
+    { class: "really", role: "alertdialog", "aria-label": "Forget?", hidden: true },
+    words,
+    el("span", { class: "acts" }, yes, el("button", { type: "button", onclick: settle }, "Keep it")),
+  );
+  really.addEventListener("keydown", event => {
+    if (event.key !== "Escape") return;
+    event.preventDefault();
+    settle();
+  });
+  const whose = el("p", { class: "small whose" });
+  visitor.watch(() => {
+    whose.textContent = visitor.guest
+      ? "The memory is yours alone: no other visitor's answers are in it, and yours are in no other."
+      : visitor.public
+        ? "You are the operator: the memory of a task is yours, and no visitor has it."
+        : "Everybody who uses this app shares the memory of a task, in every browser.";
+  });
+  const error = el("p", { class: "alert", role: "alert", hidden: true });
+  const list = el("ol", { class: "task-rows" }),
+    empty = el("p", { class: "nothing" });
+  const said = el("p", { class: "task-headline" }),
+    total = el("p", { class: "counter" }),
+    key = el("div", { class: "task-key" }),
+    plot = el("div", { class: "plot", role: "img" });
+  const note = el("p", { class: "small" });
+  const side = el(
+    "section",
+    { class: "panel task-side", "aria-label": "What was learned" },
+    el("h3", {}, "Tokens for one step of the big model"),
+    said,
+    total,
+    key,
+    plot,
+    note,
+  );
+  host.append(
+    el("h2", {}, "The same task, ten times"),
+    el(
+      "p",
+      { class: "soft" },
+      "Ten different inputs of one task. The answers resemble each other, so the memory and the small model guess more of each next one. The big model checks every token.",
+    ),
+    whose,
+    cards,
+    form,
+    el("div", { class: "task-acts" }, go, halt, clear, anew, status),
+    really,
+    error,
+    el("div", { class: "task-board" }, el("div", { class: "task-answers" }, list, empty), side),
+    voice,
+  );
+  whileVisible(host, 0, plotAgain);
+
+  const rows = new Map(); // number → what `makeRow` made
+  let shownTask = "";
+  const drop = place => {
+    rows.get(place)?.node.remove();
+    rows.delete(place);
+  };
+  // The row of an answer; one that was stopped gives way to the next try.
+  const row = (place, answer) => {
+    if (rows.has(place) && rows.get(place).answer !== answer) drop(place);
+    if (!rows.has(place)) {
+      const made = { ...makeRow(voice, place), answer };
+      rows.set(place, made);
+      list.append(made.node);
+    }
+    return rows.get(place);
+  };
+  let spoken = "";
+  drawLive = () => {
+    const live = board.live,
+      done = now().rows;
+    if (live && !live.none && (board.busy || live.answer.tokens.length)) {
+      const made = row(live.number, live.answer);
+      made.show(live.input, live.answer, live.row ?? null, !board.busy);
+      made.whole = Boolean(live.row);
+    }
+    const sums = done.map(({ row }) => [row.tokens / row.tokens_per_round, row.tokens]);
+    if (live && !live.none) {
+      const { steps, tokens } = count(live.answer);
+      sums.push([steps, tokens]);
+    }
+    const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
+    total.hidden = !tokens;
+    total.replaceChildren(
+      el("b", {}, format(steps, "count")),
+      " steps of the big model : ",
+      el("b", {}, format(tokens, "count")),
+      " tokens",
+    );
+    const reading = live?.answer.tokens.length ? null : live?.answer.reading;
+    const words = board.busy
+      ? board.stopping
+        ? "stopping"
+        : reading
+          ? `reading the prompt: ${format(reading.read, "count")} of ${format(reading.total, "count")} tokens`
+          : live?.row
+            ? `answer ${live.number} is written`
+            : live?.answer.tokens.length
+              ? `answer ${live.number} is being written`
+              : live?.input
+                ? `the big model reads the prompt of answer ${live.number}`
+                : `answer ${live?.number ?? ""} waits for the engine`
+      : done.length
+        ? `${plural(done.length, "answer")}${now().kept ? `, the last one at ${when(now().kept)}` : ""}`
+        : "";
+    if (words !== spoken) status.textContent = spoken = words;
+  };
+  const drawCurve = () => {
+    const done = now().rows.map(one => one.row),
+      last = done.at(-1);
+    side.hidden = !done.length;
+    if (!last) return;
+    said.textContent = headline(done);
+    const known = Object.entries(config.lines).filter(([column]) => done.some(one => one[column] != null));
+    key.replaceChildren(
+      ...known.map(([column, name]) =>
+        el(
+          "span",
+          {},
+          el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" }),
+          `${name} `,
+          el("b", {}, number(last[column])),
+        ),
+      ),
+    );
+    note.textContent =
+      known.length > 1
+        ? `The numbers are of answer ${last.number}. The dashed lines are the same answers, guessed again with less; the big model does not run for them. The filled gaps are what the memory and the small model's learning brought.`
+        : "What the same answers would have taken with less learned is not known here.";
+    if (switches()[0] === false)
+      note.textContent += " Learning is switched off below the chat, so no answer is remembered.";
+    plot.setAttribute(
+      "aria-label",
+      `Tokens a step of ${plural(done.length, "answer")}: ${done.map(one => `${one.number}: ${number(one.tokens_per_round)}`).join(", ")}`,
+    );
+    drawChart(plot, filled(config.figure, done));
+  };
+  draw = () => {
+    if (!config) return;
+    const one = now(),
+      { busy } = board;
+    host.dataset.state = busy ? "running" : one.rows.length ? "done" : "empty";
+    cards.disabled = busy;
+    for (const input of cards.querySelectorAll("input")) input.checked = input.value === board.chosen;
+    form.hidden = !own();
+    for (const [box, text] of [
+      [system, one.system],
+      [lines, one.lines],
+    ]) {
+      box.disabled = busy;
+      if (own() && box.value !== (text ?? "")) box.value = text ?? "";
+    }
+    file.disabled = busy;
+    go.hidden = busy;
+    go.textContent = one.next ? `▶ The next ten, from ${one.next + 1}` : "▶ Run ten";
+    halt.hidden = !busy;
+    halt.disabled = board.stopping;
+    clear.hidden = busy || !one.rows.length;
+    anew.hidden = busy || !one.next;
+    if (busy) really.hidden = true;
+    error.hidden = !board.error;
+    error.textContent = board.error;
+    // Only the rows that are shown: of another task all go.
+    const numbers = one.rows.map(({ row }) => row.number),
+      wanted = new Set([...numbers, board.live?.number]);
+    for (const place of [...rows.keys()]) if (shownTask !== board.chosen || !wanted.has(place)) drop(place);
+    shownTask = board.chosen;
+    for (const { row: done, lines: kept } of one.rows) {
+      if (rows.get(done.number)?.whole) continue;
+      const answer = newAnswer();
+      readLines(answer, kept ?? "");
+      const made = row(done.number, answer);
+      made.show(done.input, answer, done, false);
+      made.whole = true;
+    }
+    empty.hidden = Boolean(one.rows.length || board.live);
+    empty.textContent = config.learns
+      ? "Press the button: the first answer appears here while it is written."
+      : "Press the button. Learning is switched off in this app, so the answers do not get quicker to guess.";
+    drawLive();
+    drawCurve();
+  };
+  restore();
+  return {
+    update: value => {
+      if (!value.startsWith('{"cards"')) return take(value);
+      config = JSON.parse(value);
+      if (!config.cards.some(one => one.name === board.chosen)) board.chosen = config.cards[0].name;
+      cards.append(
+        ...config.cards.map(one =>
+          el(
+            "label",
+            { class: "task-card" },
+            el("input", {
+              type: "radio",
+              name: "omni-task",
+              value: one.name,
+              onchange: () => {
+                Object.assign(board, { chosen: one.name, live: null, error: "" });
+                keep();
+                draw();
+              },
+            }),
+            el("b", {}, one.title),
+            el("span", { class: "small" }, one.sentence),
+          ),
+        ),
+      );
+      draw();
+    },
+  };
+};

@@ -1,0 +1,61 @@
+// What guessing brought an answer, in words.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { howFast, outcomeOf, whySlower, wild } from "../../assets/ui/answer/outcome.js";
+
+const figures = {
+  tokens: 30,
+  block_efficiency: 3,
+  proposed: 20,
+  accepted: 15,
+  copies_proposed: 8,
+  copied: 8,
+};
+
+test("copies and guesses are told apart, and what was thrown away is counted", () => {
+  const [first, rest] = outcomeOf({ figures });
+  assert.equal(first, "3.00 tokens for one step of the big model");
+  assert.equal(
+    rest,
+    ": all 8 copied tokens were right; 7 of the small model’s 12 guesses were right; 5 were thrown away.",
+  );
+});
+
+test("a speed is told only where its runs agree", () => {
+  const told = howFast({ speedup: 1.46, low: 1.4, high: 1.5 });
+  assert.deepEqual(
+    [told.value, told.words, told.side],
+    ["1.5 ×", "as fast as without guessing (1.4–1.5)", 1],
+  );
+  assert.equal(howFast({ speedup: 0.9, low: 0.85, high: 0.95 }).side, -1);
+  assert.equal(howFast({ speedup: 1, low: 0.97, high: 1.05 }).side, 0);
+  assert.equal(wild(0.6, 1.8), true);
+  assert.deepEqual([howFast({ speedup: 1, low: 0.6, high: 1.8 }), howFast(null)], [null, null]);
+});
+
+test("an answer without a guess says why", () => {
+  const alone = { ...figures, proposed: 0, accepted: 0, copies_proposed: 0, copied: 0 };
+  const why = guessing => outcomeOf({ figures: alone, end: { guessing } })[1];
+  assert.match(why("none"), /the method chosen never guesses/);
+  assert.match(why("paused"), /would not have been faster here/);
+  assert.match(why("alone"), /No guess was likely enough/);
+  assert.equal(outcomeOf({ figures: null }), null);
+});
+
+test("a step that took longer is explained by the two figures", () => {
+  const tokens = Array.from({ length: 12 }, (_, i) => ({
+    k: "t",
+    s: i % 4 ? "direct" : "bonus",
+    r: Math.floor(i / 4),
+  }));
+  const answer = {
+    figures: { proposed: 9, draft_seconds: 1, verify_seconds: 3 },
+    tokens,
+    speed: { speedup: 2, low: 2, high: 2.1 },
+  };
+  assert.equal(
+    whySlower(answer),
+    "A step took as long as 2.0 steps without guessing: it checked up to 3 tokens at once, and guessing took 25 % of its time.",
+  );
+  assert.equal(whySlower({ ...answer, speed: { speedup: 4, low: 4, high: 4.1 } }), "");
+});
