@@ -58,7 +58,7 @@ def test_a_newcomer_follows_a_link_to_an_example(browser: Browser, served: Serve
     with someone(browser) as context:
         newcomer = context.new_page()
         newcomer.goto(f"{served[1]}#example-{name}")
-        newcomer.wait_for_function(f"window.omni?.chat.parts && {DONE}")
+        newcomer.wait_for_function(f"window.omni?.chat?.parts && {DONE}")
         assert newcomer.evaluate("omni.chat.turns[0].answer.error") is None
 
 
