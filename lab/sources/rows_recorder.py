@@ -18,7 +18,7 @@ from omnidemo.core.tasks import TASKS, task
 from omnidemo.decoding.backend import Draft, KVCache, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler
@@ -157,9 +157,9 @@ def go_through(pair: Pair, chains: Chains, ngrams: NgramCache, prompt: Sequence[
     cache: KVCache = KnownTarget(pair.target.runner.max_positions)
     state = DecodingState(TargetContext(cache), DrafterContext(pair.drafter.runner.new_cache(), pair.map))
     state.start(prompt)
-    rounds = decode(
-        state, make_method("ngram-exact", pair.map), pair.map, ngrams, SamplingParams(0.0), Sampler(0),
+    plan = AnswerPlan(
+        make_method("ngram-exact", pair.map), pair.map, ngrams, SamplingParams(0.0), Sampler(0),
         Limits(len(chains.ids) + BUDGET + 1), FixedPolicy(BUDGET), backend=chains,
     )  # fmt: skip
-    for _, done in zip(chains.ids, rounds, strict=False):
+    for _, done in zip(chains.ids, decode(state, plan), strict=False):
         remember(ngrams, done)

@@ -64,79 +64,79 @@ class Limits:
         return "length" if emitted >= self.max_new_tokens else "context" if free_positions < 1 else None
 
 
-def decode(
-    state: DecodingState,
-    method: Method,
-    vocabulary: VocabularyMap,
-    ngrams: NgramCache,
-    sampling: SamplingParams,
-    rng: Randomness,
-    limits: Limits,
-    policy: DraftPolicy,
-    tracer: Tracer | None = None,
-    clock: Clock = lambda: 0.0,
-    backend: Backend | None = None,
-    copier: Source | None = None,
-) -> Iterator[Round]:
-    """Decode until an end token, a stop string or a limit, from a state that has been started with its
-    prompt.
+@dataclass(slots=True)
+class AnswerPlan:
+    """What one answer is decoded with. `policy` decides how many drafter tokens a round may use (0 is plain
+    decoding) and when a draft ends earlier. `ngrams` is only read: each round carries what it would insert,
+    and the caller inserts it before the next round. `clock` returns seconds; times of rounds are its
+    differences. `backend` computes rounds faster; the reference computes those that it declines. `copier`
+    proposes ids from memory."""
 
-    `policy` decides how many drafter tokens a round may use (0 is plain decoding) and when a draft ends
-    earlier. `ngrams` is only read: each round carries what it would insert, and the caller inserts it before
-    the next round. `backend`: computes rounds faster; the reference computes those that it declines. `clock`:
-    returns seconds; times of rounds are its differences. `copier`: what proposes ids from memory, if the
-    policy wants some; None: there are none.
-    """
-    context = _context(state, vocabulary, ngrams, sampling, rng, limits, policy)
-    answer = _Answer(state, limits, vocabulary, context.end_ids, sampling.greedy)
+    method: Method
+    map: VocabularyMap
+    ngrams: NgramCache
+    sampling: SamplingParams
+    rng: Randomness
+    limits: Limits
+    policy: DraftPolicy
+    tracer: Tracer | None = None
+    clock: Clock = lambda: 0.0
+    backend: Backend | None = None
+    copier: Source | None = None
+
+
+def decode(state: DecodingState, plan: AnswerPlan) -> Iterator[Round]:
+    """Decode until an end token, a stop string or a limit, from a state that has been started with its
+    prompt."""
+    method, policy, limits, copier = plan.method, plan.policy, plan.limits, plan.copier
+    backend, clock, tracer = plan.backend, plan.clock, plan.tracer
+    context = _context(state, plan)
+    answer = _Answer(state, plan, context.end_ids)
     index = 0
 
     while answer.reason is None:
         began = clock()
         most = min(limits.max_new_tokens - answer.emitted, state.target.free_positions)
         copied = copier.draft(state.target.ids, most - 1) if copier is not None else None
-        plan = _plan(policy, state, method, most, index, copied)
+        ahead = _plan(policy, state, method, most, index, copied)
         context.start = len(context.drafter.ids)
         planned = clock()
-        result = backend.run_round(context, method, plan) if backend is not None else None
+        result = backend.run_round(context, method, ahead) if backend is not None else None
         if result is None:
-            result = reference_round(context, method, plan, clock)
+            result = reference_round(context, method, ahead, clock)
         made = clock()
 
         written = answer.until_stop(result)
-        _teach(policy, plan, result)
+        _teach(policy, ahead, result)
         if copier is not None and copied is not None:
             copier.learn(copied, written.ids)
         state.commit(context.start, written.result, written.ids, written.accepted)
         committed = clock()
 
-        tokens = answer.add(written, plan)
+        tokens = answer.add(written, ahead)
         if tracer is not None:
             copies = [token.source == "copied" for token in tokens]
             tracer.add(result.logits[: len(written.ids)], written.ids, written.accepted, copies)
         draft, verify, accept = result.seconds
         stages = (planned - began + draft, verify, committed - made + accept, clock() - committed)
-        yield _record(index, plan, written, tokens, stages, answer.reason, context, policy.offers())
+        yield _record(index, ahead, written, tokens, stages, answer.reason, context, policy.offers())
         index += 1
         if answer.reason is None and limits.cancelled():
             answer.reason = "cancelled"
 
 
-def _context(
-    state: DecodingState, vocabulary: VocabularyMap, ngrams: NgramCache, sampling: SamplingParams,
-    rng: Randomness, limits: Limits, policy: DraftPolicy
-) -> RoundContext:  # fmt: skip
+def _context(state: DecodingState, plan: AnswerPlan) -> RoundContext:
     """What the method works with, from the state at the beginning of the answer."""
-    target, drafter = state.target, state.drafter
-    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *limits.stop_ids(vocabulary)))
+    target, drafter, vocabulary, sampling = state.target, state.drafter, plan.map, plan.sampling
+    end_ids = frozenset((*vocabulary.target.roles.get("end", ()), *plan.limits.stop_ids(vocabulary)))
     # What the drafter has read may be later than where the answer began, which its own distribution may
     # depend on.
-    prompt = len(target.ids) - len(limits.begun)
+    prompt = len(target.ids) - len(plan.limits.begun)
     begin = (prompt, len(drafter.ids)) if sampling.penalty_scope == "answer" else (0, 0)
     penalty = RepetitionPenalty(vocabulary, begin) if sampling.penalises else None
     return RoundContext(
-        drafter, vocabulary, ngrams, sampling, rng, end_ids, penalty, prompt=prompt, policy=policy,
-        target=target,
+        drafter, vocabulary, plan.ngrams, sampling, plan.rng, end_ids, penalty, prompt=prompt,
+        policy=plan.policy, target=target,
     )  # fmt: skip
 
 
@@ -153,18 +153,11 @@ class _Written(NamedTuple):
 class _Answer:
     """What has been written of an answer so far, and why it ends."""
 
-    def __init__(
-        self,
-        state: DecodingState,
-        limits: Limits,
-        vocabulary: VocabularyMap,
-        end_ids: frozenset[int],
-        greedy: bool,
-    ) -> None:
-        self.state, self.limits, self.vocabulary = state, limits, vocabulary
-        self.end_ids, self.greedy = end_ids, greedy
-        writes = vocabulary.target.writes
-        self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in limits.begun)
+    def __init__(self, state: DecodingState, plan: AnswerPlan, end_ids: frozenset[int]) -> None:
+        self.state, self.limits, self.vocabulary = state, plan.limits, plan.map
+        self.end_ids, self.greedy = end_ids, plan.sampling.greedy
+        writes = plan.map.target.writes
+        self.text = "".join(state.decoder.decode(writes(token_id)) for token_id in plan.limits.begun)
         self.emitted = 0
         self.reason: FinishReason | None = "context" if state.target.free_positions < 1 else None
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 from secrets import token_hex
 from time import perf_counter, time
 from typing import TYPE_CHECKING
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import FinishReason, Generation, Prompt, Reading, Round
-from omnidemo.decoding.engine import Limits, decode
-from omnidemo.decoding.randomness import randomness_of
-from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.engine import decode
 from omnidemo.decoding.tracing import Tracer
+from omnidemo.pair.answer_plan import Earlier, plan_answer
 from omnidemo.pair.drafting_line import timed
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.prompt_reader import start_in_turns
@@ -35,26 +34,21 @@ class Answer:
         self._pair, self._asked, self._cancelled, self._note = pair, asked, cancelled, note
         self._began = perf_counter()
         self._method = pair._method(asked.method)
-        self._sampling = SamplingParams(
-            **{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}
-        )
-        self._random = randomness_of(asked.seed, self._method.coupled, len(pair.map.drafters), len(begun))
         self._ids = [*pair.prompt_ids(prompt), *begun]
-        self._limits = Limits(
-            asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun
-        )
         pair.copies.await_stored(asked.domain)
         with pair._lock:
             self._line = pair._ready_line(asked.domain)
-            self._line.begin()
-            self._policy = self._line.policy(asked, note)
-            self._guessing = self._line.guessing(asked, self._method)
             self._state = pair._conversations.take(self._ids, asked.reuse, asked.domain, self._line.runner)
-            self._ngrams, self._earlier = pair._memory.of(asked.domain), pair.copies.of(asked.domain)
-            self._known = pair.copies.known(asked.domain)
+            self._ngrams = pair._memory.of(asked.domain)
+            earlier = Earlier(pair.copies.of(asked.domain), pair.copies.known(asked.domain))
+            self._plan = plan_answer(
+                pair, self._line, asked, self._state, len(self._ids), self._ngrams, earlier, note=note,
+                cancelled=cancelled, begun=begun,
+            )  # fmt: skip
+            self._guessing = self._line.guessing(asked, self._method)
             self._adapter, self._guesses = self._line.adapter, pair._guesses(asked, self._line, self._ngrams)
-        traced = asked.learn and pair.learners
-        self._tracer = Tracer(pair.map, len(self._ids), pair._top_k) if traced else None
+        if asked.learn and pair.learners:
+            self._plan.tracer = Tracer(pair.map, len(self._ids), pair._top_k)
         self._version, self._entries, self._key = self._line.version, len(self._ngrams), token_hex(12)
         self._rounds: list[Round] = []
         self._reason: FinishReason = "cancelled"
@@ -69,7 +63,7 @@ class Answer:
             going = yield from start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
             if self._state.target.free_positions < 1:  # `begun` fills the window
                 self._reason = "context"
-            steps = self._steps()
+            steps = decode(self._state, self._plan)
             while going:
                 with pair._lock:
                     pair._swap(asked.domain, line)
@@ -90,26 +84,14 @@ class Answer:
             mismatch = self._leave()
         return self._generation(first, mismatch)
 
-    def _steps(self) -> Iterator[Round]:
-        pair, state = self._pair, self._state
-        backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
-        ends = pair.map.target.roles.get("end", ())
-        copier = self._line.copier(
-            self._asked, self._method, state, ends, self._earlier, self._known, self._note
-        )
-        return decode(
-            state, self._method, pair.map, self._ngrams, self._sampling, self._random, self._limits,
-            self._policy, self._tracer, pair.clock, backend, copier,
-        )  # fmt: skip
-
     def _leave(self) -> bool:
         """Give the conversation back, and the trace to those who learn from it; whether the drafter's bytes
         did not spell the target's."""
         pair, asked, trace = self._pair, self._asked, None
         try:
-            if self._tracer is not None and self._rounds:
+            if self._plan.tracer is not None and self._rounds:
                 # before another answer may go on from this conversation
-                trace = self._tracer.finish(self._state.drafter)
+                trace = self._plan.tracer.finish(self._state.drafter)
         finally:
             with pair._lock:
                 pair._conversations.give_back(self._state)
@@ -120,8 +102,8 @@ class Answer:
                     pair.copies.add(asked.domain, self._ids, self._written())
         if trace is not None:
             trace = replace(
-                trace, temperature=self._sampling.temperature, domain=asked.domain, version=self._version,
-                key=self._key,
+                trace, temperature=self._plan.sampling.temperature, domain=asked.domain,
+                version=self._version, key=self._key,
             )  # fmt: skip
             for learner in pair.learners:
                 learner(trace)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -26,11 +26,6 @@ from omnidemo.decoding.draft_policy import (
 )
 from omnidemo.decoding.method import Method
 from omnidemo.decoding.price_list import Timed
-from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.copier import CopyChances
-from omnidemo.decoding.sources.memory_source import MemorySource
-from omnidemo.decoding.sources.text_index import TextIndex
-from omnidemo.decoding.state import DecodingState
 from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 
@@ -69,27 +64,6 @@ class DraftingLine:
         UNIX time. The first round of an answer does not count: it contains the reading of the prompt."""
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
-
-    def copier(
-        self, asked: GenerationConfig, method: Method, state: DecodingState, ends: Sequence[int],
-        earlier: TextIndex | None, known: Continuations | None, note: bool,
-    ) -> MemorySource | None:  # fmt: skip
-        """What proposes from memory for one generation, whose prompt `state` holds; None where nothing does.
-        The policies "cost" and "chance" go by how often it is right, which is kept over requests. With the
-        others nothing is kept, so that a seed repeats an answer by any method."""
-        if not method.copies or not (asked.copying or not method.drafts):
-            return None
-        kept = asked.draft_policy in ("cost", "chance")
-        chances = self.cost_model.copies if kept else CopyChances()
-        source = MemorySource(
-            state.text,
-            chances if note else deepcopy(chances),
-            ends,
-            len(state.target.ids),
-            earlier if asked.learn else None,
-        )
-        source.known = known if asked.learn else None
-        return source
 
     def begin(self) -> None:
         """An answer begins: the rounds so far correct the prices, which then stay as they are for it."""

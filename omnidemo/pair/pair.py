@@ -19,7 +19,7 @@ from omnidemo.core.tasks import Task
 from omnidemo.decoding.backend import Backend, Clock, KVCache
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import FixedPolicy, Policy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import BASELINE, Method, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
@@ -133,15 +133,15 @@ class Pair:
         so before a pass. It does not count as a generation, keeps nothing, and frees the lock after each
         pass."""
         state = self._conversations.fresh(self.drafter.runner)
-        tracer, nothing = Tracer(self.map, len(ids), self._top_k), FixedPolicy(0)
+        tracer = Tracer(self.map, len(ids), self._top_k)
         drain(start_in_turns(state, ids, self._lock, cancelled))
         # Without a backend each token is a pass of its own, so that other generations get the lock between
         # any two.
-        steps = decode(
-            state, self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0),
-            Limits(max_new_tokens), nothing, tracer,
+        plan = AnswerPlan(
+            self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0),
+            Limits(max_new_tokens), FixedPolicy(0), tracer,
         )  # fmt: skip
-        written: list[int] = []
+        steps, written = decode(state, plan), list[int]()
         while not cancelled():
             with self._lock:
                 done = next(steps, None)

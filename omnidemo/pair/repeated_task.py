@@ -11,7 +11,8 @@ from omnidemo.core.config import GREEDY, GenerationConfig
 from omnidemo.core.records import Generation, Prompt, Round
 from omnidemo.core.tasks import Task
 from omnidemo.core.tasks import task as named_task
-from omnidemo.pair.replay import Beginning, Replay, SameAnswer
+from omnidemo.pair.answer_plan import Beginning
+from omnidemo.pair.replay import Replay, SameAnswer
 
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair

@@ -3,23 +3,16 @@ faster guessing made it."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
-from copy import deepcopy
-from dataclasses import dataclass, fields
 from statistics import median
 
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
 from omnidemo.core.records import Generation, Round
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import decode
 from omnidemo.decoding.methods import BASELINE
-from omnidemo.decoding.randomness import randomness_of
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState
-from omnidemo.pair.drafting_line import DraftingLine
+from omnidemo.pair.answer_plan import Beginning, plan_answer
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
@@ -35,36 +28,12 @@ READ = 32
 LONGEST, SHORTEST, LANE_SECONDS = 256, 32, 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Before:
-    """What an answer begins with: version, cost model, the time of the n-grams' clock, the place where the
-    earlier answers end, and a copy of their continuations."""
-
-    version: int
-    cost_model: bytes
-    clock: int
-    earlier: int
-    continuations: Continuations | None
-
-    @classmethod
-    def of(cls, pair: Pair, domain: str) -> Before:
-        """To be called just before the answer begins; it takes less than a millisecond, and the first time as
-        long as the answer would wait for what is stored."""
-        pair.copies.await_stored(domain)
-        with pair._lock:
-            line, earlier = pair._line(domain), pair.copies.of(domain)
-            end = earlier.begin + len(earlier) if earlier is not None else 0
-            version = line.published[0] if line.published else line.version
-            clock, known = pair._memory.of(domain).clock, deepcopy(pair.copies.known(domain))
-            return cls(version, pickle.dumps(line.cost_model), clock, end, known)
-
-
 class Repetition:
     """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody
     waits for longer than one."""
 
     def __init__(
-        self, pair: Pair, before: Before, prompt: list[int], asked: GenerationConfig, answer: Generation,
+        self, pair: Pair, before: Beginning, prompt: list[int], asked: GenerationConfig, answer: Generation,
         stopped: Callable[[], bool],
     ) -> None:  # fmt: skip
         self._pair, self._before, self._prompt, self._asked, self._stopped = (
@@ -136,34 +105,22 @@ class Repetition:
 
     def _lane(self, state: DecodingState, guess: bool) -> Iterator[Round]:
         """The rounds of one lane, none where another version drafts now."""
-        pair, before, asked = self._pair, self._before, self._asked
+        pair, before = self._pair, self._before
+        how = {"max_new_tokens": self._tokens} | ({} if guess else {"method": BASELINE})
+        asked = self._asked.model_copy(update=how)
         shared = pair._memory.of(asked.domain)
         ngrams = shared.as_of(before.clock) if guess else shared
-        method = pair._method(asked.method if guess else BASELINE)
         with pair._lock:
             state.target.start(self._prompt[: max(1, len(self._prompt) - READ)])
             state.start(self._prompt)
-            own = pair._line(asked.domain)
-            if own.version != before.version:
+            line = before.line(pair, asked.domain)
+            if line is None:
                 return
             if guess:
                 # an answer's drafter begins with the question unread
-                state.drafter.read_again(own.runner.new_cache())
-            line = DraftingLine(own.runner, own.version, own.head, pickle.loads(before.cost_model))
-            earlier, ends = self._earlier(), pair.map.target.roles.get("end", ())
-            known = before.continuations if earlier is not None else None
-            copier = line.copier(asked, method, state, ends, earlier, known, True)
-            sampling = SamplingParams(
-                **{field.name: getattr(asked, field.name) for field in fields(SamplingParams)}
-            )
-            rng = randomness_of(asked.seed, method.coupled, len(pair.map.drafters), 0)
-            limits = Limits(self._tokens, tuple(text for text in asked.stop if text))
-            backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
-            line.begin()
-            policy = line.policy(asked)
-        steps = decode(
-            state, method, pair.map, ngrams, sampling, rng, limits, policy, None, pair.clock, backend, copier
-        )
+                state.drafter.read_again(line.runner.new_cache())
+            plan = plan_answer(pair, line, asked, state, len(self._prompt), ngrams, before.earlier)
+        steps = decode(state, plan)
         while True:
             with pair._lock:
                 done = next(steps, None)
@@ -174,13 +131,3 @@ class Repetition:
             if done is None:
                 return
             yield done
-
-    def _earlier(self) -> TextIndex | None:
-        """The earlier answers as they were; None where they have been dropped since, or there were none."""
-        now = self._pair.copies.of(self._asked.domain)
-        count = self._before.earlier - now.begin if now is not None else 0
-        if now is None or count <= 0:
-            return None
-        then = TextIndex()
-        then.extend(now.ids[:count])
-        return then

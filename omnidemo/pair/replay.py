@@ -8,10 +8,8 @@ where it is the id that stands there. What is run again is the drafter and all t
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torch import empty
@@ -22,14 +20,11 @@ from omnidemo.core.records import Generation, Round
 from omnidemo.decoding.backend import Acceptance, KVCache, Pass, RoundPlan, RoundResult, StageSeconds
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_model import CostModel
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import decode
 from omnidemo.decoding.method import Method
-from omnidemo.decoding.randomness import randomness_of
 from omnidemo.decoding.round import RoundContext
-from omnidemo.decoding.sampling import SamplingParams
-from omnidemo.decoding.sources.continuations import Continuations
-from omnidemo.decoding.sources.text_index import TextIndex
 from omnidemo.decoding.state import DecodingState, TargetContext
+from omnidemo.pair.answer_plan import Beginning, Earlier, plan_answer
 from omnidemo.pair.drafting_line import DraftingLine
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -56,37 +51,6 @@ class SameAnswer:
     empty_memory: float
     fresh_drafter: float
     nothing_learned: float
-
-
-@dataclass(frozen=True, slots=True)
-class Beginning:
-    """What an answer begins with: the version that drafts, what is known of its guesses (a pickled
-    `CostModel`), the time of the n-grams' clock, copies of the earlier answers and of
-    their continuations."""
-
-    version: int
-    known: bytes
-    clock: int
-    earlier: TextIndex | None
-    continuations: Continuations | None
-
-    @classmethod
-    def of(cls, pair: Pair, domain: str) -> Beginning:
-        """To be called just before the answer begins; it takes about a millisecond, and the first time as
-        long as the answer would wait for what is stored."""
-        pair.copies.await_stored(domain)
-        with pair._lock:
-            line = pair._line(domain)
-            version = line.published[0] if line.published else line.version
-            return cls(
-                version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock,
-                deepcopy(pair.copies.of(domain)), deepcopy(pair.copies.known(domain)),
-            )  # fmt: skip
-
-    @property
-    def memory_tokens(self) -> int:
-        """Target tokens of the earlier answers, with the ends of their prompts."""
-        return len(self.earlier) if self.earlier is not None else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,17 +103,16 @@ class Replay:
         cache that gives rows, by which the reference judges, instead of the answer's ids."""
         pair, made = self._pair, list[Round]()
         with pair._lock:
-            if self._gone(without):
-                return None
             line, ngrams = self._drafter(without), self._ngrams(without)
-            line.begin()
+            if line is None:
+                return None
             state = self._state(line, without, target or KnownTarget(pair.target.runner.max_positions))
             pair._conversations.running.append(state)  # training waits, as for an answer
-        steps = self._steps(line, ngrams, state, without, target is None)
+            steps = self._steps(line, ngrams, state, without, target is None)
         try:
             while True:
                 with pair._lock:
-                    if self._gone(without):
+                    if self._gone(line, without):
                         return None
                     done = next(steps, None)
                 if done is None:
@@ -165,20 +128,19 @@ class Replay:
             raise RuntimeError("a replay has written other ids than the answer, so its figures mean nothing")
         return made
 
-    def _gone(self, without: Without) -> bool:
-        """Whether another version drafts now than when the answer began. The lock is held."""
-        own = self._pair._line(self._asked.domain)
-        return not without.learning and own.version != self._beginning.version
+    def _drafter(self, without: Without) -> DraftingLine | None:
+        """What drafts, and what is known of its guesses; None where another version drafts now than when the
+        answer began. The lock is held."""
+        if not without.learning:
+            return self._beginning.line(self._pair, self._asked.domain)
+        known = self._beginning.costs
+        fresh = CostModel(known.prices)
+        fresh.copies = fresh.copies if without.memory else known.copies
+        return DraftingLine(self._pair.drafter.runner, cost_model=fresh)
 
-    def _drafter(self, without: Without) -> DraftingLine:
-        """What drafts, and what is known of its guesses."""
-        known: CostModel = pickle.loads(self._beginning.known)
-        if without.learning:
-            fresh = CostModel(known.prices)
-            fresh.copies = fresh.copies if without.memory else known.copies
-            return DraftingLine(self._pair.drafter.runner, cost_model=fresh)
-        own = self._pair._line(self._asked.domain)
-        return DraftingLine(own.runner, own.version, own.head, known)
+    def _gone(self, line: DraftingLine, without: Without) -> bool:
+        """Whether another version drafts now. The lock is held."""
+        return not without.learning and self._pair._line(self._asked.domain).version != line.version
 
     def _ngrams(self, without: Without) -> NgramCache:
         shared = self._pair._memory.of(self._asked.domain)
@@ -194,20 +156,11 @@ class Replay:
     def _steps(
         self, line: DraftingLine, ngrams: NgramCache, state: DecodingState, without: Without, known: bool
     ) -> Iterator[Round]:
-        """The rounds as they come. `known`: judged by the answer's ids."""
-        vocabulary, asked, method = self._pair.map, self._asked, self._method
-        began = self._beginning
-        earlier, followed = (None, None) if without.memory else (began.earlier, began.continuations)
-        ends = vocabulary.target.roles.get("end", ())
-        sampling = SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)})
-        return decode(
-            state, method, vocabulary, ngrams, sampling,
-            randomness_of(asked.seed, method.coupled, len(vocabulary.drafters)),
-            Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text)),
-            line.policy(asked),
-            backend=KnownAnswer(self._prompt, self._answer) if known else None,
-            copier=line.copier(asked, method, state, ends, earlier, followed, note=True),
-        )  # fmt: skip
+        """The rounds as they come. `known`: judged by the answer's ids. The lock is held."""
+        earlier = Earlier() if without.memory else self._beginning.earlier
+        plan = plan_answer(self._pair, line, self._asked, state, len(self._prompt), ngrams, earlier)
+        plan.backend = KnownAnswer(self._prompt, self._answer) if known else None
+        return decode(state, plan)
 
 
 class KnownTarget:

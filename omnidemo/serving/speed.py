@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from omnidemo.core.config import GenerationConfig
 from omnidemo.core.metrics import Speed
 from omnidemo.core.records import Generation, Prompt
+from omnidemo.pair.answer_plan import Beginning
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.remote_pair import RemotePair
-from omnidemo.pair.repetition import Before, Repetition
+from omnidemo.pair.repetition import Repetition
 from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 
@@ -35,7 +36,7 @@ class _Order:
     drafter: str
     prompt: Prompt
     asked: GenerationConfig
-    before: Before
+    before: Beginning
     answer: Generation
     since: float = field(default_factory=time.monotonic)
     wanted: bool = False  # somebody looks at it already
@@ -57,9 +58,9 @@ class Speeds:
         self._closing = False
         self._thread: threading.Thread | None = None
 
-    def before(self, pair: Pair, domain: str) -> Before | None:
+    def before(self, pair: Pair, domain: str) -> Beginning | None:
         """What an answer begins with; None where answers are written elsewhere, and nothing is measured."""
-        return None if isinstance(pair, RemotePair) else Before.of(pair, domain)
+        return None if isinstance(pair, RemotePair) else Beginning.of(pair, domain)
 
     def hold(self) -> None:
         """Somebody asks something: nothing is measured from now on, until the next answer is there."""
@@ -70,7 +71,7 @@ class Speeds:
             self._condition.notify_all()
 
     def add(
-        self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Before | None,
+        self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Beginning | None,
         answer: Generation,
     ) -> None:  # fmt: skip
         """Have an answer measured that is finished, where something was guessed in it."""

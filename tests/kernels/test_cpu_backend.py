@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -28,7 +29,7 @@ from omnidemo.decoding import engine
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.cost_policy import CostPolicy
 from omnidemo.decoding.draft_policy import HOLD, FixedPolicy
-from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import make_method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams, as_tensor
@@ -302,9 +303,9 @@ def test_rounds_that_were_made_in_vain_leave_no_trace(
         rule = Unsteady(4) if trouble in ("budget", "everything") else FixedPolicy(4)
         rounds: list[Round] = []
         method = make_method("ngram-exact", trained.map)
-        for done in decode(
-            state, method, trained.map, ngrams, sampling, Sampler(5), Limits(90), rule, backend=fast(state)
-        ):
+        limits, backend = Limits(90), fast(state)
+        plan = AnswerPlan(method, trained.map, ngrams, sampling, Sampler(5), limits, rule, backend=backend)
+        for done in decode(state, plan):
             rounds.append(done)
             if trouble in ("trie", "everything") and done.index % 3 == 2:
                 target_id = 2 * chance.randrange(len(trained.target.vocabulary) // 2) + 1
@@ -343,17 +344,11 @@ def test_other_passes_overwrite_what_was_made(
         drafter = state.drafter
         assert drafter is not None
         method = make_method("ngram-exact", trained.map)
-        for _ in decode(
-            state,
-            method,
-            trained.map,
-            trained.ngrams,
-            SamplingParams(0.0),
-            Sampler(1),
-            Limits(60),
-            FixedPolicy(4),
-            backend=fast(state),
-        ):
+        plan = AnswerPlan(
+            method, trained.map, trained.ngrams, SamplingParams(0.0), Sampler(1), Limits(60),
+            FixedPolicy(4), backend=fast(state),
+        )  # fmt: skip
+        for _ in decode(state, plan):
             if touch == "drafter":
                 drafter.logits()
             else:
@@ -416,17 +411,11 @@ def test_every_token_that_the_drafter_reads_is_told(
                 patch.setattr(FusedCache, "rolls", property(lambda self: False))
             for seed, prompt in enumerate((*PROMPTS, *questions(UNREAD, 2))):
                 state = conversation(trained, prompt)
-                for _ in decode(
-                    state,
-                    method,
-                    trained.map,
-                    trained.ngrams,
-                    sampling,
-                    Sampler(seed),
-                    Limits(90),
-                    FixedPolicy(4),
-                    backend=fast(state),
-                ):
+                plan = AnswerPlan(
+                    method, trained.map, trained.ngrams, sampling, Sampler(seed), Limits(90),
+                    FixedPolicy(4), backend=fast(state),
+                )  # fmt: skip
+                for _ in decode(state, plan):
                     pass
     turns = [turn for turns in made for turn in turns]
     assert sum(turn.vain for turn in turns) > 0
@@ -601,7 +590,7 @@ def test_what_is_emitted_follows_the_targets_law(
     monkeypatch.setattr(engine, "_plan", lambda *given: plan(*given[:4], 1, *given[5:]))
     monkeypatch.setattr(
         "tests.support.worlds.decode",
-        lambda state, *given, **more: decode(state, *given, **more, backend=fast(state)),
+        lambda state, plan: decode(state, replace(plan, backend=fast(state))),
     )
     world = Compiled(NESTED.target, NESTED.drafter, NESTED.prompt)
     sampler, cache, runs, ids = Sampler(3), world.cache(), 4_000, 4

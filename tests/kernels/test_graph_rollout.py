@@ -26,7 +26,7 @@ from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, roll_
 from omnidemo.decoding.backend import RoundPlan
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import NgramExact, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.rollout import ProposalRule, RolloutRequest, token_by_token
@@ -270,17 +270,11 @@ def test_waits_of_whole_rounds(
             reads = watched_reads(watching)
             method = make_method(name, MAP)
             rolled = RolloutBackend(lambda: 0.0)
-            for r in decode(
-                state,
-                method,
-                MAP,
-                ngrams,
-                SamplingParams(temperature),
-                Sampler(budget),
-                Limits(30),
-                FixedPolicy(budget),
-                backend=rolled,
-            ):
+            plan = AnswerPlan(
+                method, MAP, ngrams, SamplingParams(temperature), Sampler(budget), Limits(30),
+                FixedPolicy(budget), backend=rolled,
+            )  # fmt: skip
+            for r in decode(state, plan):
                 if r.drafted:
                     drafted.append(r.drafted)
                     waits.append(len(reads))

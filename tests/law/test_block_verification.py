@@ -13,7 +13,7 @@ import torch
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Acceptance, Draft
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import BlockVerification, Method, TokenIntersection, block_verification
 from omnidemo.decoding.methods.block_verification import one_by_one
 from omnidemo.decoding.randomness import Randomness, Sampler
@@ -27,10 +27,9 @@ EACH = [replace(base, seed=seed) for base in (NESTED, PLAIN, SAME) for seed in r
 
 def first_round(world: World, method: Method, budget: int, rng: Randomness, count: int = 50) -> Round:
     state = world.conversation(world.prompt)
-    rounds = decode(
-        state, method, world.map, world.cache(), SamplingParams(1.0), rng, Limits(count), FixedPolicy(budget)
-    )
-    return next(rounds)
+    sampling, policy = SamplingParams(1.0), FixedPolicy(budget)
+    plan = AnswerPlan(method, world.map, world.cache(), sampling, rng, Limits(count), policy)
+    return next(decode(state, plan))
 
 
 def lengths(world: World, method: Method, budget: int) -> list[float]:

@@ -12,7 +12,7 @@ import torch
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import Copy, Method, NgramMerge, Speculative, TokenIntersection
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.round import RoundContext
@@ -42,11 +42,11 @@ class Copying(FixedPolicy):
 
 def first_round(world: World, method: Method, sampling: SamplingParams) -> Round:
     state = world.conversation(world.prompt)
-    rounds = decode(
-        state, method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3),
-        copier=world.copier(state)
+    plan = AnswerPlan(
+        method, world.map, world.cache(), sampling, Sampler(1), Limits(50), Copying(3),
+        copier=world.copier(state),
     )  # fmt: skip
-    return next(rounds)
+    return next(decode(state, plan))
 
 
 def emitted(world: World, method: Method, sampling: SamplingParams, budget: int) -> float:

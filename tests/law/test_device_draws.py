@@ -16,7 +16,7 @@ from omnidemo.decoding import round as decoding_round
 from omnidemo.decoding import sampling as decoding_sampling
 from omnidemo.decoding.backend import Slot
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import make_method, ngram_residual
 from omnidemo.decoding.randomness import Sampler, draw_with_prob
 from omnidemo.decoding.round import RoundContext
@@ -80,8 +80,8 @@ def _run(world: World, method: str, sampling: SamplingParams) -> tuple[list[list
     for seed in range(5):
         one = replace(world, seed=seed)
         chosen, state = make_method(method, one.map), one.conversation(one.prompt)
-        steps = decode(state, chosen, one.map, one.cache(), sampling, Sampler(seed), Limits(30), rule)
-        answers.append([token.id for r in steps for token in r.tokens])
+        plan = AnswerPlan(chosen, one.map, one.cache(), sampling, Sampler(seed), Limits(30), rule)
+        answers.append([token.id for r in decode(state, plan) for token in r.tokens])
     return answers, rule.heard
 
 

@@ -11,7 +11,7 @@ import torch
 
 from omnidemo.core.records import Round
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import Copy, Method
 from omnidemo.decoding.randomness import Sampler, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams
@@ -88,10 +88,11 @@ def rounds_of(world: World, method: Method, sampling: SamplingParams, shape: tup
     made: list[Round] = []
     for seed in range(20):
         state = world.conversation(world.prompt)
-        made += decode(
-            state, method, world.map, world.cache(), sampling, Sampler(seed), Limits(8), Fusing(*shape),
+        plan = AnswerPlan(
+            method, world.map, world.cache(), sampling, Sampler(seed), Limits(8), Fusing(*shape),
             copier=world.copier(state),
         )  # fmt: skip
+        made += decode(state, plan)
     return made
 
 
@@ -138,11 +139,11 @@ def test_greedy_ids_are_the_targets_own(world: World, method: Method) -> None:
         expected = next(iter(own.law(SamplingParams(0.0), 10)))
         for shape in SHAPES.values():
             state = own.conversation(own.prompt)
-            made = decode(
-                state, method, own.map, own.cache(), SamplingParams(0.0), Sampler(0), Limits(10),
-                Fusing(*shape), copier=own.copier(state),
+            plan = AnswerPlan(
+                method, own.map, own.cache(), SamplingParams(0.0), Sampler(0), Limits(10), Fusing(*shape),
+                copier=own.copier(state),
             )  # fmt: skip
-            assert tuple(token.id for done in made for token in done.tokens) == expected
+            assert tuple(token.id for done in decode(state, plan) for token in done.tokens) == expected
             assert state.drafter.unk_count or state.drafter.spells(state.target.ids)
 
 
@@ -157,9 +158,9 @@ def test_with_a_seed_memory_does_not_change_the_text(method: Method) -> None:
             state = world.conversation(world.prompt)
             with torch.inference_mode():
                 noise = SharedNoise(seed, len(world.target) + 1)
-                made = decode(
-                    state, method, world.map, world.cache(), sampling, noise, Limits(8),
-                    Fusing(*shape), copier=world.copier(state),
+                plan = AnswerPlan(
+                    method, world.map, world.cache(), sampling, noise, Limits(8), Fusing(*shape),
+                    copier=world.copier(state),
                 )  # fmt: skip
-                texts.append([token.id for done in made for token in done.tokens])
+                texts.append([token.id for done in decode(state, plan) for token in done.tokens])
         assert all(text == texts[0] for text in texts)

@@ -11,7 +11,7 @@ import torch
 
 from omnidemo.decoding import row_ops
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import (
     METHODS,
     Autoregressive,
@@ -217,8 +217,8 @@ def ids_of(world: World, seed: int, sampling: SamplingParams, begun: tuple[int, 
     state = world.conversation((*world.prompt, *begun))
     limits = Limits(12 - len(begun), begun=begun)
     rng = SharedNoise(seed, len(world.target) + 1)
-    made = decode(state, TokenIntersection(), world.map, world.cache(), sampling, rng, limits, FixedPolicy(2))
-    return tuple(token.id for one in made for token in one.tokens)
+    plan = AnswerPlan(TokenIntersection(), world.map, world.cache(), sampling, rng, limits, FixedPolicy(2))
+    return tuple(token.id for one in decode(state, plan) for token in one.tokens)
 
 
 def test_a_drafter_with_the_targets_numbers_agrees_more_often_than_by_chance() -> None:

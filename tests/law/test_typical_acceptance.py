@@ -13,7 +13,7 @@ import torch
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Round
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import METHODS, NgramMerge, TokenIntersection, TypicalAcceptance
 from omnidemo.decoding.methods.typical_acceptance import DELTA, EPSILON, threshold
 from omnidemo.decoding.randomness import Randomness, Sampler
@@ -33,18 +33,11 @@ def rounds_of(
 
     def run(rng: Randomness) -> tuple[int, ...]:
         state, policy = world.conversation(world.prompt), Copying(budget) if copied else FixedPolicy(budget)
-        steps = decode(
-            state,
-            TypicalAcceptance(),
-            world.map,
-            world.cache(),
-            sampling,
-            rng,
-            Limits(50),
-            policy,
+        plan = AnswerPlan(
+            TypicalAcceptance(), world.map, world.cache(), sampling, rng, Limits(50), policy,
             copier=world.copier(state),
-        )
-        found.append((rng, next(steps)))
+        )  # fmt: skip
+        found.append((rng, next(decode(state, plan))))
         return ()
 
     exact_law(run)
@@ -97,18 +90,11 @@ def test_the_figure_is_the_mean_over_the_tokens() -> None:
 
 
 def test_only_what_is_not_lossless_says_a_distance() -> None:
-    state = SAME.conversation(SAME.prompt)
-    steps = decode(
-        state,
-        TokenIntersection(),
-        SAME.map,
-        SAME.cache(),
-        SamplingParams(1.0),
-        Sampler(1),
-        Limits(20),
+    plan = AnswerPlan(
+        TokenIntersection(), SAME.map, SAME.cache(), SamplingParams(1.0), Sampler(1), Limits(20),
         FixedPolicy(2),
-    )
-    assert all(done.variation is None for done in steps)
+    )  # fmt: skip
+    assert all(done.variation is None for done in decode(SAME.conversation(SAME.prompt), plan))
     assert (
         not any(method.coupled for method in METHODS.values() if not method.lossless)
         and not NgramMerge.coupled

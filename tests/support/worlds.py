@@ -18,7 +18,7 @@ from omnidemo.decoding import state as decoding_state
 from omnidemo.decoding.backend import Pass
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import DraftPolicy, FixedPolicy
-from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import Method, fitting, ngram_residual
 from omnidemo.decoding.randomness import Place, Randomness
 from omnidemo.decoding.sampling import SamplingParams
@@ -154,7 +154,8 @@ class World:  # worlds are shared by modules: one that is changed would change t
         state = self.conversation((*self.prompt, *before))
         length = FixedPolicy(budget) if isinstance(budget, int) else budget()
         copier = self.copier(state)
-        done = next(decode(state, method, self.map, cache, sampling, rng, Limits(50), length, copier=copier))
+        plan = AnswerPlan(method, self.map, cache, sampling, rng, Limits(50), length, copier=copier)
+        done = next(decode(state, plan))
         return tuple(t.id for t in done.tokens)
 
     def acceptance(self, method: Method, sampling: SamplingParams, budget: int) -> float:
@@ -164,9 +165,8 @@ class World:  # worlds are shared by modules: one that is changed would change t
 
         def run(rng: Randomness) -> tuple[int, ...]:
             state = self.conversation(self.prompt)
-            done = next(
-                decode(state, method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget))
-            )
+            plan = AnswerPlan(method, self.map, cache, sampling, rng, Limits(50), FixedPolicy(budget))
+            done = next(decode(state, plan))
             return (int(done.accepted > 0),)
 
         return exact_law(run).get((1,), 0.0)
@@ -225,9 +225,8 @@ class World:  # worlds are shared by modules: one that is changed would change t
         may be drafted."""
         cache = self.cache() if cache is None else cache
         state, limits, policy = self.conversation(self.prompt), Limits(count + budget), FixedPolicy(budget)
-        rounds = decode(
-            state, method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state)
-        )
+        plan = AnswerPlan(method, self.map, cache, sampling, rng, limits, policy, copier=self.copier(state))
+        rounds = decode(state, plan)
         ids: list[int] = []
         while len(ids) < count and (made := next(rounds, None)) is not None:
             ids += [token.id for token in made.tokens]

@@ -15,7 +15,7 @@ from omnidemo.core.config import GenerationConfig
 from omnidemo.core.records import STAGES, Round
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import DecodingState, Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, DecodingState, Limits, decode
 from omnidemo.decoding.methods import fitting, make_method
 from omnidemo.decoding.randomness import Sampler
 from omnidemo.decoding.sampling import SamplingParams
@@ -38,11 +38,10 @@ def run(
     state = state or world.conversation(world.prompt)
     chosen, sampler = make_method(method, world.map), Sampler(1)
     options = {"clock": perf_counter} | options
-    steps = decode(
-        state, chosen, world.map, world.cache(), sampling, sampler, limits, FixedPolicy(budget), **options
-    )  # type: ignore[arg-type]
+    cache, policy = world.cache(), FixedPolicy(budget)
+    plan = AnswerPlan(chosen, world.map, cache, sampling, sampler, limits, policy, **options)  # type: ignore[arg-type]
     rounds = []
-    for r in steps:
+    for r in decode(state, plan):
         assert state.drafter is not None and (
             state.drafter.unk_count or state.drafter.spells(state.target.ids)
         )

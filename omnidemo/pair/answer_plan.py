@@ -1,0 +1,112 @@
+"""What an answer is decoded with, put together in one place; and what it begins with, for those that write it
+again later."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, NamedTuple
+
+from omnidemo.core.config import GenerationConfig
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.engine import AnswerPlan, Limits
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.randomness import randomness_of
+from omnidemo.decoding.sampling import SamplingParams
+from omnidemo.decoding.sources.continuations import Continuations
+from omnidemo.decoding.sources.copier import CopyChances
+from omnidemo.decoding.sources.memory_source import MemorySource
+from omnidemo.decoding.sources.text_index import TextIndex
+from omnidemo.decoding.state import DecodingState
+from omnidemo.pair.drafting_line import DraftingLine
+from omnidemo.vocabulary.ngram_cache import NgramCache
+
+if TYPE_CHECKING:
+    from omnidemo.pair.pair import Pair
+
+
+class Earlier(NamedTuple):
+    """Earlier answers that a domain copies from, and the continuations in them; None for none."""
+
+    text: TextIndex | None = None
+    continuations: Continuations | None = None
+
+
+def plan_answer(
+    pair: Pair, line: DraftingLine, asked: GenerationConfig, state: DecodingState, prompt: int,
+    ngrams: NgramCache, earlier: Earlier, *, note: bool = True,
+    cancelled: Callable[[], bool] = lambda: False, begun: Sequence[int] = (),
+) -> AnswerPlan:  # fmt: skip
+    """The plan of an answer that begins now, after `prompt` target ids. The line's prices are corrected and
+    then stay as they are for it. The options `note` and `begun` are those of `Pair.parts`. The caller holds
+    the pair's lock."""
+    line.begin()
+    method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
+    return AnswerPlan(
+        method, pair.map, ngrams,
+        SamplingParams(**{each.name: getattr(asked, each.name) for each in fields(SamplingParams)}),
+        randomness_of(asked.seed, method.coupled, len(pair.map.drafters), len(begun)),
+        Limits(asked.max_new_tokens, tuple(text for text in asked.stop if text), cancelled, begun),
+        line.policy(asked, note), clock=pair.clock,
+        backend=pair.make_backend(state.target.cache, state.drafter.cache, pair.clock),
+        copier=_copier(line, asked, method, state, prompt, ends, earlier, note),
+    )  # fmt: skip
+
+
+def _copier(
+    line: DraftingLine, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
+    ends: Sequence[int], earlier: Earlier, note: bool,
+) -> MemorySource | None:  # fmt: skip
+    """What proposes from memory; None where nothing does. The policies "cost" and "chance" go by how often it
+    is right, which is kept over requests. With the others nothing is kept, so that a seed repeats an answer
+    by any method."""
+    if not method.copies or not (asked.copying or not method.drafts):
+        return None
+    chances = line.cost_model.copies if asked.draft_policy in ("cost", "chance") else CopyChances()
+    text, known = earlier if asked.learn else Earlier()
+    source = MemorySource(state.text, chances if note else deepcopy(chances), ends, prompt, text)
+    source.known = known
+    return source
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What an answer begins with: the version that drafts, what is known of its guesses (a pickled
+    `CostModel`), the time of the n-grams' clock, copies of the earlier answers and of their
+    continuations."""
+
+    version: int
+    known: bytes
+    clock: int
+    earlier: Earlier
+
+    @classmethod
+    def of(cls, pair: Pair, domain: str) -> Beginning:
+        """To be called just before the answer begins; it takes about a millisecond, and the first time as
+        long as the answer would wait for what is stored."""
+        pair.copies.await_stored(domain)
+        with pair._lock:
+            line = pair._line(domain)
+            version = line.published[0] if line.published else line.version
+            earlier = deepcopy(Earlier(pair.copies.of(domain), pair.copies.known(domain)))
+            return cls(version, pickle.dumps(line.cost_model), pair._memory.of(domain).clock, earlier)
+
+    @property
+    def memory_tokens(self) -> int:
+        """Target tokens of the earlier answers, with the ends of their prompts."""
+        return len(self.earlier.text) if self.earlier.text is not None else 0
+
+    @property
+    def costs(self) -> CostModel:
+        """A copy of what was known of the guesses."""
+        costs: CostModel = pickle.loads(self.known)
+        return costs
+
+    def line(self, pair: Pair, domain: str) -> DraftingLine | None:
+        """What drafted the answer; None where another version drafts now. The lock is held."""
+        own = pair._line(domain)
+        if own.version != self.version:
+            return None
+        return DraftingLine(own.runner, own.version, own.head, self.costs)
