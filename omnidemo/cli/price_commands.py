@@ -15,6 +15,12 @@ if TYPE_CHECKING:
     from omnidemo.core.records import Round
     from omnidemo.pair.pair import Pair
 
+EXPLAINED = (
+    "A source is taken where its expected tokens per price reach what is needed: 1, as without a guess, and a"
+    " margin; for ids from memory also the drafter's. Chances are learned from earlier guesses. `prices`"
+    " prints what a price is made of."
+)
+
 
 def prices(
     measure: Annotated[bool, typer.Option("--measure", help="Measure now, whatever is kept.")] = False,
@@ -72,15 +78,28 @@ def _print(pair: Pair) -> None:
 
 
 def explain(rounds: Sequence[Round]) -> None:
-    """Print what each source offered for each round, where that is known, and what was taken."""
+    """Print what each source offered for each round, what was taken, and why where nothing was proposed."""
     lines = []
     for done in rounds:
         for place, offer in enumerate(done.offers):
-            figures = (offer.chance, offer.tokens, offer.price, offer.tokens / offer.price)
+            figures = (offer.chance, offer.tokens, offer.price, offer.rate, offer.needed)
+            made = f"proposed {done.proposed}" if done.proposed else f"no guess ({_why_alone(done)})"
             lines.append(
                 ("" if place else str(done.index), offer.source, str(offer.length),
                  *(f"{figure:.2f}" for figure in figures),
-                 f"took it, wrote {len(done.tokens)}" if offer.taken else "")
+                 f"took it, {made}, wrote {len(done.tokens)}" if offer.taken else "")
             )  # fmt: skip
-    headings = ("round", "source", "tokens", "chance of all", "expected", "price", "per price", "")
-    show(headings, lines, title="What each source offered; prices in plain rounds")
+    headings = ("round", "source", "tokens", "chance of all", "expected", "price", "per price", "needed", "")
+    show(headings, lines, EXPLAINED, title="What each source offered; prices in plain rounds")
+
+
+def _why_alone(done: Round) -> str:
+    """Why a round proposed nothing."""
+    taken = next(offer for offer in done.offers if offer.taken)
+    if taken.length and not done.draft_length:
+        return "no room for a guess"
+    if taken.length:
+        return f"{done.drafted} drafted, which spell no token"
+    told = [f"{offer.source} {offer.rate:.2f} < {offer.needed:.2f}" for offer in done.offers if offer.length]
+    memory = any(offer.source in ("copy", "fused") for offer in done.offers)
+    return ", ".join([*told, *([] if memory else ["memory has nothing"])])

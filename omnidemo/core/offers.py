@@ -12,7 +12,8 @@ class Offer(NamedTuple):
     all of which are accepted with `chance`, so that the round is expected to write `tokens` for the price of
     `price` plain rounds. The source "copy" is memory (the chat, earlier answers and what followed short
     contexts in them), "fused" is memory with the drafter behind it, whose `chance` is that of the ids from
-    memory; "plain" is the round without a draft."""
+    memory; "plain" is the round without a draft. `needed`: tokens per price from which on the policy "cost"
+    takes it; 0 where prices do not decide."""
 
     source: DraftSource
     length: int
@@ -20,6 +21,12 @@ class Offer(NamedTuple):
     price: float
     chance: float
     taken: bool
+    needed: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Expected tokens per price."""
+        return self.tokens / self.price
 
 
 class Copies(NamedTuple):

@@ -55,11 +55,13 @@ class Best(NamedTuple):
 PLAIN = Best(0, 1.0, 1.0)
 
 
-def best_draft(chances: Sequence[float], prices: Sequence[float] | NDArray[np.float64]) -> Best:
+def best_draft(
+    chances: Sequence[float], prices: Sequence[float] | NDArray[np.float64], above: float = 1.0
+) -> Best:
     """The length with the most expected tokens per price; the shortest of equals, and the plain round where
-    none beats it. `chances[n - 1]`: that the first n tokens are all accepted. `prices[n]`: of a round that
-    proposes n, in plain rounds."""
-    best, rate, tokens = PLAIN, 1.0, 1.0
+    none has more than `above`. `chances[n - 1]`: that the first n tokens are all accepted. `prices[n]`: of a
+    round that proposes n, in plain rounds."""
+    best, rate, tokens = PLAIN, above, 1.0
     for count, chance in enumerate(chances, 1):
         if count >= len(prices):
             break

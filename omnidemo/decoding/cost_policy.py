@@ -28,7 +28,8 @@ class CostPolicy(AdaptivePolicy):
         self._fused_prices = np.ones((0, 0))  # [copied, drafted]
         self._behind = np.zeros(1)  # [drafted]: expected to be accepted of a draft behind copies
         self._worth = np.ones((0, 0))  # [copied, drafted]: 1 ÷ the price, with CAUTION
-        self._best, self._pays, self._best_chance = PLAIN, False, 1.0  # of the drafter
+        self._best, self._pays = PLAIN, False  # of the drafter
+        self._offered, self._needed = PLAIN, 1.0  # its best draft, also where a plain round is better
         self._slot = 0.0  # price of a slot more of the drafter
         self._held = StopRule()  # as a draft begins
         self._copy = PLAIN  # what could be copied in this round, and drafted behind it
@@ -51,8 +52,9 @@ class CostPolicy(AdaptivePolicy):
         prices = self._fused_prices[0]
         chances = costs.draft_chances(longest)
         self._best = best_draft(chances, prices)
-        self._best_chance = chances[self._best.length - 1] if self._best.length else 1.0
-        self._pays = costs.pays(self._best)
+        self._pays, self._needed = costs.pays(self._best), 1.0 + costs.margin
+        self._offered = best_draft(chances, prices, above=0.0)
+        self._offered_chance = chances[self._offered.length - 1] if self._offered.length else 1.0
         # A slot more has to bring as many tokens per price as the draft does without it: then the draft has
         # the most (Dinkelbach's condition). The price of one is the mean as far as drafts will probably go.
         far = min(max(2, self._best.length), longest)
@@ -66,8 +68,7 @@ class CostPolicy(AdaptivePolicy):
         width = tokens.shape[1]
         place, behind = divmod(int((tokens * self._worth[1 : count + 1, :width]).argmax()), width)
         price = float(self._fused_prices[place + 1, behind])
-        best = Best(place + 1 + behind, float(tokens[place, behind]), price)
-        self._copy = best if best.rate > 1.0 else PLAIN
+        self._copy = best = Best(place + 1 + behind, float(tokens[place, behind]), price)
         self._copy_chance, self._drafted_behind = copied.chances[place], behind
         if not self.cost_model.pays(self._copy) or (drafts and self._pays and best.rate <= self._best.rate):
             return 0
@@ -96,12 +97,16 @@ class CostPolicy(AdaptivePolicy):
         return 0 if self._index - self._copied_at < HOLD else HOLD - 1 - self._index % HOLD
 
     def offers(self) -> tuple[Offer, ...]:
-        made = [Offer("plain", *PLAIN, 1.0, self._taken == "plain")]
-        if self._can_draft and self._best.length:
-            made.append(Offer("drafter", *self._best, self._best_chance, self._taken == "drafter"))
+        """Of each source that had one its best draft, also where a plain round is better."""
+        taken, drafts = self._taken, self._can_draft and self._offered.length
+        made = [Offer("plain", *PLAIN, 1.0, taken == "plain", 1.0)]
+        if drafts:
+            chance = self._offered_chance
+            made.append(Offer("drafter", *self._offered, chance, taken == "drafter", self._needed))
         if self._copy.length:
             source: Literal["fused", "copy"] = "fused" if self._drafted_behind else "copy"
-            made.append(Offer(source, *self._copy, self._copy_chance, self._taken == source))
+            needed = max(self._needed, self._best.rate if drafts and self._pays else 0.0)
+            made.append(Offer(source, *self._copy, self._copy_chance, taken == source, needed))
         return tuple(made)
 
     def _new_rule(self) -> StopRule:

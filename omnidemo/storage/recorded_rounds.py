@@ -84,7 +84,7 @@ def round_lines(record: Round) -> Iterator[str]:
 
 
 def _offer(offer: Offer) -> list[Any]:
-    source, length, tokens, price, chance, taken = offer
+    source, length, tokens, price, chance, taken, _ = offer
     return [source, length, finite(tokens, 2), finite(price, 2), finite(chance, 2), int(taken)]
 
 

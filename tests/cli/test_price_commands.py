@@ -4,6 +4,7 @@ here."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from tests.support.cli import Cli, refused
@@ -28,10 +29,14 @@ def test_prices_are_measured_once_and_kept_with_what_rounds_took(
 
 def test_a_round_says_what_it_chose_from(cli: Cli, names: list[str]) -> None:
     made = cli("generate", PROMPT, "--max-new-tokens", 40, "--temperature", 0, "--explain", *names)
-    assert made.code == 0 and "What each source offered" in made.out and "took it, wrote" in made.out
+    assert made.code == 0 and "What each source offered" in made.out and "took it, proposed" in made.out
     assert made.out.count("plain") > 1
+    alone = [line for line in made.out.splitlines() if "plain" in line and "took it" in line]
+    reasons = r"drafter \d\.\d\d < 1\.\d\d|memory has nothing|copy \d\.\d\d < \d\.\d\d"
+    assert all(re.search(rf"took it, no guess .*({reasons}).*, wrote 1", line) for line in alone)
+    assert "reach what is needed" in made.err
     told = json.loads(cli("generate", PROMPT, "--max-new-tokens", 8, "--explain", "--json", *names).out)
-    assert all(sum(offer[-1] for offer in one["offers"]) == 1 for one in told["rounds"])
+    assert all(sum(offer[5] for offer in one["offers"]) == 1 for one in told["rounds"])
     silent = json.loads(cli("generate", PROMPT, "--max-new-tokens", 8, "--json", *names).out)
     assert not any(one["offers"] for one in silent["rounds"])
 

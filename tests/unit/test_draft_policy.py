@@ -155,6 +155,22 @@ def test_the_margin_is_wider_where_prices_are_guessed() -> None:
         assert (policy.copies(0, copied(0.76), drafts=False) > 0) is pays
 
 
+def test_a_plain_round_says_what_each_source_lacks() -> None:
+    policy = CostPolicy(4, known(step=0.3, row=0.6))
+    policy.begin_round(0, 0, 0)
+    assert not policy.copies(0, copied(0.4, 0.1), drafts=True) and not policy.budget(0)
+    plain, draft, copy = policy.offers()
+    assert plain.taken and plain.rate == plain.needed == 1.0
+    assert (draft.source, draft.length, draft.taken) == ("drafter", 1, False)
+    assert draft.rate == pytest.approx(1.5 / 1.9) and draft.needed == copy.needed == 1.0 + MARGIN
+    assert (copy.source, copy.length, copy.chance) == ("copy", 1, 0.4) and copy.rate == pytest.approx(
+        1.4 / 1.6
+    )
+    policy.begin_round(1, 1, 0)
+    assert not policy.budget(1)
+    assert [offer.source for offer in policy.offers()] == ["plain", "drafter"], "memory had nothing"
+
+
 def test_a_machine_that_gets_slower_by_half_decides_alike() -> None:
     for row, step, right in product((0.05, 0.2, 0.4), (0.05, 0.2), (0.3, 0.6, 0.9)):
         policies = [
@@ -280,14 +296,14 @@ def test_chance_says_what_was_offered_at_the_length_that_it_would_have_and_for_w
     assert rule.budget(0) == 4
     plain, draft = rule.offers()
     first, later = model.first(), model.later()
-    assert plain == ("plain", 0, 1.0, 1.0, 1.0, False)
+    assert plain == ("plain", 0, 1.0, 1.0, 1.0, False, 0.0)
     assert draft.source == "drafter" and draft.taken and draft.length == 2, "a third would be too unlikely"
     assert draft.tokens == pytest.approx(1 + first + first * later) and draft.price == pytest.approx(1.6)
     assert draft.chance == pytest.approx(first * later)
     rule.begin_round(1, 3, 0)
     assert rule.copies(1, copied(0.9, 0.8, 0.29), drafts=True) == 2
     offers = {offer.source: offer for offer in rule.offers()}
-    assert offers["copy"][1:] == (2, pytest.approx(2.7), pytest.approx(1.2), 0.8, True)
+    assert offers["copy"][1:6] == (2, pytest.approx(2.7), pytest.approx(1.2), 0.8, True)
     assert [*offers] == ["plain", "copy", "drafter"] and not offers["drafter"].taken
     rule.begin_round(2, 5, 0)
     assert rule.copies(2, copied(0.2), drafts=False) == 0
