@@ -35,12 +35,10 @@ app = typer.Typer(
 for command in (
     speed_commands.bench,
     speed_commands.gains,
-    speed_commands.bench_growth,
     speed_commands.bench_shapes,
     overhead_commands.bench_endpoint,
     overhead_commands.bench_replicas,
     overhead_commands.bench_memory,
-    experiment_commands.compare_peer,
     experiment_commands.experiment,
     trial_commands.equality,
     trial_commands.torture,

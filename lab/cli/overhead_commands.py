@@ -77,15 +77,10 @@ def bench_memory(
     every: Annotated[int, typer.Option(min=1, help="Requests between two samples.")] = 100,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest answer.")] = 64,
     steps: Annotated[int | None, typer.Option(min=1, help="Optimiser steps of an update.")] = None,
-    browsers: Annotated[
-        bool,
-        typer.Option(help="Start the app, and come as a new browser each time; status 1 if memory grows."),
-    ] = False,
-    public: Annotated[bool, typer.Option(help="With --browsers: each is a visitor of a public app.")] = False,
-    seed: int = 0,
+    public: Annotated[bool, typer.Option(help="Each is a visitor of a public app.")] = False,
 ) -> None:
-    """Answer many requests with training on and watch the process's memory, its tensors, adapters and
-    optimiser state."""
+    """Start the app and come as a new browser for each request, with training on; watch the app's memory.
+    Ends with 1 if it grows."""
     settings = read_settings(
         target=target, drafter=drafter, max_new_tokens=max_new_tokens, steps_per_update=steps
     )
@@ -93,20 +88,9 @@ def bench_memory(
     from omnidemo.learning.lines.sample_prompts import sample
     from omnidemo.serving.measuring.prompt_files import read_prompts
 
-    texts = read_prompts(prompts) if prompts else sample(domain, requests, seed, "train")
-    if not browsers:
-        with collected(memory.while_learning(settings, texts, requests, every, csv, seed)) as samples:
-            slope = memory.growth(samples) if samples else None
-            said = (
-                f"Second half: {slope['rss_mb']:+.1f} MB and {slope['tensors']:+.0f} tensors per 1,000"
-                " requests. "
-                if slope
-                else ""
-            )
-            show(memory.HEADINGS, [one.cells() for one in samples], f"{said}Rows: {csv}")
-        return
+    texts = read_prompts(prompts) if prompts else sample(domain, requests, 0, "train")
     with collected(memory.over_browsers(settings, texts, requests, every, csv, public)) as found:
-        show(memory.APP_HEADINGS, [one.cells() for one in found], f"Rows: {csv}")
+        show(memory.HEADINGS, [one.cells() for one in found], f"Rows: {csv}")
     grown, since = memory.flat(found), f"request {memory.SETTLED} on"
     if grown is None:
         typer.echo(f"Memory is compared from {since}; give --requests more than that.", err=True)

@@ -1,4 +1,4 @@
-"""The commands that time: bench, gains, bench-growth, bench-shapes."""
+"""The commands that time: bench, gains, bench-shapes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from omnidemo.core.config import DEFAULT, Settings
 
 if TYPE_CHECKING:
     from lab.races import rows_race
-    from lab.races.copy_ceiling import CeilingRequest
 
 Folder = Annotated[Path | None, typer.Option("--out", help="Folder of the results; default storage/bench.")]
 
@@ -24,15 +23,10 @@ def bench(
     ] = None,
     drafter: Drafter = None,
     domain: Annotated[list[str] | None, typer.Option(help="Bundled topics, in order; default: all.")] = None,
-    prompts: Annotated[
-        list[Path] | None, typer.Option(help="JSON Lines instead, a topic each; the last ones are measured.")
-    ] = None,
+    prompts: Annotated[list[Path] | None, typer.Option(help="JSON Lines instead, a topic each.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Measured prompts of each topic.")] = 20,
     temperature: Annotated[list[float] | None, typer.Option(min=0.0, help="Default 0 and 1.")] = None,
     methods: Annotated[str, typer.Option(help="Ours, with commas between; default: all that fit.")] = "",
-    requests: Annotated[
-        int, typer.Option(min=0, help="Answers of a topic that its drafter learns from; 0: fresh ones only.")
-    ] = 200,
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 128,
     draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round where it is fixed.")] = 4,
     threads: Annotated[
@@ -41,15 +35,7 @@ def bench(
     ] = None,
     seed: int = 0,
     out: Folder = None,
-    storage: Annotated[
-        Path | None, typer.Option(help="Take the adapters of this folder where it has some.")
-    ] = None,
-    only: Annotated[
-        str,
-        typer.Option(
-            help="rows: the first table; answers: the second; copies: the most that copying can gain."
-        ),
-    ] = "",
+    only: Annotated[str, typer.Option(help="rows: the first table; answers: the second.")] = "",
     peers: Annotated[
         str, typer.Option(help="Whom the rows race, with commas between, or none.")
     ] = "llama.cpp,transformers",
@@ -61,23 +47,18 @@ def bench(
     seconds: Annotated[
         float, typer.Option(min=0, help="Of the rows of a target; a large one has fewer passes.")
     ] = 300.0,
-    own_manner: Annotated[
-        bool, typer.Option("--own-manner", help="Copies: of answers in the target's own manner, not greedy.")
-    ] = False,
     quick: Quick = False,
 ) -> None:
     """Time passes of several rows beside llama.cpp and transformers; then our methods, plain transformers and
     its assisted generation on the same prompts, against the machine's own limits.
 
-    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json. Drafters that had to be
-    distilled are kept under OMNIDEMO_STORAGE.
+    Writes rows.json and rows.md; speed.csv (every answer), speed.md and speed.json.
     """
     settings = read_settings(drafter=drafter, threads=threads, training="off")
-    if only not in ("", "rows", "answers", "copies"):
-        raise ValueError(f"--only is rows, answers or copies, not {only!r}")
+    if only not in ("", "rows", "answers"):
+        raise ValueError(f"--only is rows or answers, not {only!r}")
     from lab.races import rows_race, speed_report
     from lab.races.contest import BenchRequest
-    from lab.races.copy_ceiling import CeilingRequest
     from lab.races.run_bench import run
     from omnidemo.learning.lines.sample_prompts import TOPICS
     from omnidemo.models.names import known_targets
@@ -87,22 +68,8 @@ def bench(
     topics = domain or list(TOPICS)
     if quick:
         topics, limit, max_new_tokens, methods, passes = topics[:1], 1, 16, methods or settings.method, 1
-        requests = min(requests, settings.update_interval)
     folder = out or settings.storage / "bench"
     targets, settings = known_targets(target or [settings.target], settings)
-    if only == "copies":
-        sources = {
-            path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()
-        } or prompt_files.bundled(topics, limit)[1]
-        for one in targets:
-            own = folder if len(targets) == 1 else folder / Path(one).name
-            _ceiling(
-                CeilingRequest(
-                    one, sources, own, own_manner, max_new_tokens, passes, seed, command_line("lab")
-                ),
-                settings,
-            )
-        return
     if only != "answers":
         named = [] if peers == "none" else names_in(peers)
         for one in targets:
@@ -115,15 +82,10 @@ def bench(
             )
     if only == "rows":
         return
-    if prompts and not requests:
-        traffic: prompt_files.Sources = {}
-        held = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts}
-    else:
-        traffic, held = prompt_files.files(prompts, limit) if prompts else prompt_files.bundled(topics, limit)
+    asked = {path.stem: prompt_files.read_prompts(path, limit) for path in prompts or ()}
     order = BenchRequest(
-        targets, traffic, held, requests, folder, storage,
-        names_in(methods), temperature or (0.0, 1.0), max_new_tokens, draft_length, seed,
-        command=command_line("lab"),
+        targets, asked or prompt_files.bundled(topics, limit)[1], folder, names_in(methods),
+        temperature or (0.0, 1.0), max_new_tokens, draft_length, seed, command=command_line("lab"),
     )  # fmt: skip
     with collected(run(order, settings)) as rows:
         for (name, heat), mine in group_by(rows, lambda row: (row["target"], row["temperature"])).items():
@@ -131,18 +93,6 @@ def bench(
             typer.echo("\n".join(speed_report.verdicts(mine)))
         if rows:
             typer.echo(f"{speed_report.NOTE}\nRows and tables: {order.out}", err=True)
-
-
-def _ceiling(order: CeilingRequest, settings: Settings) -> None:
-    from lab.races import copy_ceiling
-
-    with collected(copy_ceiling.run(order, settings)) as found:
-        show(
-            copy_ceiling.HEADINGS,
-            copy_ceiling.table(found),
-            f"{copy_ceiling.NOTE} Figures: {order.out / 'ceiling.json'}",
-            order.target,
-        )
 
 
 def _race(order: rows_race.RaceRequest, settings: Settings) -> None:
@@ -204,34 +154,6 @@ def gains(
         show(race.HEADINGS, race.table(found), race.NOTE, order.target)
         if fresh:
             show(race.FRESH_HEADINGS, race.against_fresh(found), "", order.target)
-
-
-def bench_growth(
-    target: Target = None,
-    drafter: Drafter = None,
-    draft_length: Annotated[int, typer.Option(min=1, help="Drafter tokens per round.")] = 4,
-    repeats: Annotated[int, typer.Option(min=1, help="Answers of each size.")] = 5,
-    threads: Annotated[
-        int | None, typer.Option(min=1, help="CPU threads; default by the model's size.")
-    ] = None,
-    out: Folder = None,
-    quick: Quick = False,
-) -> None:
-    """Time rounds against the length of prompt and answer, the size of the vocabulary, and of the n-gram
-    cache.
-
-    Writes growth.csv and growth.html.
-    """
-    settings = read_settings(target=target, drafter=drafter, threads=threads, training="off", device="cpu")
-    from dataclasses import replace
-
-    from lab.shapes.growth import QUICK, Sizes, run, summary
-
-    folder = out or settings.storage / "bench"
-    sizes = QUICK if quick else replace(Sizes(repeats=repeats), draft_length=draft_length)
-    points = collect(run(settings, sizes, folder))
-    headings = ("what grows", "from → to", "method", "round ms", "draft", "target's pass", "host")
-    show(headings, summary(points), f"Medians, scripted answers. All sizes: {folder / 'growth.html'}")
 
 
 def bench_shapes(

@@ -6,12 +6,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-
-from safetensors.torch import save_file
 
 from lab.experiments.plans import Arm, Event, Reading, checkpoints, stream
 from omnidemo.backends import compile_kernels
@@ -105,10 +103,9 @@ class Run:
             self.drafter.runner.threads = 1
             compile_kernels.wait()  # an answer takes a seventh of the time by it
         self.events = list(stream(arm, world.traffic, seed))
-        self.readings = [reading for reading in arm.readings if not reading.only_timed]
         # of the readings that share an n-gram cache the first, which fills it
         self.caching: dict[Any, Reading] = {}
-        for reading in self.readings:
+        for reading in arm.readings:
             self.caching.setdefault(reading.cache, reading)
         self.records = {target: world.recorded(target) for target in arm.targets}
         self.replays = {
@@ -179,7 +176,7 @@ class Run:
         too."""
         for target in self.arm.targets:
             for source in self.arm.sources:
-                for reading in self.readings if last else self.readings[: self.arm.watched]:
+                for reading in self.arm.readings if last else self.arm.readings[: self.arm.watched]:
                     rows = []
                     for prompt in self.world.held_out[source]:
                         domain = self._domain(target, source, prompt, teach=False)
@@ -263,25 +260,9 @@ class Run:
 
 
 def run_arm(world: World, arm: Arm, seed: int, path: Path) -> Iterator[None]:
-    """Run one arm, with yields as `Run.go`, and write `path` (JSON), and beside it the final weights
-    (safetensors) of an arm that will be timed.
-
-    The JSON file comes last and at once: where it is, the arm is done.
-    """
+    """Run one arm, with yields as `Run.go`, and write its rows to `path` (JSON), which comes at once: where
+    it is, the arm is done."""
     run = Run(world, arm, seed)
     yield from run.go()
-    line, caches = run.line("default"), {}
-    target = arm.targets[0]
-    if arm.timed:
-        tensors = {f"weight.{name}": value.contiguous() for name, value in line.weights().items()}
-        tensors |= {f"head.{name}": value.contiguous() for name, value in line.head().items()}
-        with replacing(path.with_suffix(".safetensors")) as partial:
-            save_file(tensors, partial)
-        caches = {
-            repr(cache): [list(astuple(entry)) for entry in run.replays[target, cache].pair.ngrams]
-            for cache in run.caching
-        }
-    pair = run.replays[target, run.readings[0].cache].pair
-    calibration = pair.drafting(policy="head").calibration if line.head() else []
     with replacing(path) as partial:
-        partial.write_text(json.dumps({"rows": run.rows, "caches": caches, "calibration": calibration}))
+        partial.write_text(json.dumps(run.rows))

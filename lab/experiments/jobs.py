@@ -165,7 +165,7 @@ def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
         os.environ.update(before)
 
 
-def results(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def rows_of(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[dict[str, Any]]:
     """What was written of the arms that are done, seed by seed."""
     paths = [result_path(world, arm, seed) for seed in seeds for arm in arms]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+    return [row for path in paths if path.exists() for row in json.loads(path.read_text(encoding="utf-8"))]

@@ -20,7 +20,6 @@ class Reading:
     traffic.
 
     `cache_share`: most entries, as a fraction of those that the whole traffic would leave (None: no limit).
-    `only_timed`: not replayed, for a policy that looks at the clock.
     """
 
     name: str = ""
@@ -30,7 +29,6 @@ class Reading:
     threshold: float | None = None  # γ of the policy `head`, the confidence of `confidence`
     cache_share: float | None = None
     cache_policy: Literal["lfu", "lru"] = "lfu"
-    only_timed: bool = False
 
     @property
     def cache(self) -> tuple[float | None, str]:
@@ -74,7 +72,6 @@ class Arm:
     first_labels: bool = False
     lines: LineLayout = "one"
     only_ngrams: bool = False  # L_NG alone
-    timed: bool = True
     watched: int = 1  # so many readings are read at every checkpoint, the others only at the end
 
     @property
@@ -177,12 +174,11 @@ def draft_length(targets: Sequence[str], sources: Sequence[str], requests: int) 
     four, fixed = Reading("k = 4"), tuple(Reading(f"k = {k}", draft_length=k) for k in (1, 2, 3, 5, 6, 7, 8))
     sure = tuple(Reading(f"confidence {c}", policy="confidence", threshold=c) for c in (0.2, 0.4, 0.6, 0.8))
     head = tuple(Reading(f"head γ {gamma}", policy="head", threshold=gamma) for gamma in GAMMAS)
-    cost = (Reading("cost", policy="cost", only_timed=True),)
     still = {"learning_rate": STILL, "head": "interleaved"}
     return [
         Arm("fresh", phases, (four,), {"head": "off"}, train=False),
         Arm("adapt only", phases, (four, *head), still),
-        Arm("distil only", phases, (four, *fixed, *sure, *cost), {"head": "off"}),
+        Arm("distil only", phases, (four, *fixed, *sure), {"head": "off"}),
         Arm("joint", phases, (four, *head), {"head": "joint"}),
         Arm("interleaved", phases, (four, *head), {"head": "interleaved"}),
     ]
@@ -208,19 +204,16 @@ def topic_shift(targets: Sequence[str], sources: Sequence[str], requests: int) -
     before, after = Phase(targets[0], {first: 1.0}, requests), Phase(targets[0], {second: 1.0}, requests)
     between = Phase(targets[0], {first: 1.0}, requests, {second: 1.0})
     return [
-        Arm("abrupt", (before, after), readings, timed=False, watched=2),
-        Arm("gradual", (before, between, after), readings, timed=False, watched=2),
-        Arm(f"{second} alone", (after,), readings, timed=False, watched=2),
+        Arm("abrupt", (before, after), readings, watched=2),
+        Arm("gradual", (before, between, after), readings, watched=2),
+        Arm(f"{second} alone", (after,), readings, watched=2),
     ]
 
 
 def target_shift(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     first, second = _several(targets, 2, "targets", "--target")
     phases = tuple(Phase(target, {sources[0]: 1.0}, requests) for target in (first, second, first))
-    return [
-        Arm("one line", phases, timed=False),
-        Arm("a line per target", phases, lines="target", timed=False),
-    ]
+    return [Arm("one line", phases), Arm("a line per target", phases, lines="target")]
 
 
 def routing(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
@@ -231,28 +224,16 @@ def routing(targets: Sequence[str], sources: Sequence[str], requests: int) -> li
         ("routed by a classifier", "router"),
         ("routed by hand", "domain"),
     ]
-    return [Arm(name, phases, lines=lines, timed=False) for name, lines in kinds]
-
-
-def one_for_all(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
-    phases = tuple(
-        Phase(target, {sources[0]: 1.0}, requests) for target in _several(targets, 3, "targets", "--target")
-    )
-    return [
-        Arm("one line", phases, timed=False),
-        Arm("a line per target", phases, lines="target", timed=False),
-    ]
+    return [Arm(name, phases, lines=lines) for name, lines in kinds]
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """`question`: what it asks, in one line; `paper`: where the figures to compare with are; `plot`: a kind
-    of `report`."""
+    """`question`: what it asks, in one line; `paper`: where the figures to compare with are."""
 
     plan: Plan
     question: str
     paper: str
-    plot: Literal["bars", "curve", "traffic"]
     share: float = 1.0  # of --requests in one phase, for experiments with several
 
 
@@ -261,33 +242,27 @@ EXPERIMENTS = {
         methods,
         "What do n-gram merging, distillation and the n-gram loss add?",
         "OmniDraft, tables 1 and 5",
-        "curve",
     ),
-    "losses": Experiment(losses, "Which loss teaches the drafter fastest?", "OmniDraft, table 6", "bars"),
-    "rank": Experiment(rank, "How much rank does the adapter need?", "OmniDraft, table 12", "bars"),
+    "losses": Experiment(losses, "Which loss teaches the drafter fastest?", "OmniDraft, table 6"),
+    "rank": Experiment(rank, "How much rank does the adapter need?", "OmniDraft, table 12"),
     "draft-length": Experiment(
-        draft_length, "How long should a draft be, and does the head know?", "OmniDraft, table 2", "bars"
+        draft_length, "How long should a draft be, and does the head know?", "OmniDraft, table 2"
     ),
     "cache": Experiment(
         cache,
         "How large must the n-gram cache be, and what should leave it?",
         "OmniDraft, table 14, figure 9",
-        "bars",
     ),
     "topic-shift": Experiment(
         topic_shift,
         "How fast does it recover from a topic shift?",
         "OmniDraft, figure 5; OSD, A.6, A.8",
-        "traffic",
     ),
     "target-shift": Experiment(
-        target_shift, "Does it realign when the target changes?", "OmniDraft, figure 6", "traffic", 0.5
+        target_shift, "Does it realign when the target changes?", "OmniDraft, figure 6", 0.5
     ),
     "routing": Experiment(
-        routing, "Is an adapter for each topic better than one for all?", "OSD, figure 6", "curve", 0.5
-    ),
-    "one-for-all": Experiment(
-        one_for_all, "Can one drafter serve three targets in turn?", "OmniDraft, section 4", "curve", 0.5
+        routing, "Is an adapter for each topic better than one for all?", "OSD, figure 6", 0.5
     ),
 }
 

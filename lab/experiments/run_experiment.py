@@ -1,5 +1,4 @@
-"""An experiment from beginning to end: record, run the arms, time the final drafters, report. Each stage goes
-on where it was."""
+"""An experiment from beginning to end: record, run the arms, report. Each stage goes on where it was."""
 
 from __future__ import annotations
 
@@ -8,9 +7,9 @@ from dataclasses import dataclass
 
 from transformers.utils import logging
 
-from lab.experiments import experiment_report, timing
+from lab.experiments import experiment_report
 from lab.experiments.arm import World
-from lab.experiments.jobs import arms_left, recordings, results, run_jobs
+from lab.experiments.jobs import arms_left, recordings, rows_of, run_jobs
 from lab.experiments.plans import EXPERIMENTS, Arm
 from lab.races.machine import commit
 from omnidemo.serving.measuring.report_tables import Stage
@@ -22,7 +21,7 @@ TARGETS = ("bundled/large", "bundled/drafter-3")
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:
-    """What to run. `timed_prompts`: held-out prompts that every final drafter is timed on (0: none)."""
+    """What to run."""
 
     name: str
     targets: Sequence[str]
@@ -30,22 +29,18 @@ class ExperimentRequest:
     requests: int
     seeds: Sequence[int]
     workers: int
-    timed_prompts: int
 
     def arms(self) -> list[Arm]:
         """ValueError for an unknown experiment, or one that needs more targets or topics."""
         if self.name not in EXPERIMENTS:
-            raise ValueError(
-                f"there is no experiment {self.name}; choose one of"
-                f" {', '.join([*EXPERIMENTS, 'training-cost'])}"
-            )
+            raise ValueError(f"there is no experiment {self.name}; choose one of {', '.join(EXPERIMENTS)}")
         experiment = EXPERIMENTS[self.name]
         return experiment.plan(self.targets, self.sources, max(1, round(experiment.share * self.requests)))
 
 
 def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
-    """Run what is missing and write the report anew: `NAME.csv`, `.json`, `.md` and `.html` in the folder of
-    the world.
+    """Run what is missing and write the report anew: `NAME.csv`, `.json` and `.md` in the folder of the
+    world.
 
     ValueError or ModelError, before anything runs, for what cannot be run. RuntimeError where an arm fails.
     """
@@ -65,42 +60,20 @@ def run(world: World, order: ExperimentRequest) -> Iterator[Stage]:
             yield Stage(f"answers of the {stage}", answers, None)
             if done > told:
                 yield Stage(stage, told := done, len(left))
-    timed = [arm for arm in arms if arm.timed and order.timed_prompts]
-    if timed:
-        yield from _time(world, order, timed)
-    write(world, order, arms, timed)
+    write(world, order, arms)
 
 
-def _time(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> Iterator[Stage]:
-    seeds = [
-        seed for seed in order.seeds if not timing.timed_path(world, arms, seed, order.timed_prompts).exists()
-    ]
-    each = sum(len(arm.readings) for arm in arms) * min(
-        order.timed_prompts, len(world.held_out[arms[0].sources[0]])
-    )
-    yield Stage("timed answers", 0, each * len(seeds))
-    for place, seed in enumerate(seeds):
-        for count in timing.measure(world, arms, seed, order.timed_prompts):
-            yield Stage("timed answers", place * each + count, each * len(seeds))
-
-
-def write(world: World, order: ExperimentRequest, arms: Sequence[Arm], timed: Sequence[Arm]) -> None:
+def write(world: World, order: ExperimentRequest, arms: Sequence[Arm]) -> None:
     """The report on what is there so far."""
-    experiment, found, path = (
-        EXPERIMENTS[order.name],
-        results(world, arms, order.seeds),
-        world.out / order.name,
-    )
-    rows = [row for result in found for row in result["rows"]] + timing.read_rows(
-        world, timed, order.seeds, order.timed_prompts
-    )
-    frame = experiment_report.framed(rows)
+    rows, path = rows_of(world, arms, order.seeds), world.out / order.name
     facts = f"{order.requests} requests, seeds {', '.join(map(str, order.seeds))}, commit {commit()}."
     experiment_report.write_facts(
         path.with_suffix(".json"), world, arms, seeds=list(order.seeds), requests=order.requests
     )
     experiment_report.write_rows(path.with_suffix(".csv"), order.name, rows)
     path.with_suffix(".md").write_text(
-        experiment_report.markdown(order.name, experiment, frame, facts), encoding="utf-8"
+        experiment_report.markdown(
+            order.name, EXPERIMENTS[order.name], experiment_report.framed(rows), facts
+        ),
+        encoding="utf-8",
     )
-    experiment_report.write_page(path.with_suffix(".html"), experiment, arms, frame, found)

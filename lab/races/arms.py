@@ -1,5 +1,5 @@
-"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of others in
-`assisted` and `llama_cpp`."""
+"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of
+`transformers` in `assisted`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,17 @@ from omnidemo.core.records import STAGES, Generation
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.pair.pair import Pair
 
-FRESH, ADAPTED = "fresh", "adapted"
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt and how to answer it. `reuse`: ours may go on from the kept conversation. `details`: the
-    stages on a device that works by itself, and our bare passes, are timed too, which takes further runs."""
+    """A prompt and how to answer it. `details`: the stages on a device that works by itself, and our bare
+    passes, are timed too, which takes further runs."""
 
     ids: Sequence[int]
     max_new_tokens: int
     temperature: float
     seed: int
     details: bool = True
-    reuse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +70,7 @@ class Answer:
 
     def columns(self, plain: Answer | str, own: Answer | str, greedy: bool) -> dict[str, Any]:
         """The columns of a row that an answer itself has, beside the answers of `transformers`' plain
-        generation and of our plain decoding (or a peer's own) on the same prompt; a text stands for an answer
-        that failed."""
+        generation and of our plain decoding on the same prompt; a text stands for an answer that failed."""
         parts: dict[str, Any] = {}
         if self.timed_rounds and self.split:
             whole, scale = sum(self.split.values()), 1e3 / self.timed_rounds
@@ -92,29 +88,23 @@ class Answer:
             "first_token_ms": self.first * 1e3 if self.first is not None else None,
             "rounds": self.timed_rounds,
             "tokens_per_pass": self.block_efficiency,
-            "block_efficiency_tokens_per_pass": self.block_efficiency,
             "acceptance_rate": self.acceptance_rate,
             "identical": list(self.ids) == list(plain.ids) if greedy and isinstance(plain, Answer) else None,
-            "target_passes": len(self.rounds),
-            "proposed": sum(proposed for proposed, _ in self.rounds),
-            "accepted": sum(accepted for _, accepted in self.rounds),
-            "drafted": self.drafted,
         }
 
 
 @dataclass
 class Arm:
-    """A way to decode. `side` is whose threads it takes; `drafter` is "", "fresh" or "adapted"; `rule` the
-    draft policy of ours, where there is a draft."""
+    """A way to decode. `side` is whose threads it takes; `rule` the draft policy of ours, where there is a
+    draft."""
 
     side: ClassVar[str]
     method: str
-    drafter: str = field(default="", kw_only=True)
     rule: Policy | Literal[""] = field(default="", kw_only=True)
 
     @property
     def name(self) -> str:
-        return " ".join(part for part in (self.method, self.drafter, self.rule) if part)
+        return " ".join(part for part in (self.method, self.rule) if part)
 
     def answer(self, request: Request) -> Answer:
         raise NotImplementedError
@@ -194,5 +184,5 @@ class OurArm(Arm):
             request.ids, method=self.method, max_new_tokens=request.max_new_tokens,
             temperature=request.temperature, seed=request.seed,
             draft_policy=self.rule or "fixed", draft_length=self.draft_length, learn=False,
-            reuse=request.reuse,
+            reuse=False,
         )  # fmt: skip

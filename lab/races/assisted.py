@@ -29,7 +29,6 @@ PLAIN_BF16 = "transformers-bfloat16"  # the same model in bfloat16, products and
 ASSISTED = "transformers-assisted"
 DEFAULTS = "transformers-assisted-defaults"
 LOOKUP = "transformers-prompt-lookup"
-PEER = (PLAIN, ASSISTED, DEFAULTS, LOOKUP)
 
 
 @dataclass(slots=True)
@@ -47,20 +46,16 @@ class PeerPass:
 class Peer:
     """`transformers`' generation on the pair's weights, which are loaded again as plain modules."""
 
-    def __init__(
-        self, pair: Pair, draft_length: int, target: Any = None, weights: Mapping[str, Tensor] | None = None
-    ) -> None:
-        """`target`: the module of another peer of the same pair, to be shared. `weights`: the drafter's;
-        default: those that draft now."""
+    def __init__(self, pair: Pair, draft_length: int) -> None:
         self.draft_length = draft_length
-        self.target = target if target is not None else _module(pair.target, pair.target.runner.weights())
+        self.target = _module(pair.target, pair.target.runner.weights())
         ends = list(pair.target.vocabulary.roles.get("end", ())) or None
         self.target.generation_config = GenerationConfig(
             eos_token_id=ends, pad_token_id=ends[0] if ends else 0
         )
         # Sampling across vocabularies rewrites the drafter's head in place and remembers that by the
         # tokenizers: it gets its own.
-        weights = pair.drafting_weights() if weights is None else weights
+        weights = pair.drafting_weights()
         self.drafters = {sampled: _module(pair.drafter, weights) for sampled in (False, True)}
         self.tokenizers: dict[str, Any] = {}
         if pair.target.tokenizer.get_vocab() != pair.drafter.tokenizer.get_vocab():
@@ -101,12 +96,6 @@ class Peer:
             ],
             split=_split(passes, told[1], began + seconds) if device.type == "cpu" else {},
         )
-
-    @torch.inference_mode()
-    def laws(self, ids: Sequence[int]) -> Tensor:
-        """The target's laws [T, V] of the token after each of these ids, at temperature 1, float64."""
-        logits: Tensor = self.target(input_ids=torch.tensor([list(ids)], device=self.target.device)).logits
-        return logits[0].double().cpu().softmax(-1)
 
     def _assistance(self, method: str, sampled: bool) -> dict[str, Any]:
         if method in (PLAIN, PLAIN_BF16):

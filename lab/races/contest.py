@@ -6,26 +6,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from lab.equality.silence import quietly
-from lab.races import llama_cpp
-from lab.races.arms import ADAPTED, FRESH, Answer, Arm, OurArm, Request, in_turn
+from lab.races.arms import Answer, Arm, OurArm, Request, in_turn
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
 from lab.races.floor import Shape, floor
-from lab.races.machine import Peak, Probe, cores
+from lab.races.machine import Probe, cores
 from lab.races.speed_report import COLUMNS, Row
 from lab.races.watch import watched
 from omnidemo.backends import bf16_weights
 from omnidemo.core.config import Settings
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.methods import BASELINE, fitting, make_method
-from omnidemo.models.load import LanguageModel
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.measuring.prompt_files import check_prompts
@@ -33,23 +29,18 @@ from omnidemo.serving.pair_loading import build_measured_pair
 
 THREADS = (1, 2, 4)  # numbers that are tried
 WARM_UP, TRIAL = 12, 48  # tokens of an untimed answer, and of one that tries a number of threads
-PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE, llama_cpp.LLAMA)  # they draft nothing
+PLAIN_METHODS = (PLAIN, PLAIN_BF16, BASELINE)  # they draft nothing
 SETTLING = 16  # of an untimed one after another library's
 POLICIES: tuple[Policy, ...] = ("fixed", "cost")
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRequest:
-    """What to measure. traffic, held_out: topic → prompts. requests: how many answers to distil from (0: no
-    adapted drafter); a line in the folder `adapters` is preferred (None: there is none). methods: ours ([]:
-    all that fit the pair)."""
+    """What to measure. prompts: topic → prompts. methods: ours ([]: all that fit the pair)."""
 
     targets: Sequence[str]
-    traffic: Mapping[str, Sequence[str]]
-    held_out: Mapping[str, Sequence[str]]
-    requests: int
+    prompts: Mapping[str, Sequence[str]]
     out: Path
-    adapters: Path | None = None
     methods: Sequence[str] = ()
     temperatures: Sequence[float] = (0.0, 1.0)
     max_new_tokens: int = 128
@@ -65,22 +56,13 @@ class BenchRequest:
 class Contest:
     """One target with its arms. ModelError or ValueError, when it is made, for what cannot be measured."""
 
-    details = True  # of each request, see `Request`
-
-    def __init__(
-        self,
-        target: str,
-        order: BenchRequest,
-        learned: Mapping[str, Mapping[str, Tensor]],
-        settings: Settings,
-    ) -> None:
-        """learned: topic → the adapted drafter's merged weights by name ({}: fresh ones only)."""
-        self.name, self.order, self.learned, self.settings = target, order, learned, settings
+    def __init__(self, target: str, order: BenchRequest, settings: Settings) -> None:
+        self.name, self.order, self.settings = target, order, settings
         pair = build_measured_pair(target, settings.drafter, settings)
         self.forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
         self.target, self.drafter = watched(pair.target), watched(pair.drafter)
         self.pair = Pair(self.target, self.drafter, cache_size=settings.cache_size)
-        for prompts in order.held_out.values():
+        for prompts in order.prompts.values():
             check_prompts(self.pair, prompts)
         wanted = order.methods or fitting(self.pair.map)
         self.methods = [
@@ -94,9 +76,9 @@ class Contest:
             for compact in (False, True)
         }
         self.probe = Probe(pair.target.device, pair.target.dtype)
-        self.no_llama = llama_cpp.refusal(pair.target)
-        sides = ["transformers", "omnidemo", *([] if self.no_llama else [llama_cpp.LLAMA])]
-        self.threads = dict.fromkeys(sides, settings.threads or torch.get_num_threads())
+        self.threads = dict.fromkeys(
+            ("transformers", "omnidemo"), settings.threads or torch.get_num_threads()
+        )
         self.tried: dict[str, dict[int, float]] = {}
         self.total: int | None = None  # answers; known when the first one is
 
@@ -105,9 +87,9 @@ class Contest:
         order = self.order
         with quietly():
             self.peer = Peer(self.pair, order.draft_length)
-            for topic, prompts in order.held_out.items():
-                arms = self._arms(topic)
-                self.total = sum(map(len, order.held_out.values())) * len(order.temperatures) * len(arms)
+            arms = self._arms()
+            self.total = sum(map(len, order.prompts.values())) * len(order.temperatures) * len(arms)
+            for topic, prompts in order.prompts.items():
                 ids = [self.pair.prompt_ids(prompt) for prompt in prompts]
                 if not self.tried:
                     self._choose_threads(arms, ids[0])
@@ -121,17 +103,13 @@ class Contest:
                             ),
                         )
                     for index in range(len(prompts)):
-                        request = Request(
-                            ids[index], order.max_new_tokens, temperature, order.seed + index, self.details
-                        )
+                        request = Request(ids[index], order.max_new_tokens, temperature, order.seed + index)
                         yield from self._prompt(arms, request, topic, index)
 
     # arms
     # --------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def others(self) -> tuple[list[Arm], Sequence[Arm]]:
-        """The arms without a drafter, for all topics: those of `transformers`, and those of llama.cpp."""
+    def _arms(self) -> list[Arm]:
         theirs: list[Arm] = [TheirArm(name, self.peer) for name in (PLAIN, LOOKUP)]
         # `transformers` joins in two bytes as well where that changes no weight.
         if self.target.device.type == "cpu" and all(
@@ -141,48 +119,17 @@ class Contest:
             half = copy(self.peer)
             half.target = deepcopy(self.peer.target).to(torch.bfloat16)
             theirs.append(TheirArm(PLAIN_BF16, half))
-        if self.no_llama:
-            return theirs, []
-        longest = max(
-            len(self.pair.prompt_ids(prompt))
-            for prompts in self.order.held_out.values()
-            for prompt in prompts
-        )
-        positions = longest + self.order.max_new_tokens
-        return theirs, llama_cpp.arms(self.target, positions, self.order.draft_length)
+        theirs += [TheirArm(name, self.peer) for name in (ASSISTED, DEFAULTS)]
+        ours = [self._our(method, policy) for method in self.methods for policy in POLICIES]
+        return [*theirs, *ours, self._our(BASELINE)]
 
-    def _arms(self, topic: str) -> list[Arm]:
-        """The arms of a topic."""
-        theirs, llama = self.others
-        peers, drafters = {FRESH: self.peer}, {FRESH: self.drafter}
-        if (learned := self.learned.get(topic)) is not None:
-            weights = {**self.pair.drafting_weights(), **learned}
-            peers[ADAPTED] = Peer(self.pair, self.order.draft_length, self.peer.target, weights)
-            drafters[ADAPTED] = replace(self.drafter, runner=self.drafter.runner.copy())
-            drafters[ADAPTED].runner.overwrite(learned)
-        arms = [
-            *theirs,
-            *(
-                TheirArm(name, peer, drafter=state)
-                for state, peer in peers.items()
-                for name in (ASSISTED, DEFAULTS)
-            ),
-            *llama,
-        ]
-        for state, drafter in drafters.items():
-            for method in self.methods:
-                arms += [self._our(method, drafter, state, policy) for policy in POLICIES]
-        return [*arms, self._our(BASELINE, self.drafter)]
-
-    def _our(
-        self, method: str, drafter: LanguageModel, state: str = "", policy: Policy | Literal[""] = ""
-    ) -> OurArm:
+    def _our(self, method: str, policy: Policy | Literal[""] = "") -> OurArm:
         """Each arm has a pair, and so a cache of n-grams and a memory of costs, of its own; all share the map
         and the weights."""
-        pair = Pair(self.target, drafter, cache_size=self.settings.cache_size)
+        pair = Pair(self.target, self.drafter, cache_size=self.settings.cache_size)
         pair.map = self.pair.map
         pair.fill_cache()
-        return OurArm(method, pair, self.order.draft_length, drafter=state, rule=policy)
+        return OurArm(method, pair, self.order.draft_length, rule=policy)
 
     def _choose_threads(self, arms: Sequence[Arm], ids: Sequence[int]) -> None:
         """Each side's number of threads: the one with which its plain decoding and its first drafting arm
@@ -190,11 +137,7 @@ class Contest:
         if self.target.device.type != "cpu" or self.settings.threads:
             return
         request = Request(ids, min(TRIAL, self.order.max_new_tokens), 0.0, self.order.seed, details=False)
-        wanted = {
-            "transformers": (PLAIN, ASSISTED),
-            "omnidemo": (BASELINE, *self.methods[:1]),
-            llama_cpp.LLAMA: (llama_cpp.LLAMA,),
-        }
+        wanted = {"transformers": (PLAIN, ASSISTED), "omnidemo": (BASELINE, *self.methods[:1])}
         for side in dict.fromkeys(arm.side for arm in arms):
             chosen = [next(arm for arm in arms if arm.method == method) for method in wanted[side]]
             times: dict[int, float] = {}
@@ -216,7 +159,7 @@ class Contest:
     def _prompt(self, arms: Sequence[Arm], request: Request, topic: str, index: int) -> list[Row]:
         """One prompt by every arm."""
         side = ""
-        made: dict[str, tuple[Answer | str, Peak]] = {}
+        made: dict[str, Answer | str] = {}
         for arm in in_turn(arms, index):
             # whoever comes after other libraries finds the caches full of their weights, and threads awake
             if arm.side != side:
@@ -224,20 +167,16 @@ class Contest:
                     arm, replace(request, max_new_tokens=min(SETTLING, request.max_new_tokens), details=False)
                 )
                 side = arm.side
-            with Peak(self.target.device) as peak:
-                took = self._attempt(arm, request)
-            made[arm.name] = took, peak
+            made[arm.name] = self._attempt(arm, request)
         rows = []
         for arm in arms:
-            took, peak = made[arm.name]
+            took = made[arm.name]
             row = self._place(arm, topic, index, request.temperature) | {"prompt_tokens": len(request.ids)}
             if isinstance(took, str):
                 rows.append(row | {"error": took})
             else:
-                figures = took.columns(
-                    made[PLAIN][0], made[self._own(arm)][0], greedy=not request.temperature
-                )
-                rows.append(row | figures | self._costs(arm, took, peak))
+                figures = took.columns(made[PLAIN], made[BASELINE], greedy=not request.temperature)
+                rows.append(row | figures | self._costs(arm, took))
         return rows
 
     def _place(self, arm: Arm, topic: str, index: int, temperature: float) -> Row:
@@ -249,13 +188,12 @@ class Contest:
             "prompt_index": index,
             "arm": arm.name,
             "method": arm.method,
-            "drafter": arm.drafter,
             "policy": arm.rule,
             "threads": self.threads[arm.side],
             "tokens": 0,
             "rounds": 0,
             "error": "",
-            "prompt": self.order.held_out[topic][index],
+            "prompt": self.order.prompts[topic][index],
         }
 
     def _attempt(self, arm: Arm, request: Request) -> Answer | str:
@@ -271,12 +209,8 @@ class Contest:
                 raise
             return " ".join(f"{type(error).__name__}: {error}".split())
 
-    def _own(self, arm: Arm) -> str:
-        """The plain decoding that an arm is held against besides that of `transformers`."""
-        return BASELINE
-
-    def _costs(self, arm: Arm, took: Answer, peak: Peak) -> Row:
-        """The columns of an answer that are this machine's: the floor, and memory."""
+    def _costs(self, arm: Arm, took: Answer) -> Row:
+        """The columns of an answer that are this machine's: the floor."""
         shapes = self.shapes[isinstance(arm, OurArm)]
         if arm.method == PLAIN_BF16:
             shapes = [replace(shapes[0], weights=shapes[0].weights // 2, head=shapes[0].head // 2)]
@@ -289,6 +223,4 @@ class Contest:
             "floor_operations": done,
             "floor_seconds": least,
             "over_floor": took.seconds / least if least else None,
-            "rss_growth_mb": peak.rss_growth / 1e6,
-            "cuda_peak_mb": peak.cuda / 1e6 if peak.cuda is not None else None,
         }

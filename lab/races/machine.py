@@ -1,9 +1,7 @@
-"""The machine that figures come from: what it is, how fast it moves bytes and multiplies, and how much memory
-a process takes."""
+"""The machine that figures come from: what it is, and how fast it moves bytes and multiplies."""
 
 from __future__ import annotations
 
-import gc
 import importlib.metadata
 import os
 import platform
@@ -16,7 +14,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import psutil
 import torch
 from torch.utils.benchmark import Timer
 
@@ -139,53 +136,3 @@ def _rounded(size: int) -> int:
     """Two significant binary digits are enough to tell caches apart, and keep the probes few."""
     step = 1 << max(0, size.bit_length() - 2)
     return max(1 << 12, -(-size // step) * step)
-
-
-# memory
-# ------------------------------------------------------------------------------------------------------------
-
-
-def resident() -> int:
-    """Bytes of this process in memory now."""
-    return int(psutil.Process().memory_info().rss)
-
-
-class Peak:
-    """Most memory within the block: `rss_growth` bytes over what there was before, and `cuda` bytes allocated
-    (None without CUDA).
-
-    Linux can forget its high-water mark; elsewhere only what is still there at the end is seen.
-    """
-
-    rss_growth: int
-    cuda: int | None = None
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-
-    def __enter__(self) -> Peak:
-        with suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5")
-        self._before = resident()
-        if self.device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(self.device)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        status = Path("/proc/self/status")
-        mark = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
-        self.rss_growth = max(0, (int(mark[1]) * 1024 if mark else resident()) - self._before)
-        if self.device.type == "cuda":
-            self.cuda = int(torch.cuda.max_memory_allocated(self.device))
-
-
-def live_tensors() -> tuple[int, int]:
-    """(count, bytes) of all tensors that Python still holds; storages that are shared count once."""
-    gc.collect()
-    tensors = [thing for thing in gc.get_objects() if issubclass(type(thing), torch.Tensor)]
-    storages = {
-        one.untyped_storage().data_ptr(): one.untyped_storage().nbytes()
-        for one in tensors
-        if one.layout == torch.strided
-    }
-    return len(tensors), sum(storages.values())

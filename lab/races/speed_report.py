@@ -8,9 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from lab.races.arms import FRESH
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
-from lab.races.llama_cpp import LLAMA, LLAMA_LOOKUP
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.serving.measuring.report_tables import (
     PARTS,
@@ -35,8 +33,6 @@ SPEEDS = {
 STAGES = {
     **PARTS,
     "drafted/round": ("drafted_per_round", ".1f"),
-    "peak RAM MB": ("rss_growth_mb", ".0f"),
-    "peak CUDA MB": ("cuda_peak_mb", ".0f"),
 }
 HEADINGS = ["arm", *SPEEDS, "same ids"]
 NOTE = (
@@ -57,13 +53,13 @@ Row = dict[str, Any]
 # not theirs. floor_seconds: see `floor`; over_floor: seconds over it. identical: the ids of `transformers`'
 # plain generation, at temperature 0. error: why another library could not answer.
 COLUMNS = (
-    "target", "topic", "temperature", "prompt_index", "arm", "method", "drafter", "policy", "threads",
+    "target", "topic", "temperature", "prompt_index", "arm", "method", "policy", "threads",
     "prompt_tokens", "tokens", "seconds",
     "tokens_per_second", "speedup", "own_speedup", "first_token_ms", "rounds", "round_ms", "draft_ms",
     "verify_ms", "settle_ms", "other_ms",
     "bare_ms", "overhead", "tokens_per_pass", "acceptance_rate", "drafted_per_round", "floor_bytes",
     "floor_operations", "floor_seconds",
-    "over_floor", "rss_growth_mb", "cuda_peak_mb", "identical", "error", "prompt",
+    "over_floor", "identical", "error", "prompt",
 )  # fmt: skip
 
 
@@ -97,30 +93,25 @@ def verdicts(rows: Sequence[Row]) -> list[str]:
     if PLAIN_BF16 in rates:
         said[0] = f"{said[0][:-1]}, {ratio(BASELINE, PLAIN_BF16):.2f} × the same in bfloat16."
     assisted = answered["method"].isin((ASSISTED, DEFAULTS, LOOKUP))
-    if ours := list(answered[(answered["drafter"] != "") & ~assisted]["arm"].unique()):
+    if ours := list(answered[(answered["policy"] != "")]["arm"].unique()):
         best = max(ours, key=lambda arm: ratio(arm, PLAIN))
         own = ratio(best, BASELINE)
         said.append(
             f"Our best, `{best}`: {ratio(best, PLAIN):.2f} × plain `transformers`, {own:.2f} × our plain"
             " decoding."
         )
-        theirs = {"Their best assisted mode": answered[assisted]["arm"].unique()}
-        llama = answered["method"].isin((LLAMA, LLAMA_LOOKUP))
-        theirs["The best of llama.cpp"] = answered[llama]["arm"].unique()
-        for what, arms in theirs.items():
-            if len(arms):
-                rival = max(arms, key=lambda arm: ratio(arm, PLAIN))
-                said.append(
-                    f"{what}, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is {ratio(best, rival):.2f}"
-                    " × as fast."
-                )
-    fresh = answered[(answered["drafter"] == FRESH) & (answered["policy"] == "cost")]
-    fresh = fresh.groupby(["arm", "topic"])["own_speedup"].median().dropna()
-    if len(fresh):
-        value, (arm, topic) = fresh.min(), fresh.idxmin()
+        if len(theirs := answered[assisted]["arm"].unique()):
+            rival = max(theirs, key=lambda arm: ratio(arm, PLAIN))
+            said.append(
+                f"Their best assisted mode, `{rival}`: {ratio(rival, PLAIN):.2f} × plain; ours is"
+                f" {ratio(best, rival):.2f} × as fast."
+            )
+    by_cost = answered[answered["policy"] == "cost"]
+    by_cost = by_cost.groupby(["arm", "topic"])["own_speedup"].median().dropna()
+    if len(by_cost):
+        value, (arm, topic) = by_cost.min(), by_cost.idxmin()
         said.append(
-            f"Fresh drafter with draft length by cost, its worst case: {value:.2f} × our plain decoding"
-            f" (`{arm}` on {topic})."
+            f"Draft length by cost, its worst case: {value:.2f} × our plain decoding (`{arm}` on {topic})."
         )
     return said
 

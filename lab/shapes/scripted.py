@@ -10,9 +10,7 @@ from pathlib import Path
 
 import torch
 
-from lab.equality.tiny import random_model
 from lab.races.watch import WrappedCache, WrappedRunner
-from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.backends.runner import Runner
 from omnidemo.decoding.backend import KVCache, Pass
 from omnidemo.models.load import LanguageModel
@@ -97,35 +95,6 @@ def language_model(name: str, runner: Runner, vocabulary: Vocabulary) -> Languag
         memory_bytes=runner.parameters * runner.dtype.itemsize, device=runner.device, dtype=runner.dtype,
         folder=Path(), chat=False,
     )  # fmt: skip
-
-
-def invented(target_tokens: int, drafter_tokens: int, *, width: int = 64, cache_size: int = 0) -> Pair:
-    """A pair of small random models over invented vocabularies."""
-    sizes = (
-        {"hidden_size": width, "num_hidden_layers": 4},
-        {"hidden_size": max(16, width // 2), "num_hidden_layers": 1},
-    )
-    models = []
-    for place, words in enumerate(vocabularies(target_tokens, drafter_tokens)):
-        shape = {**sizes[place], "max_position_embeddings": 2048, "tie_word_embeddings": True}
-        with torch.inference_mode(False):
-            made = random_model(
-                "llama", len(words), place, noise=0.02, intermediate_size=width * (2 - place), **shape
-            )
-        models.append(language_model("invented", FusedLlama(made.requires_grad_(False)), words))
-    return Pair(*models, cache_size=cache_size)
-
-
-def compounds_only(pair: Pair) -> Pair:
-    """An invented pair that writes one compound again and again, which the drafter has to merge from two
-    words."""
-    word = len(pair.drafter.vocabulary)  # the first compound
-    first, second = pair.map.ngram(word) or (0, 0)
-
-    def draft(last: int, position: int) -> int:
-        return first if last != first else second if position % WRONG else first
-
-    return scripted(pair, lambda last, position: word, draft, cache_size=len(pair.target.vocabulary))
 
 
 def fill(pair: Pair, count: int) -> None:

@@ -1,4 +1,4 @@
-"""Commands that the laboratory has now, and one that is gone. For one version their old names here say so."""
+"""Commands that the laboratory has now, or that are gone. For one version their old names here say so."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from omnidemo.cli.common import Commands
 TO_THE_LABORATORY = (
     "bench",
     "bench-endpoint",
-    "bench-growth",
     "bench-memory",
     "bench-replicas",
     "bench-shapes",
-    "compare-peer",
     "equality",
     "experiment",
     "torture",
 )
 GONE = {
+    "bench-growth": "lab/notebook/growth.md has its table, and the commit at which it runs",
+    "compare-peer": "`python -m lab bench --only answers` races transformers' assisted generation",
     "train-bundled": "bundled models are not trained here any more; the card of bundled/large names the"
-    " commit at which they can be"
+    " commit at which they can be",
 }
 
 

@@ -3,6 +3,7 @@ right."""
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections import Counter
@@ -15,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lab.experiments import cost, experiment_report, jobs
+from lab.experiments import experiment_report, jobs
 from lab.experiments.arm import Run, World, run_arm
 from lab.experiments.jobs import arms_left, record, result_path, run_jobs
 from lab.experiments.plans import EXPERIMENTS, Arm, Phase, Reading, checkpoints, stream
@@ -200,11 +201,8 @@ def test_every_plan_has_arms_that_can_be_told_apart(name: str) -> None:
     arms = EXPERIMENTS[name].plan(("a", "b", "c"), ("maths", "code", "howto"), 200)
     labels = [(arm.name, reading.name) for arm in arms for reading in arm.readings]
     assert len(set(labels)) == len(labels) >= 2
-    # one pair of models serves all that are timed
-    assert len({(*arm.targets, *arm.sources) for arm in arms if arm.timed}) <= 1
     for arm in arms:
         Settings(**arm.settings)  # every change is one of a setting
-        assert not arm.readings[0].only_timed and (not arm.timed or len(arm.targets) == len(arm.sources) == 1)
 
 
 def test_an_experiment_without_enough_targets_or_topics_says_so() -> None:
@@ -282,16 +280,15 @@ def test_the_ngram_loss_alone(names: tuple[str, str], settings: Settings, record
 
 
 def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: World, tmp_path: Path) -> None:
-    order = ExperimentRequest("methods", [names[0]], ["one"], 2, [0, 1], 0, 1)
+    order = ExperimentRequest("methods", [names[0]], ["one"], 2, [0, 1], 0)
     events = list(run(world, order))
     arms = order.arms()
     assert {event.name: event.total for event in events} == {
-        "recordings": 0, "answers of the arms": None, "arms": 10, "timed answers": 14,
+        "recordings": 0, "answers of the arms": None, "arms": 10,
     }  # fmt: skip
     assert len({event.done for event in events if event.name == "answers of the arms"}) > 10
     table = pd.read_csv(tmp_path / "methods.csv")
-    assert set(table["kind"]) == {"traffic", "held-out", "prompt", "timed"} and set(table["seed"]) == {0, 1}
-    assert (table[table["kind"] == "timed"]["speedup"] > 0).all()
+    assert set(table["kind"]) == {"traffic", "held-out", "prompt"} and set(table["seed"]) == {0, 1}
     text = (tmp_path / "methods.md").read_text()
     shown = [
         line.split("|")[1].strip()
@@ -300,8 +297,6 @@ def test_an_experiment_is_resumed_and_reported(names: tuple[str, str], world: Wo
     ][1:]
     assert shown == [f"{arm.name} · {reading.name}" for arm in arms for reading in arm.readings]
     assert "±" in text and "2" in text
-    page = (tmp_path / "methods.html").read_text()
-    assert "held-out acceptance" in page and "<script src" not in page
 
     lost = result_path(world, arms[2], 1)
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "arms").iterdir() if path.stem != lost.stem}
@@ -322,7 +317,10 @@ def test_arms_run_in_processes_of_their_own(names: tuple[str, str], world: World
     assert [*run_jobs([("x", partial(iter, "ab")), ("y", partial(iter, "c"))], 0)] == [
         (0, 1), (0, 2), (1, 2), (1, 3), (2, 3),
     ]  # fmt: skip
-    assert there.with_suffix(".safetensors").read_bytes() == here.with_suffix(".safetensors").read_bytes()
+    told_here, told_there = (
+        [{**row, "train_seconds": None} for row in json.loads(path.read_text())] for path in (here, there)
+    )
+    assert told_here == told_there and any(row.get("steps") for row in told_here)
 
 
 def test_a_failed_job_ends_the_others_and_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,18 +384,6 @@ def test_the_gap_is_closed_against_the_best_epoch() -> None:
     frame = experiment_report.framed(rows)
     assert experiment_report.gap_closed(frame, "fresh", "online", "offline") == {0: pytest.approx(0.75)}
     assert experiment_report.gap_closed(frame[:2], "fresh", "online", "offline") == {}
-
-
-def test_the_cost_of_training_is_paired_by_request() -> None:
-    rows = [{"block": 1, "training": "idle", "seconds": s} for s in (1.1, 2.0, 3.6)]
-    rows += [{"block": 1, "training": "off", "seconds": s} for s in (1.0, 2.0, 3.0)]
-    found = cost.summary(rows)
-    assert (
-        found["off"]["median"] == 2.0
-        and found["ratio"]["median"] == 1.0
-        and found["ratio"]["paired"] == pytest.approx(1.1)
-    )
-    assert found["idle"]["p95"] == pytest.approx(3.44)
 
 
 def test_sources(tmp_path: Path) -> None:

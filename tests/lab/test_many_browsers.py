@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lab.overhead import memory
-from lab.overhead.memory import AppSample, flat
+from lab.overhead.memory import Sample, flat
 from omnidemo.core.config import Settings
 from omnidemo.ui import app, errors
 from tests.support.trained_pair import DRAFTER, TARGET
@@ -78,7 +78,7 @@ def test_who_waits_for_an_answer_is_remembered(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_flat_is_told_from_growing(last: float, flat_enough: bool) -> None:
     sizes = {0: 500.0, 500: 1000.0, 2000: 1020.0, 5000: last}
-    samples = [AppSample(requests, 0.0, size, 0.0) for requests, size in sizes.items()]
+    samples = [Sample(requests, 0.0, size, 0.0) for requests, size in sizes.items()]
     grown = flat(samples)
     assert grown is not None and (grown <= memory.FLAT) is flat_enough
     assert flat(samples[:2]) is None
@@ -95,7 +95,7 @@ def test_a_short_run_over_new_visitors(tmp_path: Path) -> None:
         batch_size=1,
     )
     events = memory.over_browsers(settings, ["What is 2 plus 2?"], 4, 2, tmp_path / "memory.csv", public=True)
-    found = [event for event in events if isinstance(event, AppSample)]
+    found = [event for event in events if isinstance(event, Sample)]
     assert [one.requests for one in found] == [0, 2, 4]
     assert all(50 < one.rss_mb < 8000 for one in found) and (tmp_path / "memory.csv").stat().st_size > 0
     assert not any(name.startswith("OMNIDEMO_PORT") for name in os.environ)

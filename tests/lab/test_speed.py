@@ -7,8 +7,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
-from mmap import mmap
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,32 +16,25 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from lab.equality import tiny
-from lab.overhead import memory
-from lab.races import llama_cpp, machine, speed_report, watch
-from lab.races.arms import Request
+from lab.races import machine, speed_report, watch
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from lab.races.contest import BenchRequest
 from lab.races.floor import Pass, Shape, floor
-from lab.races.llama_cpp import LLAMA, LLAMA_LOOKUP
 from lab.races.machine import Probe
-from lab.races.run_bench import run, stored
+from lab.races.run_bench import run
 from lab.races.speed_report import Row
 from lab.races.watch import bare, take_reads, unwatched_cache, waiting_clock, watched
-from lab.shapes import growth, real_shapes, scripted, shape_report, shape_rounds
-from lab.shapes.scripted import compounds_only, fill, invented, one_word
+from lab.shapes import real_shapes, scripted, shape_report, shape_rounds
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import Settings
 from omnidemo.models import model_files
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.measuring import report_tables
 from omnidemo.serving.measuring.report_tables import Stage
-from omnidemo.serving.pair_loading import attach_storage, build_pair, open_store
+from omnidemo.serving.pair_loading import build_pair
 
 TEXTS = ["the small duck", "def double(n):", "therefore there is another"]
 CPU = torch.device("cpu")
-with_llama = pytest.mark.skipif(
-    not (find_spec("llama_cpp") and find_spec("gguf")), reason="llama-cpp-python and gguf are not installed"
-)
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +50,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def settings(models: tuple[str, str], tmp_path: Path) -> Settings:
     return Settings(
         target=models[0], drafter=models[1], device="cpu", threads=1, storage=tmp_path / "storage",
-        update_interval=2, steps_per_update=1,
-        batch_size=1, lora_rank=4, max_new_tokens=12,
+        max_new_tokens=12,
     )  # fmt: skip
 
 
@@ -73,13 +63,7 @@ def _threads() -> Iterator[None]:
 
 def order(settings: Settings, out: Path, **changes: object) -> BenchRequest:
     base = BenchRequest(
-        [settings.target],
-        {"texts": TEXTS[:2]},
-        {"texts": TEXTS[2:]},
-        2,
-        out,
-        methods=["ngram-exact"],
-        max_new_tokens=12,
+        [settings.target], {"texts": TEXTS[2:]}, out, methods=["ngram-exact"], max_new_tokens=12
     )
     return replace(base, **changes)  # type: ignore[arg-type]
 
@@ -89,14 +73,9 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     events = list(run(order(settings, out), settings))
     rows = [SimpleNamespace(**event) for event in events if isinstance(event, dict)]
     stages = {event.name for event in events if isinstance(event, Stage)}
-    learning = f"{settings.target}: learning texts"
-    assert stages == {learning, f"{learning}, recordings", f"{settings.target}: answers"}
-    theirs = [
-        PLAIN,
-        LOOKUP,
-        *(f"{name} {state}" for state in ("fresh", "adapted") for name in (ASSISTED, DEFAULTS)),
-    ]
-    ours = [f"ngram-exact {state} {policy}" for state in ("fresh", "adapted") for policy in ("fixed", "cost")]
+    assert stages == {f"{settings.target}: answers"}
+    theirs = [PLAIN, LOOKUP, ASSISTED, DEFAULTS]
+    ours = ["ngram-exact fixed", "ngram-exact cost"]
     assert [(row.temperature, row.arm) for row in rows] == [
         (heat, arm) for heat in (0, 1) for arm in [*theirs, *ours, "autoregressive"]
     ]
@@ -136,16 +115,8 @@ def test_every_arm_answers_and_the_files_say_so(settings: Settings, tmp_path: Pa
     assert about["commit"] and about["torch"] == torch.__version__
     assert about[settings.target]["threads"] == {"transformers": 1, "omnidemo": 1}
     text = (out / "speed.md").read_text()
-    assert (
-        text.count("| ngram-exact adapted cost |") == 6
-        and "Our plain decoding: " in text
-        and "× as fast." in text
-    )
-    # The drafter that was distilled stays.
-    again = list(
-        run(order(settings, tmp_path / "again", temperatures=[0.0], methods=["token-intersection"]), settings)
-    )
-    assert {event.name for event in again if isinstance(event, Stage)} == {f"{settings.target}: answers"}
+    assert text.count("| ngram-exact cost |") == 6
+    assert "Our plain decoding: " in text and "× as fast." in text
 
 
 def test_transformers_joins_in_two_bytes_where_the_weights_have_no_more(
@@ -155,7 +126,7 @@ def test_transformers_joins_in_two_bytes_where_the_weights_have_no_more(
     half = tmp_path / "half"
     shutil.copytree(settings.target, half)
     model.save_pretrained(half)
-    wanted = order(settings, tmp_path, targets=[str(half)], requests=0, temperatures=[0.0])
+    wanted = order(settings, tmp_path, targets=[str(half)], temperatures=[0.0])
     rows = [row for row in run(wanted, settings) if isinstance(row, dict)]
     found = {row["arm"]: SimpleNamespace(**row) for row in rows}
     assert not found[PLAIN_BF16].error and found[PLAIN_BF16].tokens
@@ -167,26 +138,7 @@ def test_transformers_joins_in_two_bytes_where_the_weights_have_no_more(
     assert "× the same in bfloat16." in speed_report.verdicts(rows)[0]
 
 
-def test_an_adapter_of_the_storage_is_preferred(settings: Settings, tmp_path: Path) -> None:
-    storage = tmp_path / "kept"
-    assert stored(storage, settings, settings.target, "texts") is None
-    kept = settings.model_copy(update={"storage": storage, "training": "inline", "cost_aware": False})
-    pair, store = build_pair(settings.target, settings.drafter, kept), open_store(kept)
-    lines = attach_storage(pair, kept, store)
-    for text in TEXTS[:2]:
-        pair.generate(text, max_new_tokens=12, draft_length=0)
-    assert lines.run_pending() and lines.status().error is None
-    lines.close()
-    store.close()
-    found = stored(storage, settings, settings.target, "texts")
-    assert found is not None and found.origin == "line default, version 1, 2 requests"
-    pair.publish(1, found.weights)  # they fit the drafter
-    events = list(run(order(settings, tmp_path / "out", adapters=storage, temperatures=[0.0]), settings))
-    assert {event.name for event in events if isinstance(event, Stage)} == {f"{settings.target}: answers"}
-    assert found.origin in (tmp_path / "out" / "speed.md").read_text()
-
-
-def test_without_requests_no_drafter_is_adapted_and_a_failure_of_theirs_is_told(
+def test_a_failure_of_theirs_is_told(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from lab.races.assisted import Peer
@@ -200,23 +152,17 @@ def test_without_requests_no_drafter_is_adapted_and_a_failure_of_theirs_is_told(
 
     monkeypatch.setattr(Peer, "_assistance", failing)
     settings = settings.model_copy(update={"threads": 2})
-    events = list(run(order(settings, tmp_path / "out", requests=0, temperatures=[0.0]), settings))
+    events = list(run(order(settings, tmp_path / "out", temperatures=[0.0]), settings))
     rows = {event["arm"]: event for event in events if isinstance(event, dict)}
-    assert not any("adapted" in arm for arm in rows)
-    assert (
-        rows[f"{DEFAULTS} fresh"]["error"] == "RuntimeError: no such cache"
-        and rows[f"{DEFAULTS} fresh"]["seconds"] is None
-    )
+    assert rows[DEFAULTS]["error"] == "RuntimeError: no such cache" and rows[DEFAULTS]["seconds"] is None
     assert "failed: RuntimeError: no such cache" in (tmp_path / "out" / "speed.md").read_text()
     assert rows["autoregressive"]["threads"] == rows[PLAIN]["threads"] == 2
 
 
 def test_bad_orders_are_refused_before_a_model_is_loaded(settings: Settings, tmp_path: Path) -> None:
     nowhere = settings.model_copy(update={"drafter": "nowhere"})
-    cases = (({"requests": 1}, "every 2 answers"), ({"max_new_tokens": 1}, "at least 2"))
-    for wrong, words in cases:
-        with pytest.raises(ValueError, match=words):
-            next(iter(run(order(nowhere, tmp_path, **wrong), nowhere)))
+    with pytest.raises(ValueError, match="at least 2"):
+        next(iter(run(order(nowhere, tmp_path, max_new_tokens=1), nowhere)))
 
 
 # floors and probes
@@ -256,14 +202,7 @@ def test_probes_are_taken_once_for_a_size() -> None:
     assert probe.rate(1) > 1e8 and "0.0655 MB" in probe.table(1)
 
 
-def test_memory_is_seen() -> None:
-    pages = mmap(-1, 64_000_000)  # pages of their own: an allocator may hand out what another test has freed
-    with machine.Peak(CPU) as peak:
-        held = torch.frombuffer(pages, dtype=torch.float32).fill_(1.0)
-    count, size = machine.live_tensors()
-    assert peak.rss_growth > 20e6 and peak.cuda is None and size >= held.nbytes
-    del held
-    assert machine.live_tensors()[1] <= size - 64_000_000 and machine.live_tensors()[0] < count
+def test_the_machine_is_told() -> None:
     known = machine.facts(CPU)
     assert known["cores"] >= 1 and known["transformers"] and known["commit"]
 
@@ -340,41 +279,21 @@ def test_the_waiting_clock_is_that_of_one_pair_and_only_within(
 
 
 def row(arm: str, speed: float, topic: str = "maths", index: int = 0, **changes: object) -> Row:
-    method, drafter, policy = [*arm.split(), "", ""][:3]
-    place = {
-        "topic": topic,
-        "prompt_index": index,
-        "arm": arm,
-        "method": method,
-        "drafter": drafter,
-        "policy": policy,
-    }
+    method, policy = [*arm.split(), ""][:2]
+    place = {"topic": topic, "prompt_index": index, "arm": arm, "method": method, "policy": policy}
     return place | {"tokens_per_second": speed, "own_speedup": speed / 30, "speedup": speed / 10} | changes
 
 
 def test_verdicts_compare_medians_on_the_same_prompts() -> None:
-    rows = [
-        row(PLAIN, 10),
-        row(f"{ASSISTED} adapted", 15),
-        row("autoregressive", 30),
-        row("ngram-exact adapted fixed", 45),
-    ]
-    rows += [row("ngram-exact fresh cost", 36), row(PLAIN, 10, "code"), row("autoregressive", 30, "code")]
-    rows += [row("ngram-exact fresh cost", 27, "code"), row(LOOKUP, 5, error="out of memory")]
+    rows = [row(PLAIN, 10), row(ASSISTED, 15), row("autoregressive", 30), row("ngram-exact fixed", 45)]
+    rows += [row("ngram-exact cost", 36), row(PLAIN, 10, "code"), row("autoregressive", 30, "code")]
+    rows += [row("ngram-exact cost", 27, "code"), row(LOOKUP, 5, error="out of memory")]
     said = speed_report.verdicts(rows)
     assert said[0] == "Our plain decoding: 3.00 × plain `transformers`."
-    assert (
-        said[1]
-        == "Our best, `ngram-exact adapted fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
-    )
-    assert said[2] == f"Their best assisted mode, `{ASSISTED} adapted`: 1.50 × plain; ours is 3.00 × as fast."
-    assert said[3].startswith("Fresh drafter") and "0.90 ×" in said[3] and "on code" in said[3]
+    assert said[1] == "Our best, `ngram-exact fixed`: 4.50 × plain `transformers`, 1.50 × our plain decoding."
+    assert said[2] == f"Their best assisted mode, `{ASSISTED}`: 1.50 × plain; ours is 3.00 × as fast."
+    assert said[3].startswith("Draft length by cost") and "0.90 ×" in said[3] and "on code" in said[3]
     assert speed_report.verdicts(rows[:2]) == []
-    both = [row(LLAMA, 50), row(LLAMA_LOOKUP, 40)]
-    assert (
-        speed_report.verdicts([*rows, *both])[3]
-        == f"The best of llama.cpp, `{LLAMA}`: 5.00 × plain; ours is 0.90 × as fast."
-    )
 
 
 def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
@@ -384,145 +303,6 @@ def test_spreads_are_ranges_and_unknown_values_are_dashes() -> None:
         and report_tables.Percentiles.of([None]).text(".1f") == "–"
     )
     assert report_tables.markdown_table(["a"], [["x|y"]]).splitlines() == ["| a |", "| --- |", "| x\\|y |"]
-
-
-# growth and memory
-# -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_scripted_drafter_is_accepted_at_any_size() -> None:
-    for size in (600, 900):
-        pair, ids = one_word(invented(size, 400))
-        made = pair.generate(ids[:8], max_new_tokens=40, draft_length=4, learn=False)
-        plain = pair.generate(ids[:8], max_new_tokens=40, method="autoregressive", learn=False)
-        assert (
-            made.token_ids == plain.token_ids and len(set(made.token_ids)) == 1 and len(made.token_ids) == 40
-        )
-        shares = [one.accepted / one.proposed for one in made.rounds if one.proposed]
-        assert 0.5 < sum(shares) / len(shares) < 1 and pair.mismatches == 0
-
-
-def test_scripted_compounds_are_merged_from_the_cache() -> None:
-    pair = compounds_only(invented(700, 300, width=32))
-    fill(pair, 0)
-    without = pair.generate([256, 257], max_new_tokens=20, draft_length=4, learn=False)
-    fill(pair, 100)
-    with_them = pair.generate([256, 257], max_new_tokens=20, draft_length=4, learn=False)
-    assert len(pair.ngrams) == 100 and without.token_ids == with_them.token_ids and pair.mismatches == 0
-    assert without.metrics["ngram_hits"] == 0 and (with_them.metrics["ngram_hits"] or 0) > 0.5
-
-
-def test_growth_has_a_point_for_each_size_and_a_plot(settings: Settings, tmp_path: Path) -> None:
-    found = list(growth.run(settings, growth.QUICK, tmp_path))
-    points = [event for event in found if isinstance(event, growth.Point)]
-    assert found[-1] == Stage("sizes", len(points), len(points)) and {
-        point.question for point in points
-    } == set(growth.TITLES)
-    assert [(p.size, p.method) for p in points if p.question == "ngrams"] == [
-        (0, "ngram-exact"),
-        (50, "ngram-exact"),
-    ]
-    for point in points:
-        assert (
-            point.rounds
-            and point.round_ms
-            and point.verify_ms
-            and point.host_ms
-            and point.round_ms >= point.verify_ms
-        ), point
-    with (tmp_path / "growth.csv").open(encoding="utf-8-sig", newline="") as file:
-        assert [float(line["round_ms"]) for line in csv.DictReader(file)] == [
-            point.round_ms for point in points
-        ]
-    page = (tmp_path / "growth.html").read_text()
-    assert all(f"over the {title.split(',')[0]}" in page for title in growth.TITLES.values())
-    assert len(growth.summary(points)) == 7
-
-
-def test_memory_is_sampled_while_the_drafter_learns(settings: Settings, tmp_path: Path) -> None:
-    events = list(memory.while_learning(settings, TEXTS, 8, 2, tmp_path / "memory.csv", 0))
-    samples = [event for event in events if isinstance(event, memory.Sample)]
-    assert [sample.requests for sample in samples] == [0, 2, 4, 6, 8]
-    first, last = samples[0], samples[-1]
-    assert (
-        first.version == 0
-        and first.optimiser_tensors == 0
-        and last.version >= 1
-        and last.adapters >= 1
-        and last.adapters_mb > 0
-    )
-    assert (
-        last.optimiser_tensors == samples[1].optimiser_tensors > 0
-        and last.optimiser_mb == samples[1].optimiser_mb
-    )
-    assert last.mismatches == 0
-    slope = memory.growth(samples)
-    assert (
-        slope is not None
-        and set(slope) == {"rss_mb", "tensors", "tensor_mb"}
-        and memory.growth(samples[:1]) is None
-    )
-    with (tmp_path / "memory.csv").open(encoding="utf-8-sig", newline="") as file:
-        assert [int(line["requests"]) for line in csv.DictReader(file)] == [0, 2, 4, 6, 8]
-
-
-def test_a_slope_is_that_of_the_second_half() -> None:
-    base = memory.Sample(0, 0.0, 100.0, 10, 1.0, 0, 0, 0.0, 0, 0.0, 0, 0)
-    samples = [replace(base, requests=n, rss_mb=100 + min(n, 500) + 0.01 * n) for n in range(0, 1001, 100)]
-    slope = memory.growth(samples)
-    assert slope is not None and slope["rss_mb"] == pytest.approx(10) and slope["tensors"] == pytest.approx(0)
-
-
-# llama.cpp
-# ------------------------------------------------------------------------------------------------------------
-
-
-def test_llama_is_left_out_where_it_cannot_answer(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    model = build_pair(settings.target, settings.drafter, settings).target
-    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: None)
-    assert "pip install llama-cpp-python" in llama_cpp.refusal(model)
-    monkeypatch.setattr(llama_cpp, "find_spec", lambda name: SimpleNamespace())
-    assert llama_cpp.refusal(model) == f"it reads GGUF files, and {model.name} is none"
-    (file := tmp_path / "model.gguf").touch()
-    assert llama_cpp.refusal(replace(model, folder=file)) == ""
-    assert "in bfloat16 on cpu" in llama_cpp.refusal(replace(model, folder=file, dtype=torch.bfloat16))
-
-
-@with_llama
-@pytest.mark.parametrize("architecture", ["llama", "qwen2"])
-def test_llama_says_what_ours_says(architecture: str, settings: Settings, tmp_path: Path) -> None:
-    from tests.support.gguf_files import tiny_model, write_gguf
-
-    file = write_gguf(tmp_path / "model.gguf", tiny_model(architecture), architecture=architecture)
-    pair = build_pair(str(file), settings.drafter, settings)
-    both = llama_cpp.arms(pair.target, 120, 4)
-    for lookup, arm in enumerate(both):
-        assert (arm.name, arm.side) == ((LLAMA, LLAMA_LOOKUP)[lookup], LLAMA)
-        for text in (*TEXTS, tiny.SENTENCES[0][:40]):
-            ids = pair.prompt_ids(text)
-            wanted = pair.generate(
-                ids, method="autoregressive", max_new_tokens=40, learn=False, reuse=False
-            ).token_ids
-            took = arm.answer(Request(ids, 40, 0.0, 0))
-            assert list(took.ids) == list(wanted)
-            passes = [one for _, one in took.passes]
-            assert (
-                passes[0] == Pass(0, len(ids), 1)
-                and took.timed_rounds == len(passes) - 1
-                and 0 < (took.first or 0) <= took.seconds
-            )
-            if not lookup:
-                assert passes[1:] == [Pass(len(ids) + place, 1, 1) for place in range(len(took.ids) - 1)]
-                assert took.block_efficiency == 1 and took.drafted == 0
-        drawn = [list(arm.answer(Request(ids, 40, 1.0, seed)).ids) for seed in (1, 1, 2)]
-        assert drawn[0] == drawn[1] != drawn[2]
-    for arm in both:
-        arm.end_ids = frozenset()  # so that the answers go on, and say things twice
-    plain, lookup_took = (arm.answer(Request([5, 6, 7], 100, 0.0, 0)) for arm in both)
-    assert len(plain.ids) == 100 and list(lookup_took.ids) == list(plain.ids)
-    assert lookup_took.block_efficiency > 1 and 0 < lookup_took.drafted <= 4 * lookup_took.timed_rounds
 
 
 # real shapes

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
-import plotly.graph_objects as go
 import pytest
 
 from omnidemo.ui.figures import charts, curves, layout, marks
@@ -233,21 +231,3 @@ def test_lines_have_whiskers_marks_and_a_legend() -> None:
     assert first["name"] == "a &lt;b>" and list(first["error_y"]["array"]) == [0.1, 0.0]
     assert second["line"]["dash"] == "dash" and "error_y" not in second
     assert figure["layout"]["showlegend"] and [shape["x0"] for shape in figure["layout"]["shapes"]] == [0.5]
-
-
-def test_a_page_of_figures_needs_no_network(tmp_path: Path) -> None:
-    figure = charts.lines([charts.Series("a", [0, 1], [1.0, 2.0])], xtitle="x", ytitle="y")
-    layout.page(tmp_path / "page.html", {"one & two": figure, "three": figure})
-    text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "<h2>one &amp; two</h2>" in text and "<h2>three</h2>" in text
-    assert text.count("Plotly.newPlot(") >= 2 and "<script src" not in text and len(text) > 1_000_000
-
-
-def test_every_figure_is_one_that_plotly_knows() -> None:
-    rows = [row(0.1 * place, place // 2, domain="ab"[place // 3], block_efficiency=1.5) for place in range(6)]
-    figures = [curves.curve(rows, what) for what in CURVES]
-    figures += [curves.losses([{"step": place, "loss": 1.0, "version": place // 2} for place in range(4)])]
-    figures += [charts.bars(["a", "b"], [1.0, 2.0], colours=["#000", "#fff"], spread=[None, 0.5], base=1.0)]
-    figures += [charts.reliability({"a": [(0.5, 0.5, 1.0)], "b": []})]
-    for figure in figures:
-        assert go.Figure(figure)["data"]  # ValueError for a property that it lacks

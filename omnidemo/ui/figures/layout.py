@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import plotly
-import plotly.graph_objects as go
 
 # served to the browser by the app, without a CDN
 PLOTLY_JS = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
@@ -72,16 +71,3 @@ def axis_title(text: str) -> dict[str, Any]:
 def method_colour(name: str) -> str:
     """The same colour for a method on every chart and lane; an unknown name always gets the same one."""
     return METHOD_COLOURS.get(name) or PALETTE[sum(map(ord, name)) % len(PALETTE)]
-
-
-def page(path: Path, figures: Mapping[str, Figure]) -> None:
-    """Write titled figures as one HTML file that needs no network."""
-    parts = []
-    for place, (title, figure) in enumerate(figures.items()):
-        html = go.Figure(figure).to_html(full_html=False, include_plotlyjs=place == 0, default_height="420px")
-        parts.append(f"<h2>{escape(title)}</h2>\n{html}")
-    head = (
-        '<!doctype html><meta charset="utf-8"><body style="font-family: sans-serif; max-width: 60rem; margin:'
-        ' 2rem auto">'
-    )
-    path.write_text(head + "\n".join(parts) + "</body>\n", encoding="utf-8")
