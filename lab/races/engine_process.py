@@ -38,7 +38,7 @@ class EngineProcess:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, process_group=0
         )  # which the terminal's Ctrl-C does not reach
         try:
-            self.facts: Facts = self._ask(kind, given)
+            self.facts: Facts = self._ask(kind, given, WAKE)
         except BaseException:
             self.close()
             raise
@@ -93,7 +93,7 @@ def main(parent: int) -> None:
             name, *given = pickle.load(sys.stdin.buffer)
             try:
                 if engine is None:
-                    engine = Timed(MAKERS[name](**given[0]))
+                    engine = Timed(MAKERS[name](**given[0]), given[1])
                     answer: Any = engine.engine.facts
                 else:
                     answer = getattr(engine, name)(*given)
@@ -106,8 +106,8 @@ def main(parent: int) -> None:
 class Timed:
     """The methods of `EngineProcess`, on its own side."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
+    def __init__(self, engine: Engine, wake: float) -> None:
+        self.engine, self._for = engine, wake
         self._behind: list[int] = []  # what it has read, while that is known
 
     def passes(
@@ -146,8 +146,8 @@ class Timed:
         return found, perf_counter() - began
 
     def _wake(self, ids: Sequence[int], length: int) -> None:
-        """Read `ids` behind the first `length` tokens, and forget them again, for WAKE seconds."""
-        until = perf_counter() + WAKE
+        """Read `ids` behind the first `length` tokens, and forget them again, for a while."""
+        until = perf_counter() + self._for
         while perf_counter() < until:
             self.engine.read(ids, 1)
             self.engine.trim(length)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from lab.equality import tiny
-from lab.races import rows_race
+from lab.races import engine_process, rows_race
 from lab.races.engine_process import EngineFailed, EngineProcess, Timed
-from lab.races.engines import LLAMA_CPP, OURS, TRANSFORMERS, Facts, LlamaCppEngine
+from lab.races.engines import LLAMA_CPP, MAKERS, OURS, TRANSFORMERS, Facts, LlamaCppEngine
 from lab.races.rows_race import Race, Raced, RaceRequest
 from omnidemo.core.config import Settings
 from omnidemo.serving.measuring.report_tables import Stage
@@ -96,8 +96,31 @@ def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "llama_cpp", raising=False)
     monkeypatch.setattr(rows_race, "REST", 0.0)
+    monkeypatch.setattr(engine_process, "WAKE", 0.0)
     yield folder
     sys.modules.pop("llama_cpp", None)  # the double: other tests of this process mean the package
+
+
+class Here:
+    """An engine in this process, in place of one that has to load its libraries anew."""
+
+    def __init__(self, kind: str, **given: Any) -> None:
+        try:
+            timed = Timed(MAKERS[kind](**given), 0.0)
+        except Exception as error:
+            raise EngineFailed(" ".join(str(error).split())) from error
+        self.facts = timed.engine.facts
+        self.passes, self.prompt, self.decode = timed.passes, timed.prompt, timed.decode
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def here(double: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The double, and engines in this process."""
+    monkeypatch.setattr(rows_race, "EngineProcess", Here)
+    return double
 
 
 def settings(drafter: str) -> Settings:
@@ -184,17 +207,15 @@ class Noting:
         return [1] * count
 
 
-def test_a_turn_begins_with_untimed_passes_that_are_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.races.engine_process.WAKE", 0.002)
+def test_a_turn_begins_with_untimed_passes_that_are_taken_back() -> None:
     engine = Noting()
-    Timed(engine).passes([1, 2, 3], {}, 1)
+    Timed(engine, 0.002).passes([1, 2, 3], {}, 1)
     assert engine.notes[:4] == [0, (3, 1), (1, 1), 3] and set(engine.notes[2:]) == {(1, 1), 3}
 
 
-def test_a_pass_has_all_its_rows_and_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lab.races.engine_process.WAKE", 0.0)
+def test_a_pass_has_all_its_rows_and_is_taken_back() -> None:
     engine = Noting()
-    timed = Timed(engine)
+    timed = Timed(engine, 0.0)
     found = timed.passes([1, 2, 3], {2: [4, 5], 1: [6]}, 2)
     assert {rows: len(times) for rows, times in found.items()} == {2: 2, 1: 2}
     assert engine.notes == [0, (3, 1), *[(2, 2), 3] * 5, *[(1, 1), 3] * 5]  # three of them to warm up
@@ -227,19 +248,17 @@ def test_who_cannot_take_part_is_told_in_a_sentence(
         next(iter(rows_race.run(RaceRequest(drafter, tmp_path, peers=["vllm"]), chosen)))
 
 
-def test_another_models_file_is_refused(
-    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
-) -> None:
-    (double / "llama_cpp.py").write_text(DOUBLE.replace("VOCABULARY", "17"))
+def test_another_models_file_is_refused(gguf_target: Path, drafter: str, here: Path, tmp_path: Path) -> None:
+    (here / "llama_cpp.py").write_text(DOUBLE.replace("VOCABULARY", "17"))
     race = Race(RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP]), settings(drafter))
     with pytest.raises(ValueError, match=r"has 17 tokens where .* has 265; name a file of the same model"):
         list(race.run())
 
 
 def test_a_library_that_fails_is_left_out_and_the_race_goes_on(
-    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+    gguf_target: Path, drafter: str, here: Path, tmp_path: Path
 ) -> None:
-    (double / "llama_cpp.py").write_text("raise ImportError('no such\\nsymbol')")
+    (here / "llama_cpp.py").write_text("raise ImportError('no such\\nsymbol')")
     race, _ = raced(
         RaceRequest(str(gguf_target), tmp_path, peers=[LLAMA_CPP], passes=1, tokens=2), settings(drafter)
     )
@@ -263,7 +282,7 @@ def test_ratios_are_of_medians() -> None:
 
 
 def test_the_command_shows_the_table_and_lines_of_progress(
-    lab_cli: Cli, gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+    lab_cli: Cli, gguf_target: Path, drafter: str, here: Path, tmp_path: Path
 ) -> None:
     asked = (
         "bench",
@@ -283,13 +302,13 @@ def test_the_command_shows_the_table_and_lines_of_progress(
     assert re.search(r"rows, prompts and answers of each engine: (\d+) of \1\b", result.err)
     refused(
         lab_cli("bench", "--only", "cheese", "--target", gguf_target, "--drafter", drafter),
-        "--only is rows, answers or copies",
+        "--only is rows or answers",
     )
     refused(lab_cli(*asked, "--peers", "cheese"), "no peer 'cheese'")
 
 
 def test_a_race_without_time_has_one_turn_of_everything(
-    gguf_target: Path, drafter: str, double: Path, tmp_path: Path
+    gguf_target: Path, drafter: str, here: Path, tmp_path: Path
 ) -> None:
     order = RaceRequest(
         str(gguf_target), tmp_path / "out", [LLAMA_CPP], passes=10, tokens=4, seconds=0.0, command="it"
