@@ -179,8 +179,7 @@ def export(
     check_writable(csv)
     if not settings.database_url and not (settings.storage / "omnidemo.db").exists():
         raise ValueError(
-            f"{settings.storage} holds no history yet; use the app first, or name another folder with"
-            " --storage"
+            f"{settings.storage} holds no history; use the app first, or name another folder with --storage"
         )
     store = open_store(settings)
     try:

@@ -30,11 +30,13 @@ def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int
     elif policy == "fixed" and draft_length == 0:
         sentence = "Guessing is switched off: the draft length is 0."
     elif policy == "head" and not has_head:
-        sentence = "The acceptance head is not trained yet; the drafter's own probabilities stand in for it."
+        sentence = (
+            "The acceptance head has no training so far; the drafter's own probabilities stand in for it."
+        )
     elif costs.length:
         sentence = f"The newest drafts had {costs.length:.1f} drafter tokens."
     else:
-        sentence = "Nothing has been drafted yet."
+        sentence = "Nothing has been drafted so far."
     table = costs.head if policy == "head" and has_head else costs.acceptance
     length = float(draft_length) if policy == "fixed" else costs.length
     return Drafting(policy, length, not alone, sentence, table.rows())

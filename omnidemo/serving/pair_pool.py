@@ -133,7 +133,7 @@ class PairPool:
         if place is None or place.loaded is None:
             state = self.state(target, drafter)
             raise RuntimeError(
-                state.error or f"{target} is not loaded yet ({state.stage}); wait until it is ready"
+                state.error or f"{target} is not loaded ({state.stage}); wait until it is ready"
             )
         return place.loaded
 

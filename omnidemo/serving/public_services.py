@@ -284,8 +284,8 @@ class PublicServices(CallerRights):
             gone += services.store.forget_visitor(session)
         if not services.store.status.ok:
             return (
-                "Your adapter and n-grams are deleted; your history not yet, for the database does not work"
-                " now. Try again later."
+                "Your adapter and n-grams are deleted. Your history is not: the database does not work now."
+                " Try again later."
             )
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 

@@ -9,7 +9,10 @@ from omnidemo.core.config import SAMPLING, Manner, Settings, option_named
 
 TITLE = "OmniDemo"
 PAPER = {"title": "OmniDraft, 2507.02659", "href": "https://arxiv.org/abs/2507.02659"}
-SUBTITLE = "A small model guesses ahead, the big one checks: the same text in fewer steps."
+SUBTITLE = (
+    "A small model and a memory guess, the big one checks: the same text in fewer steps."
+    " Both guess better while you use it."
+)
 
 # Legend in the order of the page: key of the browser's lines → title, help with the field's term. Each token
 # of an answer is in one class, so the counts without the last add up to its tokens.
@@ -143,7 +146,9 @@ def notice(keep_text: bool, training: bool) -> str:
     learned = (
         "" if not training else " and learned from" if keep_text else ", and the answers are learned from"
     )
-    shared = " Everybody at this app shares what it learns, but for a topic memory chosen under Expert."
+    shared = (
+        " Everybody who uses this app shares what it learns. For a memory of your own, name one under Expert."
+    )
     return (
         "Unless you switch it off,"
         f" {kept}{learned}.{shared if training else ''}"

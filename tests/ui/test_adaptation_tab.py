@@ -422,7 +422,7 @@ def test_the_notice_says_what_becomes_of_a_chat() -> None:
     assert (
         text.notice(True, True)
         == "Unless you switch it off, prompts and answers are kept in this server's history and learned from."
-        " Everybody at this app shares what it learns, but for a topic memory chosen under Expert."
+        " Everybody who uses this app shares what it learns. For a memory of your own, name one under Expert."
         " Enter nothing private."
     )
     assert (

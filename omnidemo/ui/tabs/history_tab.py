@@ -110,7 +110,7 @@ def delete(services: PublicServices, session: str, what: Mapping[str, Any]) -> s
         services.forget_copies(services.own)
         downloads.forget_files(services.own)
     if not gone and not store.status.ok:
-        return f"Not deleted yet: {without_folders(store.status.message)}"
+        return f"Nothing was deleted: {without_folders(store.status.message)}"
     return f"{gone} request{'' if gone == 1 else 's'} deleted." if gone else "There was nothing to delete."
 
 

@@ -114,5 +114,5 @@ def build(services: PublicServices, shell: Shell) -> None:
 
     with gr.Row(elem_classes="omni-files"):
         press = gr.Button("↓ Rows as CSV", size="sm").click
-        none = "There are no rows yet. They come with the answers."
+        none = "There are no rows. They come with the answers."
         downloads.download(press, "task_csv", make, [rows], js=script("() => [page.task.csv()]"), empty=none)
