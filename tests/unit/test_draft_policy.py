@@ -323,4 +323,4 @@ def test_what_never_changes_is_foreseen() -> None:
 
 
 def test_an_untrained_head_is_told() -> None:
-    assert "not trained" in describe("head", CostModel(), False).sentence
+    assert "no training so far" in describe("head", CostModel(), False).sentence
