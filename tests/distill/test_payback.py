@@ -171,8 +171,8 @@ def test_clear_gains_quicken_a_line_and_what_gets_worse_slows_it_down() -> None:
     for version, pace in enumerate((2.0, 4.0, 8.0, 8.0), 1):
         assert evaluation.conclude(judged(0.3), 4, version, version - 1)[0] == "better"
         assert evaluation.pace == pace
-    assert evaluation.conclude(judged(0.012), 4, 5, 4)[0] == "better"
-    assert evaluation.pace == 8.0, "within three standard errors it may be chance"
+    assert evaluation.conclude(judged(0.011), 4, 5, 4)[0] == "better"
+    assert evaluation.pace == 8.0, "within two standard errors it may be chance"
     assert evaluation.conclude(judged(0.3), 4, 6, 5, judged(-0.02))[0] == "open"
     assert evaluation.pace == 4.0, "earlier answers got worse"
     assert evaluation.conclude(judged(-0.3), 4, 7, 6)[0] == "worse"

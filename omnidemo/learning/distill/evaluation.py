@@ -39,7 +39,7 @@ MOST_EVALUATIONS = 64  # that are kept: a weight of 0.8⁶⁴ is none
 MOST_HALVINGS = 4  # of the learning rate: below a sixteenth of it a line would learn nothing any more
 # A version that is better by more than this many standard errors doubles the pace of its line; one standard
 # error, which is enough to trust it, is reached by chance in a sixth of all evaluations.
-FASTER_ERRORS = 3.0
+FASTER_ERRORS = 2.0
 MOST_DOUBLINGS = 3  # from the most careful drafter of the catalogue to the quick pace (`worker.paced`)
 
 Verdict = Literal["better", "worse", "open"]
