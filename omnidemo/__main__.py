@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
-from omnidemo.cli.common import check_folder, loading, log_to_stderr, read_settings, run, show, telling, whole
+from omnidemo.cli.common import check_folder, loaded, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
 from omnidemo.cli.options import Drafter, KeptIn, Number, Storage, Target, answer_options, given
 from omnidemo.core import shell_network
@@ -65,7 +65,6 @@ def generate(
     """
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
     settings = read_settings(target=target, drafter=drafter, arithmetic=arithmetic, training="off", **ours)
-    from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
     from omnidemo.backends.choice import conditions_of, waits
     from omnidemo.decoding.methods import check_method
@@ -78,11 +77,7 @@ def generate(
     )
     if storage is not None:
         check_folder(storage)
-    with loading() as progress:
-        pair = load_pair(
-            settings.target, settings.drafter, settings.device, settings.dtype, storage, settings,
-            progress=progress,
-        )  # fmt: skip
+    pair = loaded(settings, storage)
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
     if waits(pair.target.runner):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import collect, collected, loading, read_settings, show
+from omnidemo.cli.common import collect, collected, loaded, read_settings, show
 from omnidemo.cli.options import Drafter, DraftLength, Storage, Target
 
 if TYPE_CHECKING:
@@ -180,7 +180,6 @@ def _print(found: Advice) -> None:
 
 
 def _try(found: Advice, settings: Settings, topic: str) -> Trial:
-    from omnidemo.api import load_pair
     from omnidemo.core.config import GREEDY
     from omnidemo.serving.advisor import trial
     from omnidemo.serving.advisor.overlap import prompts_of
@@ -189,16 +188,7 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
-    with loading() as progress:
-        pair = load_pair(
-            found.target.name,
-            best.model.name,
-            settings.device,
-            settings.dtype,
-            None,
-            settings,
-            progress=progress,
-        )
+    pair = loaded(settings, target=found.target.name, drafter=best.model.name)
     options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
     measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
     each = collect(counted(trial.whole_prompts(measured), "prompts", trial.PROMPTS))

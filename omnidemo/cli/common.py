@@ -27,6 +27,7 @@ from omnidemo.core.config import Settings, shortened
 
 if TYPE_CHECKING:
     from omnidemo.core.records import Generation, Reading, Round
+    from omnidemo.pair.pair import Pair
     from omnidemo.serving.measuring.report_tables import Stage
 
 T = TypeVar("T")
@@ -213,11 +214,17 @@ def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
         watch.join()
 
 
-@contextmanager
-def loading() -> Iterator[Callable[[str, float, str], None]]:
-    """`progress` of `load_pair`, for a command: where that takes long, lines on stderr say how far it is."""
+def loaded(
+    settings: Settings, storage: Path | None = None, target: str | None = None, drafter: str | None = None
+) -> Pair:
+    """`load_pair` for a command: where that takes long, lines on stderr say how far it is."""
+    from omnidemo.api import load_pair
+
     with telling("loading the models") as tell:
-        yield lambda stage, fraction, detail: tell(f"loading, {fraction:.0%}: {detail}")
+        return load_pair(
+            target, drafter, storage=storage, settings=settings,
+            progress=lambda stage, fraction, detail: tell(f"loading, {fraction:.0%}: {detail}"),
+        )  # fmt: skip
 
 
 def log_to_stderr() -> None:

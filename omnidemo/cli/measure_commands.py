@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from omnidemo.cli import task_command
-from omnidemo.cli.common import SPREAD, collected, command_line, loading, names_in, read_settings, show
+from omnidemo.cli.common import SPREAD, collected, command_line, loaded, names_in, read_settings, show
 from omnidemo.cli.options import (
     Drafter,
     DraftLength,
@@ -73,7 +73,6 @@ def compare(
         draft_length=draft_length,
         training="off",
     )
-    from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
     from omnidemo.core.config import GREEDY, GenerationConfig
     from omnidemo.serving.measuring import arena, compare_methods
@@ -102,16 +101,7 @@ def compare(
     names = compare_methods.check_methods(names_in(methods))
     for file in [csv, *([report] if report else [])]:
         check_writable(file)
-    with loading() as progress:
-        pair = load_pair(
-            settings.target,
-            settings.drafter,
-            settings.device,
-            settings.dtype,
-            storage,
-            settings,
-            progress=progress,
-        )
+    pair = loaded(settings, storage)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
     if fill_cache or settings.warm_start:

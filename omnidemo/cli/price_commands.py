@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnidemo.cli.common import loading, read_settings, show
+from omnidemo.cli.common import loaded, read_settings, show
 from omnidemo.cli.options import Drafter, KeptIn, Target
 
 if TYPE_CHECKING:
@@ -34,14 +34,9 @@ def prices(
     this machine and the form of these weights.
     """
     settings = read_settings(target=target, drafter=drafter, storage=storage, training="off")
-    from omnidemo.api import load_pair
     from omnidemo.backends import compile_kernels
 
-    with loading() as progress:
-        pair = load_pair(
-            settings.target, settings.drafter, settings.device, settings.dtype, storage, settings,
-            progress=progress,
-        )  # fmt: skip
+    pair = loaded(settings, storage)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
         pair.prices.look()
