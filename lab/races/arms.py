@@ -118,12 +118,6 @@ class Arm:
                 matrix = (matrix @ matrix).clamp(max=1)
 
 
-def in_turn(arms: Sequence[Any], index: int) -> list[Any]:
-    """The arms in the order for a prompt: who begins changes from prompt to prompt."""
-    shift = index % len(arms)
-    return [*arms[shift:], *arms[:shift]]
-
-
 def _speed_ratio(one: Answer, other: Answer | str) -> float | None:
     """Tokens a second over those of another answer; None where there is none."""
     return None if isinstance(other, str) else one.tokens_per_second / other.tokens_per_second

@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 
 from lab.equality.silence import quietly
-from lab.races.arms import Answer, Arm, OurArm, Request, in_turn
+from lab.races.arms import Answer, Arm, OurArm, Request
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16, Peer, TheirArm
 from lab.races.floor import Shape, floor
 from lab.races.machine import Probe, cores
@@ -22,6 +22,7 @@ from omnidemo.backends import bf16_weights
 from omnidemo.core.config import Settings
 from omnidemo.decoding.draft_policy import Policy
 from omnidemo.decoding.methods import BASELINE, fitting, make_method
+from omnidemo.pair.in_turns import rotated
 from omnidemo.pair.pair import Pair
 from omnidemo.serving import gc_pauses
 from omnidemo.serving.measuring.prompt_files import check_prompts
@@ -160,7 +161,7 @@ class Contest:
         """One prompt by every arm."""
         side = ""
         made: dict[str, Answer | str] = {}
-        for arm in in_turn(arms, index):
+        for arm in rotated(arms, index):
             # whoever comes after other libraries finds the caches full of their weights, and threads awake
             if arm.side != side:
                 self._attempt(

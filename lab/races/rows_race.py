@@ -26,6 +26,7 @@ from omnidemo.decoding.contexts import common_prefix
 from omnidemo.models.gguf.sources import is_gguf
 from omnidemo.models.load import pick_device
 from omnidemo.models.names import gguf_file, known_settings, resolve
+from omnidemo.pair.in_turns import rotated
 from omnidemo.serving.measuring.prompt_files import make_writable
 from omnidemo.serving.measuring.report_tables import Stage, markdown_list, markdown_table, report
 
@@ -181,7 +182,7 @@ class Race:
                     if turn and time.monotonic() > until:
                         break
                     # whose answer is ours comes first
-                    for which in _in_turn(len(self._processes), 0 if what == "answers" else turn):
+                    for which in rotated(range(len(self._processes)), 0 if what == "answers" else turn):
                         time.sleep(REST)
                         for rows in ROWS[: _steps(what)]:
                             self._take(which, what, behind, rows, ours)
@@ -276,11 +277,6 @@ def _ratio(mine: float | None, other: float | None) -> str:
 def _steps(what: str) -> int:
     """What one turn of an engine is told in: its passes by their rows."""
     return len(ROWS) if what == "passes" else 1
-
-
-def _in_turn(count: int, turn: int) -> list[int]:
-    """Who comes after whom: who begins changes from turn to turn."""
-    return [(turn + place) % count for place in range(count)]
 
 
 def _ids(count: int, vocabulary: int, shift: int = 0) -> list[int]:

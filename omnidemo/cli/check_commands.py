@@ -190,9 +190,11 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
     typer.echo(f"\nTrying {best.model.name} …", err=True)
     pair = loaded(settings, target=found.target.name, drafter=best.model.name)
     options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
-    measured = compare(pair, prompts_of(topic, trial.PROMPTS), trial.METHODS, **options)  # type: ignore[arg-type]
-    each = collect(counted(trial.whole_prompts(measured), "prompts", trial.PROMPTS))
-    return trial.summed_up(each[-1] if each else [], settings.draft_length, best.cost, topic)
+    options |= {"seconds": trial.SECONDS}
+    prompts = prompts_of(topic, trial.PROMPTS)
+    measured = compare(pair, prompts, trial.METHODS, **options)  # type: ignore[arg-type]
+    results = collect(counted(measured, "answers", len(prompts) * len(trial.METHODS)))
+    return trial.summed_up(results, settings.draft_length, best.cost, topic)
 
 
 def _print_trial(drafter: str, tried: Trial) -> None:

@@ -31,7 +31,7 @@ from omnidemo.models.gguf.places import Walk, hub_root, hub_snapshot
 from omnidemo.models.gguf.sources import is_gguf
 
 BUNDLED = ASSETS / "models"
-# Models of earlier versions, and what takes their place. Requests, n-grams and adapters of them may be stored.
+# Models of earlier versions, and what takes their place. What is stored of them may still be there.
 GONE = {
     "bundled/a": EMBEDDED_TARGET,
     "bundled/b": EMBEDDED_TARGET,

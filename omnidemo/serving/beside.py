@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from omnidemo.core.records import Generation
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
 from omnidemo.models.catalogue import reading
+from omnidemo.pair.in_turns import Budget, middle, passes_of
 from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
@@ -22,7 +24,7 @@ WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait while the pair answers others
 TRIES = 3  # attempts of a run: a request that arrives ends it
 LOOK_SECONDS = 0.05
-RUNS, RUN_SECONDS = 3, 1.5  # most runs of a kind, and seconds after which no other one begins
+BUDGET = Budget(passes=3, seconds=5.0)  # a page waits
 
 
 class Beside:
@@ -42,7 +44,7 @@ class Beside:
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
-            return _often(lambda: (_alone(pair, prompt, method=BASELINE, **options),))[0]
+            return _often(plain=partial(_alone, pair, prompt, method=BASELINE, **options))[0]
 
     def fresh_and_today(
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
@@ -67,25 +69,21 @@ class Beside:
                 )
             with lines.using(domain):
                 before, after = _often(
-                    lambda: tuple(
-                        _alone(pair, prompt, domain=line, **options) for line in (FRESH_LINE, domain)
-                    )
+                    before=partial(_alone, pair, prompt, domain=FRESH_LINE, **options),
+                    after=partial(_alone, pair, prompt, domain=domain, **options),
                 )
                 return before, after
 
 
-def _often(make: Callable[[], tuple[Generation, ...]]) -> list[list[Generation]]:
-    """Up to RUNS runs of each kind, alternating, as long as they are short, the middle one of each first, so
-    that a short disturbance of the machine does not decide."""
-    until, made = time.monotonic() + RUN_SECONDS, [make()]
-    while len(made) < RUNS and time.monotonic() < until:
-        made.append(make())
-    return [_middle_first(list(runs)) for runs in zip(*made, strict=True)]
+def _often(**lanes: Callable[[], Generation]) -> list[list[Generation]]:
+    """The runs of each lane, the middle one of each first."""
+    passes = passes_of(lanes, BUDGET, time.monotonic)
+    return [_middle_first([made[name] for made in passes]) for name in lanes]
 
 
 def _middle_first(runs: list[Generation]) -> list[Generation]:
-    runs.sort(key=lambda run: sum(done.seconds["total"] for done in run.rounds))
-    return [runs.pop((len(runs) - 1) // 2), *runs]
+    shown = middle(runs, lambda run: sum(done.seconds["total"] for done in run.rounds))
+    return [shown, *(run for run in runs if run is not shown)]
 
 
 def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], **options: Any) -> Generation:

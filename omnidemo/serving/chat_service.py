@@ -3,6 +3,7 @@ comparisons."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -229,9 +230,9 @@ class ChatService:
         self, *, target: str, drafter: str, prompts: Sequence[Asked], methods: Sequence[str],
         max_new_tokens: int, temperature: float, draft_length: int | None = None, seed: int | None = 0,
         cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
-        draft_policy: Policy | None = None, **sampling: float | None,
+        seconds: float = math.inf, draft_policy: Policy | None = None, **sampling: float | None,
     ) -> Iterator[Comparison]:  # fmt: skip
-        """Each method on each prompt, interleaved, in so many `runs`; see `comparison.compare`. The adapter
+        """Each method on each prompt, in turns; `runs` and `seconds` as in `comparison.compare`. The adapter
         line `domain` drafts (None: the settings' line, or `default` where that is chosen by topic). Without a
         `draft_length` the `draft_policy` decides, else that of the settings. `sampling`: the others of
         SAMPLING; what it leaves out is as the target's manner has it."""
@@ -244,7 +245,7 @@ class ChatService:
         with self._pool.using(target, drafter) as (pair, lines), lines.using(domain):
             yield from compare(
                 pair, prompts, methods, max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
-                domain=domain, warm=True, runs=runs,
+                domain=domain, warm=True, runs=runs, seconds=seconds,
                 cancelled=lambda: any(one.is_set() for one in flags),
                 **drafting,
                 **sampling,

@@ -1,15 +1,18 @@
-"""Several methods on the same prompts, interleaved, so that other load on the machine slows all of them
-alike."""
+"""Several methods on the same prompts, in turns (`pair/in_turns.py`)."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from omnidemo.core.config import SAMPLING
 from omnidemo.core.records import Generation, Prompt
 from omnidemo.decoding.methods import BASELINE, METHODS, make_method
+from omnidemo.pair.in_turns import Budget, Stopped, in_turns
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.serving import beside
@@ -57,53 +60,63 @@ class Comparison:
 def compare(
     pair: Pair, prompts: Sequence[Asked], methods: Sequence[str], *, max_new_tokens: int = 128,
     temperature: float | None = 0.0, domain: str = "default", seed: int | None = 0, warm: bool = False,
-    runs: int = 1, cancelled: Callable[[], bool] = lambda: False, **options: Any,
+    runs: int = 1, seconds: float = math.inf, cancelled: Callable[[], bool] = lambda: False, **options: Any,
 ) -> Iterator[Comparison]:  # fmt: skip
-    """Yield one `Comparison` for each prompt, run and method: the `runs` of a prompt are interleaved, all
-    methods of one before the next. A later turn of a question stands, for every method, behind the answer
+    """Yield one `Comparison` for each prompt, run and method. The methods take turns, who begins changes from
+    run to run, and the row of the baseline, where it is among them, comes first in each. After so many
+    `seconds` no other prompt begins. A later turn of a question stands, for every method, behind the answer
     that the first of them gave in its first run, so that all read the same; it is left out where it does not
     fit the target's window. Nothing is learned from them; earlier answers may still bring a version or
-    n-grams meanwhile (`adapter_version` says so). Each reads the whole prompt; the order of the methods
-    rotates from run to run. The baseline, where it is among the methods, always runs first. `warm`: answer
-    every prompt once before, untimed, so that its n-grams are in the cache as they would be in a longer chat.
-    The `options` are those of `Pair.stream`; sampling that is None or left out is as the target's manner has
-    it. The name FRESH stands for TODAY with the base drafter and, for a visitor of a public app, with the
-    n-grams that all share instead of the visitor's own. ValueError, before anything runs, for no method, an
-    unknown one, or one that this pair cannot use, and for a second turn where the target has no chat
-    template."""
+    n-grams meanwhile (`adapter_version` says so). Each reads the whole prompt. `warm`: answer every prompt
+    once before, untimed, so that its n-grams are in the cache as they would be in a longer chat. The
+    `options` are those of `Pair.stream`; sampling that is None or left out is as the target's manner has it.
+    The name FRESH stands for TODAY with the base drafter and, for a visitor of a public app, with the n-grams
+    that all share instead of the visitor's own. ValueError, before anything runs, for no method, an unknown
+    one, or one that this pair cannot use, and for a second turn where the target has no chat template."""
     lanes = _Lanes(pair, methods, max_new_tokens, temperature, domain, seed, cancelled, options)
     if not pair.target.chat and any(len(turns_of(asked)) > 1 for asked in prompts):
         raise ValueError(
             f"{pair.target.name} has no chat template, so that it cannot be asked a second turn; give"
             " questions of one turn"
         )
-    if prompts and not lanes.warm_up(turns_of(prompts[0])[0]):
-        return
-    for index, asked in enumerate(prompts):
-        category = asked.category if isinstance(asked, Question) else ""
-        messages: list[dict[str, str]] = []
-        for turn, prompt in enumerate(turns_of(asked)):
-            if turn:
-                messages.append({"role": "user", "content": str(prompt)})
-                try:
-                    pair.prompt_ids(messages)
-                except TooLong:
-                    break
-            said: str | None = None
-            read: Prompt = list(messages) if turn else prompt
-            if warm:
-                lanes.warm_cache(read)
-            for run, name, made, baseline in lanes.answers(index, read, runs):
-                said = made.text if said is None else said
-                identical, speedup = lanes.against(made, baseline)
-                shown = prompt if isinstance(prompt, str) else str(prompt)
-                yield Comparison(
-                    index, shown, name, made, identical, speedup, run, turn, category, temperature
-                )
-            if said is None or cancelled():
+    until = time.monotonic() + seconds
+    try:
+        if prompts:
+            lanes.warm_up(turns_of(prompts[0])[0])
+        for index, asked in enumerate(prompts):
+            yield from _compared(pair, lanes, index, asked, runs, warm)
+            if time.monotonic() > until:
                 return
-            messages += [{"role": "user", "content": str(prompt)}] if not turn else []
-            messages.append({"role": "assistant", "content": said})
+    except Stopped:
+        return
+
+
+def _compared(
+    pair: Pair, lanes: _Lanes, index: int, asked: Asked, runs: int, warm: bool
+) -> Iterator[Comparison]:
+    """The turns of a question."""
+    category = asked.category if isinstance(asked, Question) else ""
+    messages: list[dict[str, str]] = []
+    for turn, prompt in enumerate(turns_of(asked)):
+        if turn:
+            messages.append({"role": "user", "content": str(prompt)})
+            try:
+                pair.prompt_ids(messages)
+            except TooLong:
+                return
+        said: str | None = None
+        read: Prompt = list(messages) if turn else prompt
+        if warm:
+            lanes.warm_cache(read)
+        for run, name, made, baseline in lanes.answers(index, read, runs):
+            said = made.text if said is None else said
+            identical, speedup = lanes.against(made, baseline)
+            shown = prompt if isinstance(prompt, str) else str(prompt)
+            yield Comparison(
+                index, shown, name, made, identical, speedup, run, turn, category, lanes.temperature
+            )
+        messages += [{"role": "user", "content": str(prompt)}] if not turn else []
+        messages.append({"role": "assistant", "content": said or ""})
 
 
 class _Lanes:
@@ -119,10 +132,9 @@ class _Lanes:
         if not lanes:
             raise ValueError("choose at least one method to compare")
         self._pair, self._lanes, self._domain, self._cancelled = pair, lanes, domain, cancelled
-        self._others = [name for name in lanes if name != BASELINE]
         self._sampling = {name: options[name] for name in SAMPLING if name in options}
         self._fixed: dict[str, Any] = {"learn": False, "reuse": False, "cancelled": cancelled}
-        self._tokens, self._temperature, self._seed = max_new_tokens, temperature, seed
+        self._tokens, self.temperature, self._seed = max_new_tokens, temperature, seed
         self._options = {
             **options,
             "max_new_tokens": max_new_tokens,
@@ -130,14 +142,10 @@ class _Lanes:
             "seed": seed,
         }
 
-    def warm_up(self, prompt: Prompt) -> bool:
-        """Run each lane for a few tokens, untimed; False where it was cancelled."""
-        short: dict[str, Any] = {**self._sampling, "max_new_tokens": 8, "temperature": self._temperature}
-        for method, line in self._lanes.values():
-            if self._cancelled():
-                return False
-            self._pair.generate(prompt, method=method, domain=line, **short, **self._fixed)
-        return True
+    def warm_up(self, prompt: Prompt) -> None:
+        """Run each lane for a few tokens, untimed."""
+        for name in self._lanes:
+            self._run(name, prompt, **self._sampling, max_new_tokens=8, temperature=self.temperature)
 
     def warm_cache(self, prompt: Prompt) -> None:
         """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer,
@@ -150,26 +158,33 @@ class _Lanes:
     def answers(
         self, index: int, prompt: Prompt, runs: int
     ) -> Iterator[tuple[int, str, Generation, Generation | None]]:
-        """(run, lane, its answer, the baseline's of the same run); it ends early where it is cancelled."""
-        for run in range(runs):
-            shift = (index + run) % max(1, len(self._others))
-            baseline: Generation | None = None
-            order = [*self._others[shift:], *self._others[:shift]]
-            for name in [BASELINE, *order] if BASELINE in self._lanes else order:
-                if self._cancelled():
-                    return
-                method, line = self._lanes[name]
-                made = self._pair.generate(prompt, method=method, domain=line, **self._options, **self._fixed)
-                if made.finish_reason == "cancelled":
-                    return
-                baseline = made if name == BASELINE else baseline
-                yield run, name, made, baseline
+        """(run, lane, its answer, the baseline's of the same run). Raises Stopped."""
+        lanes = {name: partial(self._run, name, prompt, **self._options) for name in self._lanes}
+        waiting, baselines = dict[str, Generation](), dict[int, Generation]()
+        for run, name, made in in_turns(lanes, Budget(runs), time.monotonic, index):
+            waiting[name] = made
+            if name == BASELINE:
+                baselines[run] = made
+            if run in baselines or BASELINE not in lanes:
+                for one in sorted(waiting, key=lambda one: one != BASELINE):
+                    yield run, one, waiting[one], baselines.get(run)
+                waiting.clear()
+
+    def _run(self, name: str, prompt: Prompt, **options: Any) -> Generation:
+        """An answer of a lane. Raises Stopped."""
+        if self._cancelled():
+            raise Stopped
+        method, line = self._lanes[name]
+        made = self._pair.generate(prompt, method=method, domain=line, **options, **self._fixed)
+        if made.finish_reason == "cancelled":
+            raise Stopped
+        return made
 
     def against(self, made: Generation, baseline: Generation | None) -> tuple[bool | None, float | None]:
         """`identical` and `speedup` of a `Comparison`."""
         if baseline is None:
             return None, None
         rate, plain = made.metrics["tokens_per_second"], baseline.metrics["tokens_per_second"]
-        fixed = self._temperature == 0 or (self._seed is not None and METHODS[made.method].coupled)
+        fixed = self.temperature == 0 or (self._seed is not None and METHODS[made.method].coupled)
         same = made.token_ids == baseline.token_ids if fixed else None
         return same, rate / plain if rate and plain else None

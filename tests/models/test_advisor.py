@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from omnidemo.serving.advisor.advice import (
     modelled_speedup,
 )
 from omnidemo.serving.advisor.model_facts import read_facts
-from omnidemo.serving.advisor.trial import METHODS, Trial, summed_up, whole_prompts
+from omnidemo.serving.advisor.trial import METHODS, summed_up
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.measuring.vocabularies import read_tokenizer
 from omnidemo.ui.tabs import advice_panel
@@ -240,43 +240,34 @@ def test_the_command_tries_the_best_pair(cli: Cli, names: list[str], monkeypatch
     )
 
 
-def run_trial(
-    measured: Iterable[Comparison], draft_length: int, cost: float, topic: str, **limits: Any
-) -> Trial:
-    *_, results = [[], *whole_prompts(measured, **limits)]
-    return summed_up(results, draft_length, cost, topic)
-
-
 def answered(index: int, method: str, seconds: float) -> Comparison:
     made = generation(script("a b c d e f", plain=method == "autoregressive"), seconds, method)
     return Comparison(index, "x", method, made, None, None if method == "autoregressive" else 2.0)
 
 
-def test_a_try_ends_after_its_seconds_with_whole_prompts() -> None:
-    drawn: list[int] = []
-
-    def measured() -> Iterator[Comparison]:
-        for index in range(9):
-            drawn.append(index)
-            yield answered(index, "autoregressive", 2.0)
-            yield answered(index, "ngram-exact", 1.0)
-
-    times = iter([0.0, 4.0, 11.0, 99.0])
-    found = run_trial(measured(), 4, 0.1, "maths", seconds=10, clock=lambda: next(times))
-    assert drawn == [0, 1] and found.prompts == 2 and found.speedup == 2.0
+def test_a_try_is_of_whole_prompts() -> None:
+    results = [
+        answered(index, method, seconds)
+        for index in range(2)
+        for method, seconds in (("autoregressive", 2.0), ("ngram-exact", 1.0))
+    ]
+    found = summed_up([*results, answered(2, "autoregressive", 99.0)], 4, 0.1, "maths")
+    assert found.prompts == 2 and found.speedup == 2.0 and found.plain == pytest.approx(found.speculative / 2)  # type: ignore[operator]
     assert found.acceptance is not None and found.modelled == pytest.approx(
         modelled_speedup(found.acceptance, 4, 0.1)
     )
     with pytest.raises(RuntimeError, match="nothing was measured"):
-        run_trial(iter([answered(0, "autoregressive", 1.0)]), 4, 0.1, "maths")
+        summed_up(results[:1], 4, 0.1, "maths")
 
 
 def test_a_target_without_a_drafter_of_its_own_method_is_still_measured(names: list[str]) -> None:
     from omnidemo import load_pair
 
     pair = load_pair(names[1], names[3])
-    runs = compare(pair, ["the other ducks swim"], METHODS, max_new_tokens=8, draft_length=2)
-    assert run_trial(runs, 2, 0.1, "mixed").source.startswith(
+    prompts = ["the other ducks swim", "the pond"]
+    runs = list(compare(pair, prompts, METHODS, seconds=0.0, max_new_tokens=8, draft_length=2))
+    assert len(runs) == 2, "no other prompt begins after its seconds"
+    assert summed_up(runs, 2, 0.1, "mixed").source.startswith(
         "measured here: 1 prompt, topic mixed, ngram-exact"
     )
 

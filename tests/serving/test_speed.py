@@ -14,6 +14,7 @@ from omnidemo.core.config import Settings
 from omnidemo.core.metrics import Speed
 from omnidemo.core.records import Generation
 from omnidemo.pair import repetition
+from omnidemo.pair.in_turns import Budget
 from omnidemo.serving import speed as speed_module
 from omnidemo.serving.services import Services
 from omnidemo.vocabulary.ngram_cache import NgramCache
@@ -88,9 +89,7 @@ def test_a_question_ends_it_at_once(
     services: Services, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ready(services, models)
-    for most in ("PASSES", "MOST_PASSES"):
-        monkeypatch.setattr(repetition, most, 10_000)
-    monkeypatch.setattr(repetition, "MOST_SECONDS", 1e9)
+    monkeypatch.setattr(repetition, "BUDGET", Budget(10_000))
     pair = services.pair(*models)
     _, answer = chat(services, models, "duck", **DRAFTS)
     until = time.monotonic() + PATIENCE

@@ -17,7 +17,7 @@ import pytest
 from omnidemo.core.config import Settings
 from omnidemo.core.offers import Offer
 from omnidemo.core.records import Generation, Replayed, Round, Token
-from omnidemo.serving.beside import FRESH_LINE, RUNS, WARM_UP
+from omnidemo.serving.beside import BUDGET, FRESH_LINE, WARM_UP
 from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.storage import recorded_rounds, recordings
@@ -315,7 +315,7 @@ def test_a_run_beside_gives_way_to_an_answer(
     assert sizes[0] < 60 and sizes[1:] == [len(one.token_ids) for one in made], (
         "given up at its next round, made again when it was quiet"
     )
-    assert set(sizes[1:]) == {60} and len(made) <= RUNS
+    assert set(sizes[1:]) == {60} and len(made) <= BUDGET.passes
     took = [sum(one.seconds["total"] for one in run.rounds) for run in made]
     assert sum(one < took[0] for one in took) == (len(took) - 1) // 2, (
         "the middle one first: a slow spell must not decide"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omnidemo.decoding.methods import BASELINE
@@ -31,28 +30,20 @@ class Trial:
     source: str
 
 
-def whole_prompts(
-    measured: Iterable[Comparison], seconds: float = SECONDS, clock: Callable[[], float] = time.monotonic
-) -> Iterator[list[Comparison]]:
-    """Draw from `measured` (METHODS on each prompt, drafts of a fixed length) for about so many seconds, and
-    at least one prompt: after each prompt all results so far."""
-    until, results = clock() + seconds, list[Comparison]()
-    for one in measured:
-        results.append(one)
-        if one.method != BASELINE:
-            yield list(results)
-            if clock() > until:
-                return
+def prompts_in(results: Sequence[Comparison]) -> int:
+    """How many prompts the METHODS are done with."""
+    return len(results) // len(METHODS)
 
 
 def summed_up(results: Sequence[Comparison], draft_length: int, cost: float, topic: str) -> Trial:
-    """What whole prompts show. RuntimeError where there is none."""
-    prompts = len(results) // len(METHODS)
+    """What the whole prompts of a comparison of METHODS show, with drafts of a fixed length. RuntimeError
+    where there is none."""
+    prompts = prompts_in(results)
     if not prompts:
         raise RuntimeError(
             "nothing was measured, for the run was stopped before the first prompt was done; try again"
         )
-    plain, drafted = summarise(results)
+    plain, drafted = summarise(results[: prompts * len(METHODS)])
     alpha = drafted.figures["alpha"].mean
     return Trial(
         acceptance=alpha,

@@ -89,6 +89,7 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
         "max_new_tokens": trial.TOKENS,
         "draft_length": length,
         "methods": trial.METHODS,
+        "seconds": SECONDS,
     }
     try:
         found = _advise(services, target, drafter)
@@ -98,8 +99,10 @@ def measure(services: PublicServices, target: str, drafter: str) -> Iterator[str
         with closing(
             services.compare(target=target, drafter=drafter, prompts=prompts_of("mixed", most), **options)
         ) as runs:  # type: ignore[type-var]
-            for results in trial.whole_prompts(runs, SECONDS):
-                yield show({"busy": f"{len(results) // len(trial.METHODS)} of {most} prompts"}, found)
+            for one in runs:
+                results.append(one)
+                if not len(results) % len(trial.METHODS):
+                    yield show({"busy": f"{trial.prompts_in(results)} of {most} prompts"}, found)
         yield show({"result": asdict(trial.summed_up(results, length, cost, "mixed"))}, found)
     except Exception as error:  # any cause: the page says why it ended
         yield show({"error": report(error, "a try")})

@@ -1,0 +1,70 @@
+"""The one runner of measurements: lanes do the same work in turns, so that other load on the machine slows
+all of them alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):
+    """A lane was stopped before it was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many passes are made over all lanes: `passes`; more, up to `most` of them, until they have taken
+    `enough` seconds together, and then an odd number, so that one of them is the median. A pass that would
+    not end within `seconds` does not begin, unless it is one of the first `least`."""
+
+    passes: int = 1
+    most: int = 0
+    enough: float = 0.0
+    seconds: float = math.inf
+    least: int = 1
+
+    def goes_on(self, done: int, elapsed: float) -> bool:
+        """Whether another pass begins after so many that took so many seconds."""
+        if done < self.least:
+            return True
+        more = done < self.passes or (done < self.most and (elapsed < self.enough or done % 2 == 0))
+        return more and elapsed * (done + 1) / done <= self.seconds
+
+
+def rotated(lanes: Sequence[T], turn: int) -> list[T]:
+    """The lanes in the order of a turn: who begins changes from turn to turn."""
+    shift = turn % len(lanes)
+    return [*lanes[shift:], *lanes[:shift]]
+
+
+def in_turns(
+    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float], first: int = 0
+) -> Iterator[tuple[int, str, T]]:
+    """Yield (pass, lane, its result), each when it is there. `first`: the turn that the first pass is."""
+    began, turn = clock(), 0
+    while budget.goes_on(turn, clock() - began):
+        for name in rotated(list(lanes), first + turn):
+            yield turn, name, lanes[name]()
+        turn += 1
+
+
+def passes_of(
+    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float]
+) -> list[dict[str, T]]:
+    """The results of all passes, each by lane. Raises what a lane raises."""
+    made: list[dict[str, T]] = []
+    for turn, name, result in in_turns(lanes, budget, clock):
+        if turn == len(made):
+            made.append({})
+        made[turn][name] = result
+    return made
+
+
+def middle(runs: Sequence[T], value: Callable[[T], float]) -> T:
+    """The run with the median value, of two the lower one, so that a slow spell of the machine does not
+    decide."""
+    return sorted(runs, key=value)[(len(runs) - 1) // 2]

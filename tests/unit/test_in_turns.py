@@ -1,0 +1,86 @@
+"""Measurements in turns: who begins, how many passes a budget has room for, which run is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+
+from omnidemo.core.metrics import measure
+from omnidemo.core.records import Generation, Round, Token
+from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated
+from omnidemo.pair.repetition import BUDGET, SECONDS, tokens_within
+
+
+def lanes(*names: str) -> dict[str, Callable[[], str]]:
+    numbers = count()
+    return {name: lambda name=name: f"{name}{next(numbers)}" for name in names}  # type: ignore[misc]
+
+
+def ticks(seconds: float) -> Callable[[], float]:
+    """A clock, asked at the beginning and before each pass, of passes that take so many seconds."""
+    times = (seconds * max(0, number) for number in count(-1))
+    return lambda: next(times)
+
+
+def test_who_begins_changes_from_pass_to_pass() -> None:
+    assert [rotated("abc", turn) for turn in range(4)] == [list("abc"), list("bca"), list("cab"), list("abc")]
+    made = list(in_turns(lanes("a", "b", "c"), Budget(3), lambda: 0.0))
+    assert made == [
+        (0, "a", "a0"), (0, "b", "b1"), (0, "c", "c2"), (1, "b", "b3"), (1, "c", "c4"), (1, "a", "a5"),
+        (2, "c", "c6"), (2, "a", "a7"), (2, "b", "b8"),
+    ]  # fmt: skip
+    assert [name for _, name, _ in in_turns(lanes("a", "b"), Budget(1), lambda: 0.0, first=1)] == ["b", "a"]
+    assert passes_of(lanes("a", "b"), Budget(2), lambda: 0.0) == [
+        {"a": "a0", "b": "b1"},
+        {"b": "b2", "a": "a3"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("budget", "seconds", "passes"),
+    [
+        (Budget(4), 1e9, 4),
+        (Budget(3, seconds=10), 1, 3),
+        (Budget(3, seconds=10), 4, 2),  # a third one would end after twelve
+        (Budget(3, seconds=10), 40, 1),
+        (Budget(3, seconds=10, least=2), 40, 2),
+        (Budget(3, most=9, enough=3.0), 0.1, 9),
+        (Budget(3, most=9, enough=3.0), 0.8, 5),  # four are enough, and one of five is the median
+        (BUDGET, SECONDS / 3, 3),
+        (BUDGET, SECONDS / 2, 2),
+    ],
+)
+def test_as_many_passes_as_a_budget_has_room_for(budget: Budget, seconds: float, passes: int) -> None:
+    assert len(passes_of(lanes("a", "b"), budget, ticks(seconds))) == passes
+
+
+def test_a_lane_that_is_stopped_ends_all() -> None:
+    def stop() -> str:
+        raise Stopped
+
+    running: Iterator[Any] = in_turns({"a": lambda: "a", "b": stop}, Budget(3), lambda: 0.0)
+    assert next(running) == (0, "a", "a")
+    with pytest.raises(Stopped):
+        next(running)
+
+
+def test_the_run_that_is_shown_is_the_middle_one() -> None:
+    assert middle([5.0, 1.0, 2.0], float) == 2.0 and middle([1.0, 9.0, 2.0, 3.0], float) == 2.0
+
+
+def answered(rounds: int, tokens: int, seconds: float) -> Generation:
+    token, split = Token(7, "x", "direct", 0.5), {"total": seconds}
+    split |= dict.fromkeys(("draft", "verify", "settle", "other"), 0.0)
+    made = tuple(Round(0, (token,) * tokens, (), 0, 0, 0, 0, 0, 0, split) for _ in range(rounds))
+    return Generation((7,) * (rounds * tokens), "x", made, measure(made, None), "end", "ngram-exact", 0)
+
+
+def test_as_many_tokens_as_fit_the_seconds_and_no_less_than_32() -> None:
+    # a token takes 0.05 s with guessing, and 0.1 s of a round without
+    assert tokens_within(10.0, answered(100, 2, 0.1)) == 66
+    assert tokens_within(10.0, answered(100, 2, 0.001)) == 200, "all of a fast answer"
+    assert tokens_within(10.0, answered(100, 2, 9.0)) == 32
+    assert tokens_within(10.0, answered(10, 1, 9.0)) == 10, "an answer has no more"
