@@ -3,35 +3,52 @@ measured of them."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, delete, insert, update
+from sqlalchemy import Connection, delete, insert, select, update
 
-from omnidemo.core.metrics import Speed
 from omnidemo.core.records import Agreement, NgramEntry, Probe, Replayed, TrainStep
-from omnidemo.storage.database import Rows
+from omnidemo.models.adapters.adapter_state import AdapterVersion
+from omnidemo.storage.database import Database, Rows
 from omnidemo.storage.tables import (
+    ADAPTER_FILES,
+    ADAPTERS,
     LINE_TABLES,
     NGRAMS,
+    PAIRS,
     PROBES,
     REQUESTS,
     STEPS,
     columns_of,
     latest,
+    number,
     of_line,
     of_pair,
     pair_id,
     utc,
 )
-from omnidemo.storage.version_files import VersionTable
 
+log = logging.getLogger(__name__)
 CHUNK = 500  # ids in one statement; databases limit its parameters
+MOST_BYTES = 256 * 2**20  # of one version; PostgreSQL refuses a statement of 1 GB
 
 
-class LineStore(VersionTable):
+class Noted(NamedTuple):
+    """A version that the database knows; its files may be gone."""
+
+    domain: str
+    version: int
+    sha256: str | None
+    active: bool
+    trusted: bool
+
+
+class LineStore(Database):
     """The part of `Store` that pairs and trainers use."""
 
     def save_ngrams(
@@ -85,39 +102,95 @@ class LineStore(VersionTable):
 
         self.submit(write)
 
-    def copied_from(self, target: str, drafter: str, domain: str, tokens: int) -> list[tuple[str, str]]:
-        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about
-        so many tokens of them."""
-        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.tokens, REQUESTS.c.prompt, REQUESTS.c.answer)
-        query = query.where(
-            REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None)
-        )
-
-        def read(connection: Connection) -> list[tuple[str, str]]:
-            answers, room = list[tuple[str, str]](), tokens
-            for row in connection.execution_options(yield_per=100).execute(
-                query.order_by(REQUESTS.c.id.desc())
-            ):
-                room -= row.tokens
-                if room < 0:
-                    break
-                answers.append((row.prompt or "", row.answer))
-            return answers
-
-        return self.read(read, [])
-
-    def forget_copied(self, domain: str, target: str | None = None, drafter: str | None = None) -> None:
-        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the
-        answers stay. Waits for it."""
+    def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
+        """Store a published version of its line; a second call replaces the first. `active` makes it the
+        current one. A database that machines share takes the files of its folder, too."""
 
         def write(connection: Connection) -> None:
-            which = [REQUESTS.c.domain == domain, REQUESTS.c.remembered]
-            if target is not None and drafter is not None:
-                which.append(REQUESTS.c.pair_id == pair_id(connection, target, drafter))
-            connection.execute(update(REQUESTS).where(*which).values(remembered=False))
+            pair = pair_id(connection, version.target, version.drafter)
+            line = of_line(ADAPTERS, pair, version.domain)
+            own = (*line, ADAPTERS.c.version == version.version)
+            trusted = bool(connection.scalar(select(ADAPTERS.c.trusted).where(*own)))
+            connection.execute(delete(ADAPTERS).where(*own))
+            if active:
+                connection.execute(update(ADAPTERS).where(*line).values(active=False))
+            row = {
+                name: value for name, value in asdict(version).items() if name not in ("target", "drafter")
+            }
+            row |= {"created_at": utc(version.created_at), "effect": _finite(version.effect)}
+            connection.execute(insert(ADAPTERS).values(pair_id=pair, active=active, trusted=trusted, **row))
+            if self.shared:
+                _add_files(connection, pair, version.domain, version.version, version.path)
 
         self.submit(write)
-        self.flush(while_ok=True)
+
+    def adapters(self, target: str, drafter: str, domain: str = "default") -> list[AdapterVersion]:
+        """The versions of a line, newest first."""
+        columns = [*columns_of(ADAPTERS, "pair_id", "active", "trusted"), PAIRS.c.target, PAIRS.c.drafter]
+        query = of_pair(ADAPTERS, target, drafter, *columns).where(ADAPTERS.c.domain == domain)
+        return [AdapterVersion(**row) for row in self.rows(query.order_by(ADAPTERS.c.version.desc()))]
+
+    def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
+        """The current version of a line; 0 is the base drafter."""
+        query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(
+            ADAPTERS.c.domain == domain, ADAPTERS.c.active
+        )
+        return self.read(lambda connection: connection.scalar(query) or 0, 0)
+
+    def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
+        """Make a stored version the current one; 0 goes back to the base drafter."""
+        self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
+
+    def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
+        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base
+        drafter."""
+        self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
+
+    def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
+        """Drop the files of versions that were pruned on disk; what is noted of them stays."""
+        if not self.shared or not versions:
+            return
+        gone = list(versions)
+
+        def write(connection: Connection) -> None:
+            line = of_line(ADAPTER_FILES, pair_id(connection, target, drafter), domain)
+            connection.execute(delete(ADAPTER_FILES).where(*line, ADAPTER_FILES.c.version.in_(gone)))
+
+        self.submit(write)
+
+    def noted_versions(self, target: str, drafter: str) -> list[Noted] | None:
+        """The versions of a pair's lines in a shared database, oldest first; None where it is not shared or
+        does not answer."""
+        if not self.shared:
+            return None
+        if self.status.ok:
+            self.flush(10.0)
+        query = of_pair(ADAPTERS, target, drafter, *(ADAPTERS.c[name] for name in Noted._fields))
+        query = query.order_by(ADAPTERS.c.domain, ADAPTERS.c.version)
+        return self.read(lambda connection: [Noted(*row) for row in connection.execute(query)], None)
+
+    def version_files(self, target: str, drafter: str, domain: str, version: int) -> dict[str, bytes]:
+        """The files of a version by name, as a shared database has them."""
+        query = of_pair(ADAPTER_FILES, target, drafter, ADAPTER_FILES.c.name, ADAPTER_FILES.c.content)
+        query = query.where(ADAPTER_FILES.c.domain == domain, ADAPTER_FILES.c.version == version)
+        return self.read(
+            lambda connection: {name: bytes(content) for name, content in connection.execute(query)}, {}
+        )
+
+    def set_effect(
+        self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]
+    ) -> None:
+        """Note what a version was measured to change."""
+        self._update_line(target, drafter, domain, ADAPTERS.c.version == version, effect=_finite(effect))
+
+    def _update_line(self, target: str, drafter: str, domain: str, *which: Any, **values: Any) -> None:
+        """Change the versions of a line, or `which` of them."""
+
+        def write(connection: Connection) -> None:
+            line = of_line(ADAPTERS, pair_id(connection, target, drafter), domain)
+            connection.execute(update(ADAPTERS).where(*line, *which).values(**values))
+
+        self.submit(write)
 
     def record_steps(
         self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]
@@ -150,13 +223,6 @@ class LineStore(VersionTable):
         """Note how far drafter and target agree on the answer whose generation has this key; nothing where it
         was not stored."""
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(agreement))
-        self.submit(lambda connection: connection.execute(query))
-
-    def set_speed(self, key: str, speed: Speed) -> None:
-        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not
-        stored."""
-        values = {"speedup": speed.speedup, "speedup_low": speed.low, "speedup_high": speed.high}
-        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
@@ -204,3 +270,27 @@ def _measured(agreement: Agreement | None) -> dict[str, float]:
 def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
     """The rounds that the `shown` of a probe's row holds."""
     return TypeAdapter(list[Replayed]).validate_python(stored)
+
+
+def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
+    return {name: number(value) for name, value in effect.items()}
+
+
+def _add_files(connection: Connection, pair: int, domain: str, version: int, folder: str | None) -> None:
+    """Write the files of a version, whose row is there; nothing where its folder was pruned meanwhile."""
+    try:
+        files = [entry for entry in Path(folder).iterdir() if entry.is_file()] if folder else []
+        contents = {entry.name: entry.read_bytes() for entry in files}
+    except OSError as error:
+        log.warning("The adapter version in %s could not be copied to the database: %s", folder, error)
+        return
+    if sum(map(len, contents.values())) > MOST_BYTES:
+        log.warning(
+            "The adapter version in %s is too large for the database; other machines do without it", folder
+        )
+        return
+    row = {"pair_id": pair, "domain": domain, "version": version}
+    if contents:
+        connection.execute(
+            insert(ADAPTER_FILES), [{**row, "name": name, "content": data} for name, data in contents.items()]
+        )

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
+from omnidemo.core.metrics import Speed
 from omnidemo.storage import csv_export, recordings
 from omnidemo.storage.database import Rows
 from omnidemo.storage.line_store import CHUNK
@@ -96,6 +97,13 @@ class Store(SessionStore):
             and connection.scalar(select(REQUESTS.c.id).where(REQUESTS.c.key == key)) is not None
         )
 
+    def set_speed(self, key: str, speed: Speed) -> None:
+        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not
+        stored."""
+        values = {"speedup": speed.speedup, "speedup_low": speed.low, "speedup_high": speed.high}
+        query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
+        self.submit(lambda connection: connection.execute(query))
+
     def requests(
         self, *, target: str | None = None, drafter: str | None = None, method: str | None = None,
         session: str | None = None, kind: str | None = None, id: int | None = None, limit: int | None = 200,
@@ -163,6 +171,40 @@ class Store(SessionStore):
         return self.read(
             lambda connection: [(topic, at) for topic, at in connection.execute(newest)][::-1], []
         )
+
+    def copied_from(self, target: str, drafter: str, domain: str, tokens: int) -> list[tuple[str, str]]:
+        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about
+        so many tokens of them."""
+        query = of_pair(REQUESTS, target, drafter, REQUESTS.c.tokens, REQUESTS.c.prompt, REQUESTS.c.answer)
+        query = query.where(
+            REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None)
+        )
+
+        def read(connection: Connection) -> list[tuple[str, str]]:
+            answers, room = list[tuple[str, str]](), tokens
+            for row in connection.execution_options(yield_per=100).execute(
+                query.order_by(REQUESTS.c.id.desc())
+            ):
+                room -= row.tokens
+                if room < 0:
+                    break
+                answers.append((row.prompt or "", row.answer))
+            return answers
+
+        return self.read(read, [])
+
+    def forget_copied(self, domain: str, target: str | None = None, drafter: str | None = None) -> None:
+        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the
+        answers stay. Waits for it."""
+
+        def write(connection: Connection) -> None:
+            which = [REQUESTS.c.domain == domain, REQUESTS.c.remembered]
+            if target is not None and drafter is not None:
+                which.append(REQUESTS.c.pair_id == pair_id(connection, target, drafter))
+            connection.execute(update(REQUESTS).where(*which).values(remembered=False))
+
+        self.submit(write)
+        self.flush(while_ok=True)
 
     def export_csv(
         self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None

@@ -1,136 +1,22 @@
-"""The owner of all adapter versions: on disk, and noted in the database. Everybody else asks it; it alone
-knows the folders and files (`models/adapters/version_folders.py`) and what of them a database keeps
-(`storage/version_files.py`)."""
+"""The owner of all adapter versions. Everybody else asks it for a line's (`line_versions.py`); these two know
+the files (`models/adapters/version_folders.py`)."""
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 
-from omnidemo.core.records import TrainStep
 from omnidemo.models.adapters import version_folders
-from omnidemo.models.adapters.adapter_state import AdapterState, AdapterVersion, OptimiserState, StoredVersion
-from omnidemo.models.adapters.peft_export import export_peft
+from omnidemo.storage.line_store import Noted
+from omnidemo.storage.line_versions import LineVersions
 from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import NAME_BYTES, OWN, owned
 
 log = logging.getLogger(__name__)
 # the folder of a visitor's line, as `version_folders.safe_name` writes it
 VISITORS = re.compile(rf"({re.escape(OWN.strip('~'))}[0-9a-f]{{{2 * NAME_BYTES}}})-[0-9a-f]{{10}}")
-
-
-class LineVersions:
-    """The versions of one adapter line (target, drafter, domain). Version 0 is the base drafter and is never
-    stored. Methods that write raise OSError where the disk fails. The database is told later, and its
-    failures are not raised."""
-
-    def __init__(self, storage: Path, store: Store | None, target: str, drafter: str, domain: str) -> None:
-        self.target, self.drafter, self.domain = target, drafter, domain
-        self._names = (target, drafter, domain)  # by which the database knows the line
-        self._store = store
-        self.folder = version_folders.line_folder(storage, drafter, target, domain)
-
-    def numbers(self) -> list[int]:
-        """The versions whose files are kept, newest first; damaged ones too."""
-        return version_folders.versions(self.folder)
-
-    def info(self, version: int) -> AdapterVersion | None:
-        """The record of a version; None where there is none, or it is damaged."""
-        return version_folders.info_of(self.folder, version)
-
-    def load(self, version: int) -> StoredVersion:
-        """ValueError, one sentence, where the version is missing, incomplete or damaged."""
-        return version_folders.load_version(version_folders.version_folder(self.folder, version))
-
-    @property
-    def active(self) -> int | None:
-        """The version that drafted last; None where nothing is noted."""
-        return version_folders.read_note(self.folder, "active")
-
-    @property
-    def trusted(self) -> int | None:
-        """The last version that was better, or chosen or imported by hand; None where nothing is noted."""
-        return version_folders.read_note(self.folder, "trusted")
-
-    @property
-    def nbytes(self) -> int:
-        """The size of the line's files."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-
-    def add(
-        self, info: AdapterVersion, adapter: AdapterState, optimiser: OptimiserState,
-        steps: Sequence[TrainStep],
-    ) -> None:  # fmt: skip
-        """Store a version, with the steps that made it, whole or not at all, and make it the active one."""
-        info = version_folders.write_version(self.folder, info, adapter, optimiser)
-        version_folders.write_note(self.folder, "active", info.version)
-        self._database.record_steps(*self._names, info.version, steps)
-        self._database.add_adapter(info, True)
-
-    def activate(self, version: int) -> None:
-        """Note which version drafts, for a restart."""
-        version_folders.write_note(self.folder, "active", version)
-        self.tell_active(version)
-
-    def tell_active(self, version: int) -> None:
-        """Tell the database alone which version drafts."""
-        self._database.set_active(*self._names, version)
-
-    def trust(self, version: int) -> None:
-        version_folders.write_note(self.folder, "trusted", version)
-        self._database.set_trusted(*self._names, version)
-
-    def note_effect(self, version: int, effect: Mapping[str, float]) -> None:
-        """Note what a version was measured to change."""
-        self._database.set_effect(*self._names, version, effect)
-
-    def prune(self, keep: int, *needed: int) -> None:
-        """Drop the files of all but the newest `keep` versions and those that are `needed`."""
-        gone = version_folders.prune(self.folder, keep, *needed)
-        self._database.drop_files(*self._names, gone)
-
-    def export(self, version: int, folder: Path) -> Path:
-        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
-        that cannot be."""
-        if version < 1:
-            raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
-        if version not in self.numbers():
-            said = f"Version {version} of the line {self.domain} is not on disk any more"
-            raise ValueError(f"{said}; choose another one.")
-        drafter, target = (name.rstrip("/").split("/")[-1] for name in (self.drafter, self.target))
-        name = re.sub(r"[^\w.-]|_", "-", f"{drafter}-for-{target}-{self.domain}")
-        return export_peft(self.load(version), Path(folder) / f"omnidemo-{name}-v{version}.zip")
-
-    def sweep(self) -> None:
-        """Remove what an interrupted write or removal left behind."""
-        version_folders.sweep(self.folder)
-
-    def remove(self) -> None:
-        """Remove the files of all versions; what the database noted of them stays."""
-        version_folders.remove_line(self.folder)
-
-    def reset(self) -> None:
-        """Remove all versions, and their probes and training steps."""
-        self.remove()
-        self._database.forget_line(*self._names)
-
-    def tell(self, after: int = 0) -> None:
-        """Note the versions above `after` in the database, and which of them is active and trusted."""
-        late = [version for version in reversed(self.numbers()) if version > after]
-        for version in late:
-            if info := self.info(version):
-                named = replace(info, drafter=self.drafter, target=self.target, domain=self.domain)
-                self._database.add_adapter(named, version == self.active)
-        if late and self.trusted is not None:
-            self._database.set_trusted(*self._names, self.trusted)
-
-    @property
-    def _database(self) -> Store:
-        assert self._store is not None, "a VersionStore without a database only reads"
-        return self._store
 
 
 class VersionStore:
@@ -160,21 +46,52 @@ class VersionStore:
         return [self._domains[folder.name] for folder in held if folder.name in self._domains]
 
     def share(self, target: str, drafter: str) -> None:
-        """Take the versions that other machines have put into a shared database, and add what this disk alone
-        has, visitors' lines left out: those may have been deleted elsewhere."""
-        newest = None if self._store is None else self._store.fetch_adapters(target, drafter, self._storage)
-        if newest is not None:
-            shared = (domain for domain in self.domains(target, drafter) if not owned(domain))
-            self._tell(target, drafter, ((domain, newest.get(domain, 0)) for domain in shared))
+        """Take the versions that other machines have put into a shared database, with which is active and
+        trusted, and add what this disk alone has. A line whose newest version is on this disk alone keeps its
+        choice. Visitors' lines are left out: a copy would outlive their deletion elsewhere."""
+        noted = self._store.noted_versions(target, drafter) if self._store is not None else None
+        if noted is None:
+            return
+        lines: dict[str, list[Noted]] = {}
+        for version in noted:
+            if not owned(version.domain):
+                lines.setdefault(version.domain, []).append(version)
+        for domain, versions in lines.items():
+            try:
+                self._take(self.line(target, drafter, domain), versions)
+            except OSError as error:
+                log.warning("The line %s could not be copied from the database: %s", domain, error)
+        for domain in self.domains(target, drafter):
+            if not owned(domain):
+                self.line(target, drafter, domain).tell(lines[domain][-1].version if domain in lines else 0)
+
+    def _take(self, line: LineVersions, versions: Sequence[Noted]) -> None:
+        """Bring a line's folder to the state of a shared database. Raises OSError."""
+        assert self._store is not None
+        for wanted in versions:
+            here = line.info(wanted.version)
+            if wanted.sha256 is None or (here is not None and here.sha256 == wanted.sha256):
+                continue
+            files = self._store.version_files(line.target, line.drafter, line.domain, wanted.version)
+            if files.keys() - version_folders.FILES:
+                log.warning(
+                    "Version %d of the line %s is left out: the database has files of it that no version has",
+                    wanted.version,
+                    line.domain,
+                )
+            elif files:
+                version_folders.write_files(line.folder, wanted.version, files)
+        if max(line.numbers(), default=0) <= versions[-1].version:
+            active = next((each.version for each in versions if each.active), 0)
+            trusted = next((each.version for each in versions if each.trusted), 0)
+            version_folders.write_note(line.folder, "active", active)
+            version_folders.write_note(line.folder, "trusted", trusted)
 
     def tell_all(self, target: str, drafter: str) -> None:
         """Note every version of a pair in the database again, after it was deleted or replaced. Loss curves
         and effects are lost."""
-        self._tell(target, drafter, ((domain, 0) for domain in self.domains(target, drafter)))
-
-    def _tell(self, target: str, drafter: str, newest: Iterable[tuple[str, int]]) -> None:
-        for domain, version in newest:
-            self.line(target, drafter, domain).tell(version)
+        for domain in self.domains(target, drafter):
+            self.line(target, drafter, domain).tell()
 
     def visitors(self) -> dict[str, float]:
         """The lines of visitors over all pairs, with the UNIX time of their last change."""

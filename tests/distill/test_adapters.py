@@ -138,12 +138,12 @@ def test_a_write_that_is_interrupted_between_files_leaves_nothing(
     learn(distiller)
     status = distiller.status()
     assert status.state == "failed" and "No space left" in (status.error or "") and status.version == 1
-    assert distiller.versions.line.numbers() == [1] and [version for version, _ in owner.published] == [1]
+    assert distiller.versions.numbers() == [1] and [version for version, _ in owner.published] == [1]
     monkeypatch.setattr(version_folders, "_write", whole)
-    (distiller.versions.line.folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
-    (distiller.versions.line.folder / ".new-active").write_text("2")
+    (distiller.versions.folder / ".new-v000002").mkdir()  # as after a kill, when nothing could clean up
+    (distiller.versions.folder / ".new-active").write_text("2")
     again, _ = make(folder, tmp_path)
-    assert again.restore() == 1 and not list(distiller.versions.line.folder.glob(".new-*"))
+    assert again.restore() == 1 and not list(distiller.versions.folder.glob(".new-*"))
     learn(distiller)
     assert distiller.status().version == 2 and distiller.status().error is None
 
@@ -156,7 +156,7 @@ def test_a_damaged_version_falls_back_to_the_one_before(folder: Path, tmp_path: 
     first, _ = make(folder, tmp_path)
     for _ in range(2):
         learn(first)
-    file = version_folders.version_folder(first.versions.line.folder, 2) / name
+    file = version_folders.version_folder(first.versions.folder, 2) / name
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 0xFF
     file.write_bytes(data)
@@ -252,8 +252,8 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
     assert distiller.adopt(adapter) == 2 and owner.published[-1][0] == 2
     status = distiller.status()
     assert (status.version, status.step) == (2, 0) and distiller.versions.trusted.version == 2
-    assert distiller.versions.line.active == 2
-    assert [distiller.versions.line.info(version).requests_seen for version in (1, 2)] == [
+    assert distiller.versions.noted("active") == 2
+    assert [distiller.versions.info(version).requests_seen for version in (1, 2)] == [
         2,
         2,
     ]  # type: ignore[union-attr]
@@ -264,7 +264,7 @@ def test_an_adapter_made_by_peft_becomes_a_version_and_learns_on(folder: Path, t
         (2, "which has not trained it"),
         (3, "OmniDemo trained it on the target's own answers"),
     ):
-        file = export_peft(distiller.versions.line.load(version), tmp_path / "out.zip")
+        file = export_peft(distiller.versions.load(version), tmp_path / "out.zip")
         assert said in zipfile.ZipFile(file).read("README.md").decode()
     again, _ = make(folder, tmp_path / "storage")
     assert again.restore() == 3

@@ -68,7 +68,7 @@ def make(folder: Path, tmp_path: Path) -> Iterator[Make]:
             busy=owner.busy,
             worker=worker,
         )
-        owner.line = one.versions.line.folder
+        owner.line = one.versions.folder
         made.append(one)
         return one, owner
 
@@ -128,7 +128,7 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     )
     assert (status.mode, status.domain, status.rolled_back) == ("inline", "default", 0)
     assert [version for version, _ in owner.published] == [1, 2, 3, 4, 5] and all(owner.on_disk)
-    assert set(distiller.versions.line.numbers()) - {distiller.versions.trusted.version} <= {
+    assert set(distiller.versions.numbers()) - {distiller.versions.trusted.version} <= {
         5,
         4,
         3,
@@ -137,9 +137,7 @@ def test_inline_updates_record_publish_prune_and_restart(make: Make) -> None:
     added = [call[0] for call in store.named("add_adapter")]
     assert [one.parent for one in added] == [0, 1, 2, 3, 4] and added[-1].steps == 15
     manifest = json.loads(
-        (
-            version_folders.version_folder(distiller.versions.line.folder, 5) / version_folders.MANIFEST
-        ).read_text()
+        (version_folders.version_folder(distiller.versions.folder, 5) / version_folders.MANIFEST).read_text()
     )
     assert (
         manifest["base"] == "bundled/drafter"
@@ -196,7 +194,7 @@ def test_activate_and_reset(make: Make, folder: Path) -> None:
     )
     status = distiller.status()
     assert (status.version, status.step, status.loss, status.requests_seen) == (0, 0, None, 0)
-    assert distiller.versions.line.numbers() == []
+    assert distiller.versions.numbers() == []
     assert store.named("forget_line") == [("bundled/large", "bundled/drafter", "default")]
 
 
@@ -239,7 +237,7 @@ def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch:
     monkeypatch.setattr(in_process_worker, "train", resets_meanwhile)
     distiller.run_pending()
     assert distiller.status().version == 0 and [version for version, _ in owner.published] == [0]
-    assert distiller.versions.line.numbers() == []
+    assert distiller.versions.numbers() == []
 
 
 @pytest.mark.parametrize("verb", ["evaluate", "train"])
@@ -371,7 +369,7 @@ def test_a_sabotaged_trainer_is_rolled_back_by_itself(make: Make, monkeypatch: p
     assert again.restore() == trusted  # a version that was taken back stays so
 
     learner = learner_for({}, distiller.folder, distiller.versions.current.adapter, plan(distiller))
-    broken = distiller.versions.line.load(bad).adapter
+    broken = distiller.versions.load(bad).adapter
     now, worse = train_step.evaluate(
         learner, [distiller.versions.current.adapter, broken], [make_trace(seed) for seed in range(200, 210)]
     )
@@ -397,7 +395,7 @@ def test_the_trusted_version_is_never_pruned_and_a_small_slip_keeps_going(make: 
         and distiller.versions.trusted.version == 1
         and difference(distiller.evaluation.evidence)[0] < 0
     )
-    assert distiller.versions.line.numbers() == [8, 7, 6, 1]
+    assert distiller.versions.numbers() == [8, 7, 6, 1]
 
 
 def test_a_version_that_forgets_earlier_answers_is_rolled_back(make: Make) -> None:
@@ -419,15 +417,11 @@ def test_a_version_that_forgets_earlier_answers_is_rolled_back(make: Make) -> No
 
 def test_where_the_trusted_version_is_damaged_the_base_drafter_comes_back(make: Make) -> None:
     child, distiller, owner = trusting(make, None)
-    (version_folders.version_folder(distiller.versions.line.folder, 1) / adapter_state.WEIGHTS).write_bytes(
-        b""
-    )
+    (version_folders.version_folder(distiller.versions.folder, 1) / adapter_state.WEIGHTS).write_bytes(b"")
     child.gain = -0.4
     feed(distiller, 4, seed=2)  # version 2 is good, 3 is not; 2 is trusted by now
     rests_at(distiller, 3)
-    (version_folders.version_folder(distiller.versions.line.folder, 2) / adapter_state.WEIGHTS).write_bytes(
-        b""
-    )
+    (version_folders.version_folder(distiller.versions.folder, 2) / adapter_state.WEIGHTS).write_bytes(b"")
     feed(distiller, 4, seed=3)
     until(lambda: distiller.status().rolled_back == 1 and distiller.status().state == "idle")
     status = distiller.status()

@@ -336,9 +336,7 @@ def test_the_history_knows_the_lines(pair: Pair, lines: TrainerPool, store: Stor
     (noted,) = store.adapters(*names)
     assert (noted.domain, noted.requests_seen, store.active_version(*names)) == ("maths", 2, 1)
     assert (
-        json.loads((lines.get("maths").versions.line.folder / "v000001" / "manifest.json").read_text())[
-            "domain"
-        ]
+        json.loads((lines.get("maths").versions.folder / "v000001" / "manifest.json").read_text())["domain"]
         == "maths"
     )
 

@@ -89,10 +89,10 @@ def check(storage: Path, chat: bool, pair: object, expected: tuple[int, ...]) ->
         assert version == published or version > published, (
             f"version {published} was published, {version} is back"
         )
-        assert learner.status().error is None and not list(learner.versions.line.folder.glob(".new-*"))
-        for number in learner.versions.line.numbers():
+        assert learner.status().error is None and not list(learner.versions.folder.glob(".new-*"))
+        for number in learner.versions.numbers():
             # every checksum
-            learner.versions.line.load(number)
+            learner.versions.load(number)
         entries = store.load_ngrams(pair.target.name, pair.drafter.name)  # type: ignore[attr-defined]
         assert len(entries) >= least["ngrams"] and all(len(entry.drafter_ids) > 1 for entry in entries)
         requests = store.requests(limit=None)

@@ -255,7 +255,8 @@ def test_a_database_that_does_not_answer_changes_no_folder(
     assert store.flush()
     postgres_server.kill()
     try:
-        assert store.fetch_adapters(*PAIR, tmp_path) is None
+        assert store.noted_versions(*PAIR) is None
+        share(store, tmp_path)
     finally:
         postgres_server.start()
     assert (

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from omnidemo.models.adapters import adapter_state, version_folders
-from omnidemo.storage import version_files
-from omnidemo.storage.version_files import Noted
+from omnidemo.storage.line_store import Noted
+from omnidemo.storage.version_store import VersionStore
 from omnidemo.storage.visitors import OWN
 
-NAMES = ("target", "drafter")
+
+class Shared:
+    """A database with these versions, each of these files."""
+
+    def __init__(self, known: list[Noted], contents: dict[str, bytes]) -> None:
+        self._known, self._contents = known, contents
+
+    def noted_versions(self, target: str, drafter: str) -> list[Noted]:
+        return self._known
+
+    def version_files(self, target: str, drafter: str, domain: str, version: int) -> dict[str, bytes]:
+        return self._contents
 
 
-def fetched(storage: Path, known: list[Noted], contents: dict[str, bytes]) -> dict[str, int] | None:
-    answers: list[Any] = [known, *[contents] * len(known)]
-    return version_files.fetch(lambda query, otherwise: answers.pop(0), *NAMES, storage)
+def share(storage: Path, known: list[Noted], contents: dict[str, bytes]) -> None:
+    VersionStore(storage, Shared(known, contents)).share("target", "drafter")  # type: ignore[arg-type]
 
 
 def test_a_version_is_copied_and_a_visitors_line_is_not(tmp_path: Path) -> None:
     files = dict.fromkeys((adapter_state.WEIGHTS, adapter_state.CONFIG, version_folders.MANIFEST), b"{}")
     known = [Noted(domain, 1, "sum", True, False) for domain in ("poems", f"{OWN}somebody")]
-    assert fetched(tmp_path, known, files) == {"poems": 1}
+    share(tmp_path, known, files)
+    assert [path.parts[-2] for path in tmp_path.rglob("active")] == [version_folders.safe_name("poems")]
     assert {path.name for path in tmp_path.rglob("*.json")} == {
         adapter_state.CONFIG,
         version_folders.MANIFEST,
@@ -36,7 +46,7 @@ def test_a_file_that_no_version_has_is_not_written(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = {adapter_state.WEIGHTS: b"{}", name: b"evil"}
-    fetched(tmp_path / "storage", [Noted("poems", 1, "sum", False, False)], files)
+    share(tmp_path / "storage", [Noted("poems", 1, "sum", False, False)], files)
     assert not [
         path for path in tmp_path.rglob("*") if path.is_file() and path.read_bytes() in (b"evil", b"{}")
     ]

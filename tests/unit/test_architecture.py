@@ -102,7 +102,6 @@ STORE = (
     "connections",
     "recordings",
     "postgres",
-    "version_files",
     "session_store",
 )
 TABLES = {f"storage/{name}.py" for name in STORE}
@@ -114,7 +113,7 @@ ONLY_IN = {
     "alembic": {"storage/database.py", "storage/connections.py"} | files_in("storage/migrations"),
     "peft": {"learning/distill/learner.py", "learning/distill/distiller.py"},
     "omnidemo.models.adapters.version_folders": {
-        f"storage/{name}.py" for name in ("version_store", "version_files", "backup")
+        f"storage/{name}.py" for name in ("version_store", "line_versions", "backup")
     },
     "plotly": files_in("ui/figures") | {"ui/app.py"},
     "sklearn": {"learning/lines/router.py"},

@@ -16,14 +16,13 @@ from omnidemo.learning.distill.evaluation import Evaluation
 from omnidemo.learning.distill.in_process_worker import InProcessWorker
 from omnidemo.learning.distill.payback import ChatCost
 from omnidemo.learning.distill.process_worker import ProcessWorker
-from omnidemo.learning.distill.registry import AdapterRegistry, Publish
 from omnidemo.learning.distill.trace_buffer import TraceBuffer, usable
 from omnidemo.learning.distill.trainer_status import State, TrainerStatus, explain, hanging
 from omnidemo.learning.distill.update import Update
 from omnidemo.learning.distill.worker import ADAPTABLE, PauseController, Worker
 from omnidemo.models.adapters.adapter_state import AdapterState
+from omnidemo.storage.line_versions import DraftingVersions, Publish
 from omnidemo.storage.store import Store
-from omnidemo.storage.version_store import VersionStore
 
 log = logging.getLogger(__name__)
 THREADED = ("idle", "concurrent")
@@ -61,8 +60,8 @@ class Distiller:
         """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`:
         what learning costs a chat, of the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
-        line = VersionStore(storage, store).line(target_name, drafter_name, domain)
-        self.versions = AdapterRegistry(self.folder, line, publish)
+        names = target_name, drafter_name, domain
+        self.versions = DraftingVersions(storage, store, *names, self.folder, publish)
         self._busy = busy
         self._worker: Worker = worker or ProcessWorker()
         self._owns_worker = closes or worker is None
@@ -167,7 +166,7 @@ class Distiller:
                 seconds=evaluation.seconds,
                 error=error,
                 mode=self.mode,
-                domain=self.versions.line.domain,
+                domain=self.versions.domain,
                 rolled_back=evaluation.rolled_back,
                 chat_cost=cost,
                 chat_rounds=rounds,
@@ -193,7 +192,7 @@ class Distiller:
 
     def activate(self, version: int) -> None:
         """Go back (or forward) to a stored version; 0 is the base drafter. Raises as
-        `AdapterRegistry.activate`."""
+        `DraftingVersions.activate`."""
         with self._choice():
             self.versions.activate(version)
 
@@ -233,7 +232,7 @@ class Distiller:
     def _start(self) -> None:
         """Have a thread in the modes that need one."""
         if self.mode in THREADED and self._thread is None:
-            name = f"distiller {self.versions.line.target} {self.versions.line.domain}"
+            name = f"distiller {self.versions.target} {self.versions.domain}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
             self._thread.start()
 
@@ -282,7 +281,7 @@ class Distiller:
                 update.run(pauses)
         except Exception as error:  # disk, worker, model or owner: a chat must never notice
             if not self.closing.is_set():
-                log.warning("An update of %s failed: %s", self.versions.line.target, error)
+                log.warning("An update of %s failed: %s", self.versions.target, error)
                 now = self.versions.current.version
                 self.versions.error = (
                     f"{error} The drafter stays at version {now}; the next answers start another attempt."

@@ -67,9 +67,9 @@ class Update:
         earlier: list[np.ndarray] = []
         if self._unseen and current.version != trusted.version:
             try:
-                acceptance = worker.evaluate(versions.folder, states, self._unseen, self._plan())
+                acceptance = worker.evaluate(versions.base, states, self._unseen, self._plan())
                 if self._earlier:
-                    earlier = worker.evaluate(versions.folder, states[:2], self._earlier, self._plan())
+                    earlier = worker.evaluate(versions.base, states[:2], self._earlier, self._plan())
             except Exception as error:
                 log.warning("Version %s could not be evaluated: %s", current.version, error)
         with versions.lock:
@@ -96,7 +96,7 @@ class Update:
                 self._evaluation.note_rollback(version, versions.current.version, versions.current.adapter)
             effect["rolled_back"] = 1.0
         if effect:
-            versions.line.note_effect(version, effect)
+            versions.note_effect(version, effect)
 
     def _wanted(self) -> bool:
         with self._line.condition:
@@ -113,7 +113,7 @@ class Update:
             current = self._versions.current
         began, before = time.monotonic(), pauses.paused_seconds
         adapter, optimiser, steps = pauses.worker.train(
-            self._versions.folder,
+            self._versions.base,
             current.adapter,
             current.optimiser,
             self._batches,

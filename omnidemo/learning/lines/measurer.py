@@ -21,8 +21,8 @@ from omnidemo.learning.probes.probe import ProbeRequest
 from omnidemo.learning.probes.replayed_target import RecordedAnswer, TargetRecords
 from omnidemo.models.adapters.adapter_state import StoredVersion
 from omnidemo.pair.pair import Pair
+from omnidemo.storage.line_versions import LineVersions
 from omnidemo.storage.store import Store
-from omnidemo.storage.version_store import LineVersions
 
 log = logging.getLogger(__name__)
 ANSWER_TOKENS = 96  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from omnidemo.core.config import Settings
 from omnidemo.learning.distill.trainer_status import State, TrainerStatus, explain
-from omnidemo.storage.version_store import LineVersions
+from omnidemo.storage.line_versions import LineVersions
 
 
 def status_on_disk(line: LineVersions, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
     """`waiting`: how many answers of the line no update has learned from yet."""
-    active, numbers = line.active, line.numbers()
-    version = active if active is not None else max(numbers, default=0)
+    version = line.active
     info = line.info(version)
     state: State = "off" if settings.training == "off" else "paused" if paused else "idle"
     waits = (
         "This line waits on disk until the next answer of its topic."
-        if numbers
+        if line.numbers()
         else "This line has no answer."
     )
     return TrainerStatus(

@@ -7,6 +7,7 @@ import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from torch import Tensor
@@ -27,7 +28,7 @@ from omnidemo.models.adapters.peft_zip import import_peft
 from omnidemo.models.names import at_its_pace
 from omnidemo.pair.pair import Pair
 from omnidemo.storage.store import Store
-from omnidemo.storage.version_store import LineVersions, VersionStore
+from omnidemo.storage.version_store import VersionStore
 from omnidemo.storage.visitor_state import line_settings
 from omnidemo.storage.visitors import owned
 
@@ -56,6 +57,7 @@ class TrainerPool:
         self._cost = ChatCost()
         self._names = pair.target.name, pair.drafter.name
         self.versions = VersionStore(settings.storage, store)
+        self._versions_of = partial(self.versions.line, *self._names)
         self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._versions_of)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
@@ -174,7 +176,7 @@ class TrainerPool:
         """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
         are deleted."""
         with self.using(domain) as line:
-            domain = line.versions.line.domain
+            domain = line.versions.domain
             line.reset()
             line.configure(self._settings_of(domain))
             self.measurer.forget(domain)
@@ -234,9 +236,6 @@ class TrainerPool:
     ) -> None:
         self._pair.publish(version, weights, head, domain=domain)
         self.measurer.swapped(domain, version)
-
-    def _versions_of(self, domain: str) -> LineVersions:
-        return self.versions.line(*self._names, domain)
 
     def _tell_all(self) -> None:
         self.versions.tell_all(*self._names)

@@ -1,5 +1,5 @@
 """Adapter versions as folders, written whole or not at all and checked when read. `storage/version_store.py`
-owns them: everybody else asks it."""
+and `storage/line_versions.py` own them: everybody else asks these."""
 
 from __future__ import annotations
 
@@ -95,11 +95,6 @@ def write_version(
     contents[MANIFEST] = _json(manifest | {"base": info.drafter, "files": sums})
     write_files(line, info.version, contents)
     return stored
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """The files of a version by name, as `write_files` takes them. Raises OSError."""
-    return {entry.name: entry.read_bytes() for entry in Path(folder).iterdir() if entry.is_file()}
 
 
 def info_of(line: Path, version: int) -> AdapterVersion | None:
