@@ -100,5 +100,5 @@ for dtype, dim, start in (
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_attention(width: str, tmp_path: Path) -> None:
-    run(CHECK, width, tmp_path)
+def test_attention(width: str, machine_code: Path) -> None:
+    run(CHECK, width, machine_code)

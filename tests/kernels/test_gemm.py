@@ -27,5 +27,5 @@ for n, k in ((1, 1), (3, 5), (4, 16), (7, 40), (13, 33), (64, 160)):
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_products(width: str, tmp_path: Path) -> None:
-    run(CHECK, width, tmp_path)
+def test_products(width: str, machine_code: Path) -> None:
+    run(CHECK, width, machine_code)

@@ -88,5 +88,5 @@ def test_a_packed_matrix_has_the_weights_that_it_was_made_of(form: int, rows: in
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_products(width: str, tmp_path: Path) -> None:
-    run(CHECK, width, tmp_path)
+def test_products(width: str, machine_code: Path) -> None:
+    run(CHECK, width, machine_code)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import rmtree
 
-from omnidemo.backends import processor
+import pytest
+
+from omnidemo.backends import compile_kernels, processor
 
 # the widths of vectors for which kernels can be compiled here
 WIDTHS = ("narrow", "wide") if processor.has("avx512f") else ("narrow",)
@@ -17,6 +21,24 @@ def environment() -> dict[str, str]:
     """The variables with which numba, and all that asks what the processor has, leave AVX-512 out."""
     kept = {name: has and not name.startswith("avx512") for name, has in processor.features().items()}
     return dict(zip(processor.GIVEN, ("haswell", processor.flags(kept)), strict=True))
+
+
+@pytest.fixture
+def machine_code(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder for what a check compiles. It stays for later runs, while no source of the kernels or of the
+    check changes."""
+    cache = getattr(request.config, "cache", None)  # it can be switched off
+    if cache is None:
+        return tmp_path
+    of_all = cache.mkdir("machine-code")
+    state = request.path.read_bytes() + compile_kernels._folder().encode()
+    mine = f"{request.path.stem}-{request.node.name}-"
+    own: Path = of_all / f"{mine}{hashlib.sha256(state).hexdigest()[:16]}"
+    for old in of_all.glob(f"{mine.replace('[', '[[]')}*"):
+        if old != own:
+            rmtree(old, ignore_errors=True)
+    own.mkdir(exist_ok=True)
+    return own
 
 
 def run(code: str, width: str, kept: Path) -> None:
