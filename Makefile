@@ -33,13 +33,13 @@ check: $(VENV)/.dev-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	@if command -v npx >/dev/null && $(PRETTIER) --version >/dev/null 2>&1; then $(PRETTIER) --check 'assets/ui/**/*.{js,css}'; \
+	@if command -v npx >/dev/null && $(PRETTIER) --version >/dev/null 2>&1; then $(PRETTIER) --check 'assets/ui/**/*.{js,css}' 'tests/page/*.mjs'; \
 	else echo "JavaScript and CSS are not checked: there is no npx here, or it cannot fetch prettier."; fi
 
 format: $(VENV)/.dev-ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(PRETTIER) --write 'assets/ui/**/*.{js,css}'
+	$(PRETTIER) --write 'assets/ui/**/*.{js,css}' 'tests/page/*.mjs'
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

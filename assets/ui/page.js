@@ -20,7 +20,6 @@ export { controls } from "./adaptation/controls.js";
 export { hero } from "./adaptation/hero.js";
 export { players } from "./adaptation/teach.js";
 export { chat } from "./chat/chat.js";
-export { manner } from "./chat/manner.js";
 export { showMethod } from "./chat/panels.js";
 export { speeds } from "./chat/speeds.js";
 export { compare } from "./compare/compare.js";

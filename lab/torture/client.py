@@ -167,7 +167,7 @@ class Client:
     ) -> Answer:
         """Send a chat message; `data` becomes its last line, which has text and figures, where the answer
         came to its end."""
-        answer = self.call("chat", self.chat_values(prompt, tokens, history, **options), stop_after)
+        answer = self.call("chat", [self.question(prompt, tokens, history, **options)], stop_after)
         # Gradio sends the streamed value's beginning whole and then what was added, as [[operation, path,
         # value], …].
         first = answer.data[0] if isinstance(answer.data, list) and answer.data else ""
@@ -181,21 +181,14 @@ class Client:
             answer.error = str(answer.data.get("text", ""))
         return answer
 
-    def chat_values(self, prompt: Any, tokens: int, history: Any = None, **options: Any) -> list[Any]:
-        """What the page sends with a chat message, in the order of the event."""
-        values: dict[str, Any] = {
-            "target": self.target,
-            "drafter": self.drafter,
-            "method": "ngram-exact",
-            "line": "default",
-        }
-        values |= (
-            GREEDY.options
-            | {"max_new_tokens": tokens, "seed": str(SEED), "learn": True, "keep": True, "only_faster": False}
-            | {"system": ""}
-            | options
-        )
-        return [prompt, history, self.session, "", *values.values()]
+    def question(self, prompt: Any, tokens: int, history: Any = None, **more: Any) -> dict[str, Any]:
+        """What the page sends with a chat message; `more`: other fields of it, and its options by name."""
+        options = {"method": "ngram-exact", **GREEDY.options, "max_new_tokens": tokens, "seed": str(SEED)}
+        asked = {"message": prompt, "history": history, "session": self.session, "line": "default"}
+        asked |= {"target": self.target, "drafter": self.drafter, "learn": True, "keep": True}
+        asked |= {name: value for name, value in more.items() if name in asked}
+        options |= {name: value for name, value in more.items() if name not in asked}
+        return asked | {"options": options}
 
 
 def acknowledged(answer: Answer) -> bool:
@@ -242,7 +235,7 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
     else:
         data: Any
         if kind < 0.9:
-            event, data = harm.call(draw, client.events, client.chat_values("", 8, keep=False, learn=False))
+            event, data = harm.call(draw, client.events, client.question("", 8, keep=False, learn=False))
             client.timeout = 60.0
             answer = client.call(event, data)
         else:

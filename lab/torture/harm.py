@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,6 @@ OTHERS: tuple[Any, ...] = (
     "20000",
 )
 # Events whose whole purpose is to take something away, and those that would fetch a model.
-SESSION = 2  # the place of the session among the values of a chat
 NEVER = {"delete_history", "load", "load_pair", "load_again"}
 
 
@@ -57,9 +56,9 @@ def value(draw: random.Random) -> Any:
     return draw.choice(draw.choice((TEXTS, NUMBERS, OTHERS)))
 
 
-def call(draw: random.Random, events: Iterable[str], chat: Sequence[Any]) -> tuple[str, list[Any]]:
+def call(draw: random.Random, events: Iterable[str], question: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """An event of the page and values for it: a chat with one wrong value or a forged history, or any event
-    with nothing right. `chat`: the values of a right one, message and history first."""
+    with nothing right. `question`: that of a right chat."""
     if draw.random() < 0.5:
         history: Any = [
             {"role": draw.choice(("user", "assistant", "system", 5)), "content": value(draw)}
@@ -71,10 +70,12 @@ def call(draw: random.Random, events: Iterable[str], chat: Sequence[Any]) -> tup
                 for number in range(2500)
                 for role in ("user", "assistant")
             ]
-        data: list[Any] = [draw.choice(TEXTS), history, *chat[2:]]
+        asked = {**question, "options": {**question["options"]}}
+        asked |= {"message": draw.choice(TEXTS), "history": history}
         if draw.random() < 0.8:
-            data[draw.choice([at for at in range(len(data)) if at != SESSION])] = value(draw)
-        return "chat", data
+            part = draw.choice((asked, asked["options"]))
+            part[draw.choice([name for name in part if name != "session"])] = value(draw)
+        return "chat", [asked]
     name = draw.choice(sorted(set(events) - NEVER))
     return name, [value(draw) for _ in range(draw.randrange(12))]
 

@@ -1,18 +1,55 @@
-"""What the page sends with a question: conversation, system prompt, seed, topic line and numbers, read and
-checked."""
+"""What the page sends with a question: one JSON object, of which everything is read and checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from omnidemo.core.config import SAMPLING, GenerationConfig
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+
+from omnidemo.core.config import SAMPLING, GenerationConfig, shown_by
+from omnidemo.core.config.refusals import check_text, refusal
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 
 MOST_MESSAGES = 400  # of a conversation that are looked at
 MOST_SYSTEM = 8_000  # characters of a system prompt
 REFUSED = "refuses these messages"  # what `pair/prompt_reader.py` says of a chat template that does
+
+OPTIONS = {"method", "max_new_tokens", "seed", *SAMPLING, *shown_by("page")} - {"learn"}  # of a question
+Text = Annotated[str, AfterValidator(check_text)]
+
+
+class Question(BaseModel):
+    """A question of the page; a field that is missing has its default. `target`, `drafter` and the method of
+    `options` are those of the settings where they are empty. `line`: a topic line. `only_faster`: guess only
+    where that is faster (`Settings.policy`). `options`: of `GenerationConfig`, by name, None for the default;
+    the seed as it was typed."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    message: Text = ""
+    history: list[Any] | None = None
+    system: Text = ""
+    session: Text = ""
+    run: Text = ""
+    target: Text = ""
+    drafter: Text = ""
+    line: Text | None = None
+    learn: bool = True
+    keep: bool = True
+    only_faster: bool = False
+    options: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, given: Any) -> Question:
+        """The question that was sent. ValueError, one sentence, for what is none."""
+        if not isinstance(given, Mapping):
+            raise ValueError("A question is one object of names and values. Reload the page.")
+        try:
+            return cls(**{str(name): value for name, value in given.items()})
+        except ValidationError as error:
+            raise ValueError(refusal(error)) from None
 
 
 def conversation(history: Any, message: str, system: Any = "") -> list[dict[str, str]]:
@@ -42,7 +79,7 @@ def read_system(system: Any) -> list[dict[str, str]]:
     return [{"role": "system", "content": system.strip()}] if system.strip() else []
 
 
-def refusal(said: str, system: str) -> str:
+def with_help(said: str, system: str) -> str:
     """The sentence of an error; where a chat template refused messages with a system prompt, also what helps:
     many know none."""
     return (
@@ -71,12 +108,25 @@ def read_line(name: str | None) -> str:
     return " ".join(str(name or "").split()) or "default"
 
 
+def read_options(services: PublicServices, asked: Mapping[str, Any], most: int) -> dict[str, Any]:
+    """The options of a question, checked, with the settings' defaults and at most so many tokens. ValueError
+    for one that there is not, or that is not possible."""
+    settings = services.settings
+    given = {name: value for name, value in asked.items() if value not in (None, "")}
+    if unknown := sorted(given.keys() - OPTIONS):
+        raise ValueError(f"a question has no option {unknown[0][:40]}")
+    options = {"method": settings.method, "max_new_tokens": settings.max_new_tokens} | given
+    options["seed"] = read_seed(given.get("seed"))
+    checked = GenerationConfig.of(**options)
+    options["max_new_tokens"] = min(checked.max_new_tokens, most)
+    return options
+
+
 def in_manner(
-    services: PublicServices, target: str, drafter: str, given: Sequence[float | None]
+    services: PublicServices, target: str, drafter: str, options: Mapping[str, Any]
 ) -> dict[str, float]:
-    """SAMPLING by name, of a ready pair: the given numbers, else those of the target's manner. ValueError for
-    one that is not possible."""
-    asked = GenerationConfig.of(**dict(zip(SAMPLING, given, strict=True))).in_manner(
+    """SAMPLING by name, of a ready pair: the numbers of `options`, else those of the target's manner."""
+    asked = GenerationConfig.of(**{name: options.get(name) for name in SAMPLING}).in_manner(
         services.manner(target, drafter)
     )
     return {name: getattr(asked, name) for name in SAMPLING}

@@ -54,7 +54,8 @@ def test_a_link_asks_an_example_in_a_chat_of_its_own_and_only_once(page: Page, s
 
 
 def test_a_newcomer_follows_a_link_to_an_example(browser: Browser, served: Served, page: Page) -> None:
-    name = page.evaluate("(prompt => omni.examples.named(prompt))(document.querySelector('.card').title)")
+    prompt = page.locator(".card").first.get_attribute("title")
+    name = page.evaluate("prompt => omni.examples.named(prompt)", prompt)
     with someone(browser) as context:
         newcomer = context.new_page()
         newcomer.goto(f"{served[1]}#example-{name}")

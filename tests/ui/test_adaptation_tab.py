@@ -386,9 +386,9 @@ def test_the_view_of_a_browser_is_checked(asked: Any) -> None:
 
 def finished(services: FakeServices, line: str, message: str) -> dict[str, Any]:
     services.load(*PAIR)
-    *_, last = chat_tab._chat(services, chat_tab.Running())(
-        message, [], "s", "r", *PAIR, "ngram-exact", line, *GREEDY.options.values(), 64, None, True, True
-    )
+    asked = {"message": message, "session": "s", "run": "r", "line": line, "options": {**GREEDY.options}}
+    asked |= dict(zip(("target", "drafter"), PAIR, strict=True))
+    *_, last = chat_tab._chat(services, chat_tab.Running())(asked)
     end: dict[str, Any] = json.loads(last.strip().splitlines()[-1])
     return end
 

@@ -394,27 +394,14 @@ def test_a_bad_seed_is_named(written: str) -> None:
 
 
 def ask(
-    services: FakeServices, message: str, running: Any, run: str = "r", system: str = ""
+    services: FakeServices, message: str, running: Any, options: dict[str, Any] | None = None, **more: Any
 ) -> Iterator[str]:
     from omnidemo.ui.tabs.chat_tab import _chat
 
-    result: Iterator[str] = _chat(services, running)(
-        message,
-        [],
-        "s",
-        run,
-        "bundled/large",
-        "bundled/drafter",
-        "ngram-exact",
-        "default",
-        *SAMPLED,
-        64,
-        None,
-        True,
-        True,
-        False,
-        system,
-    )
+    asked = {"message": message, "session": "s", "run": "r", "line": "default"} | more
+    pair = {"target": "bundled/large", "drafter": "bundled/drafter"}
+    given = {"method": "ngram-exact", "max_new_tokens": 64, **dict(zip(SAMPLING, SAMPLED, strict=True))}
+    result: Iterator[str] = _chat(services, running)(asked | pair | {"options": given | (options or {})})
     return result
 
 
@@ -458,33 +445,73 @@ def test_the_first_line_and_the_engine_get_the_numbers_that_the_text_is_drawn_wi
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "name"),
-    [(0, 101, "temperature"), (1, 0, "top_p"), (2, 2.5, "top_k"), (4, -1, "repetition")],
+    ("name", "value"),
+    [
+        ("temperature", 101),
+        ("top_p", 0),
+        ("top_k", 2.5),
+        ("repetition_penalty", -1),
+        ("max_new_tokens", 0),
+        ("max_new_tokens", "many"),
+        ("seed", "1.5"),
+        ("draft_policy", "fixed"),
+    ],
 )
-def test_a_number_that_is_not_possible_is_named(place: int, value: float, name: str) -> None:
+def test_an_option_that_is_not_possible_is_named(name: str, value: Any) -> None:
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs.chat_tab import _chat
 
-    given = [value if at == place else None for at in range(len(SAMPLING))]
-    about = ("hello", [], "s", "r", "bundled/large", "bundled/drafter", "ngram-exact", "default")
-    lines = parse(list(_chat(ready(), Running())(*about, *given, 64, None, True, True))[-1])
-    assert lines[-1]["k"] == "error" and name in lines[-1]["text"]
+    lines = parse(list(ask(ready(), "hello", Running(), {name: value}))[-1])
+    assert lines[-1]["k"] == "error" and name.replace("_", " ") in lines[-1]["text"].replace("_", " ")
 
 
-def test_an_option_with_a_control_of_its_own_stands_before_the_system_prompt(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_option_with_a_control_of_its_own_reaches_the_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    from omnidemo.ui import chat_request
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs import chat_tab
 
-    monkeypatch.setattr(chat_tab, "MORE", ("copying",))
+    monkeypatch.setattr(chat_request, "OPTIONS", {*chat_request.OPTIONS, "copying"})
     services = ready()
-    about = ("hello", [], "s", "r", "bundled/large", "bundled/drafter", "ngram-exact", "default")
-    more = (False, False, "Be short.")  # the switch of the page, the option, the system prompt
-    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, *more))
+    list(ask(services, "hello", Running(), {"copying": False}, system="Be short."))
     asked = services.calls[-1]
     assert asked["copying"] is False
     assert asked["messages"][0] == {"role": "system", "content": "Be short."}
+
+
+def test_a_question_has_defaults_and_no_answer_is_longer_than_the_app_allows() -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.shell import longest_answer
+    from omnidemo.ui.tabs.chat_tab import _chat
+
+    services = ready()
+    settings = services.settings
+    services.load(settings.target, settings.drafter)
+    list(_chat(services, Running())({"message": "hello", "options": {"max_new_tokens": 10**6, "seed": None}}))
+    asked = services.calls[-1]
+    pair = {name: asked[name] for name in ("target", "drafter", "method")}
+    assert pair == {name: getattr(settings, name) for name in pair}
+    assert asked["max_new_tokens"] == longest_answer(settings) and asked["seed"] is None
+    assert asked["domain"] == "default" and asked["learn"] and asked["keep"]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (["hello"], "one object"),
+        (None, "one object"),
+        ({"message": 5}, "message = 5"),
+        ({"message": "duck\ud83e"}, "half a character"),
+        ({"message": "a", "learn": "yes"}, "learn = 'yes'"),
+        ({"message": "a", "history": "none"}, "history = 'none'"),
+        ({"message": "a", "options": []}, "options = "),
+        ({"message": "a", "more": 1}, "no option more"),
+    ],
+)
+def test_what_is_no_question_is_refused_in_a_sentence(question: Any, said: str) -> None:
+    from omnidemo.ui.running_answers import Running
+    from omnidemo.ui.tabs.chat_tab import _chat
+
+    with pytest.raises(ValueError, match=said) as refused:
+        list(_chat(ready(), Running())(question))
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -495,7 +522,7 @@ def test_the_page_guesses_where_guesses_are_likely_right_unless_somebody_set_som
     setting: Any, only_faster: bool, policy: str
 ) -> None:
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs import chat_tab, compare_tab, traffic_panel
+    from omnidemo.ui.tabs import compare_tab, traffic_panel
 
     services = ready()
     services.settings = services.settings.model_copy(update={"draft_policy": setting})
@@ -503,8 +530,7 @@ def test_the_page_guesses_where_guesses_are_likely_right_unless_somebody_set_som
     services.play = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     services.compare = lambda **options: iter([asked.append(options)][:0])  # type: ignore[method-assign]
     switch = [True] if only_faster else []
-    about = ("hello", [], "s", "r", *pair, "ngram-exact", "default")
-    list(chat_tab._chat(services, Running())(*about, *SAMPLED, 64, None, True, True, *switch))
+    list(ask(services, "hello", Running(), only_faster=only_faster))
     list(traffic_panel.player(services, Running())("s", "r", *pair, "maths", 1, *switch))
     given = ("s", "r", *pair, lambda: ["hello"], ["ngram-exact"], 0.0, 0, 8, 0, *switch)
     list(compare_tab._run(services, Running(), *given))
@@ -544,7 +570,7 @@ def test_stop_ends_the_answer_at_the_next_round_and_only_that_answer() -> None:
 
     running, services = Running(), ready()
     services.pace = 0.02
-    answer, other = ask(services, "long please", running), ask(services, "hello", running, "other")
+    answer, other = ask(services, "long please", running), ask(services, "hello", running, run="other")
     next(answer), next(answer)
     next(other), next(other)
     assert running.stop("s", "r") and not running.stop("another session", "r")
@@ -570,7 +596,6 @@ def test_an_answer_stopped_while_it_waits_in_the_queue_ends_when_its_turn_comes(
 
 def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
     from omnidemo.ui.running_answers import Running
-    from omnidemo.ui.tabs.chat_tab import _chat
 
     seen: list[threading.Event] = []
 
@@ -581,21 +606,7 @@ def test_an_abandoned_answer_tells_the_engine_to_stop() -> None:
 
     services = AdaptivePolicy(load_seconds=0.0, pace=0.001)
     services.load("bundled/large", "bundled/drafter")
-    answer = _chat(services, Running())(
-        "long",
-        [],
-        "s",
-        "r",
-        "bundled/large",
-        "bundled/drafter",
-        "ngram-exact",
-        "default",
-        *SAMPLED,
-        64,
-        None,
-        True,
-        True,
-    )
+    answer = ask(services, "long", Running())
     next(answer), next(answer)
     answer.close()
     assert seen[0].is_set()

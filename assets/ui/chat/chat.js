@@ -2,6 +2,7 @@
 // legend; kept.js keeps chats in the browser.
 import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
+import { manner } from "./manner.js";
 import { el } from "../shared/dom.js";
 import { plural, random, whole } from "../shared/format.js";
 import { alive } from "../shared/server.js";
@@ -72,17 +73,26 @@ chat.before = turn => {
       { role: "assistant", content: one.answer.text },
     ]);
 };
-// Fills the inputs of the server's `chat` with what only the browser knows.
-chat.request = values => {
-  return [
-    live?.user ?? "",
-    chat.before(live),
-    session(),
-    live?.run ?? "",
-    ...(pair.names ?? values.slice(4, 6)), // target and drafter
-    ...values.slice(6, -1),
-    live?.system ?? "",
-  ];
+// The question as the server's `chat` takes it (ui/chat_request.py): the fields of the page by their names, and what only the browser knows.
+chat.question = (names, values) => {
+  const { target, drafter, line, learn, keep, only_faster, ...options } = Object.fromEntries(
+    names.map((name, place) => [name, values[place]]),
+  );
+  const [big, small] = pair.names ?? [target, drafter];
+  return {
+    message: live?.user ?? "",
+    history: chat.before(live),
+    system: live?.system ?? "",
+    session: session(),
+    run: live?.run ?? "",
+    target: big,
+    drafter: small,
+    line,
+    learn,
+    keep,
+    only_faster,
+    options: { ...options, ...manner.changed(big) },
+  };
 };
 chat.current = () => [session(), live?.run ?? ""];
 // A second click on Send, which has become Stop in its place, stops nothing.

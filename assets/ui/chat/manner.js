@@ -8,16 +8,9 @@ let target = "",
   own = null,
   changed = {};
 
-// Puts what was changed into the inputs of the server's `chat`, from `place` on; `at` is where its target stands.
 export const manner = {
-  fill: (values, at, place) => {
-    const mine = values[at] === target ? changed : {};
-    return [
-      ...values.slice(0, place),
-      ...labels.manner.map(({ name }) => mine[name] ?? null),
-      ...values.slice(place + labels.manner.length),
-    ];
-  },
+  // What was changed of a target's numbers, by name.
+  changed: of => (of === target ? changed : {}),
 };
 
 widgets.manner = host => {

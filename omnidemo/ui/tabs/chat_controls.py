@@ -34,8 +34,8 @@ def line_choices(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(text.LINES.get(name, name), name) for name in [text.AUTO_LINE, *names]]
 
 
-def method_and_line(services: PublicServices) -> list[Any]:
-    """The row above the chat: method with its help, topic line."""
+def method_and_line(services: PublicServices) -> dict[str, Any]:
+    """The row above the chat: `method` with its help, topic `line`."""
     settings = services.settings
     methods = [(text.method_title(info), info.name) for info in services.methods()]
     with gr.Row(elem_id="omni-controls", elem_classes=EXPERT, equal_height=False):
@@ -59,11 +59,11 @@ def method_and_line(services: PublicServices) -> list[Any]:
     method.change(
         None, [method], None, js=script("(name) => { page.showMethod(name); return []; }"), **PRIVATE
     )
-    return [method, line]
+    return {"method": method, "line": line}
 
 
-def privacy_switches(services: PublicServices) -> list[Any]:
-    """What becomes of a chat: the two switches behind *Change*."""
+def privacy_switches(services: PublicServices) -> dict[str, Any]:
+    """What becomes of a chat: the two switches behind *Change*, `learn` and `keep`."""
     with gr.Row(elem_id="omni-privacy", equal_height=False):
         learn = control("learn")
         keep = gr.Checkbox(
@@ -71,11 +71,12 @@ def privacy_switches(services: PublicServices) -> list[Any]:
             label="Store this chat",
             info=text.HELP["keep" if services.settings.keep_text else "figures"],
         )
-    return [learn, keep]
+    return {"learn": learn, "keep": keep}
 
 
-def advanced_fields(services: PublicServices) -> tuple[gr.HTML, list[Any], list[Any]]:
-    """The folded settings: the draft policy, which is everybody's, length, seed, and the fields of MORE."""
+def advanced_fields(services: PublicServices) -> tuple[gr.HTML, dict[str, Any]]:
+    """The folded settings: the draft policy, which is everybody's, and by their names `max_new_tokens`,
+    `seed` and the options of MORE."""
     settings = services.settings
     with gr.Accordion("Advanced", open=False, elem_id="omni-advanced", elem_classes=EXPERT):
         option = option_named("max_new_tokens")
@@ -87,6 +88,6 @@ def advanced_fields(services: PublicServices) -> tuple[gr.HTML, list[Any], list[
         seed = gr.Textbox(
             "", label=option.label, placeholder="a new one each time", max_lines=1, info=option.hint
         )
-        more = [control(name) for name in MORE]
+        more = {name: control(name) for name in MORE}
         steering = widget("ahead", events=("adjust",))
-    return steering, [most, seed], more
+    return steering, {"max_new_tokens": most, "seed": seed, **more}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import gradio as gr
@@ -17,14 +17,13 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.serving.quotas import Refused
 from omnidemo.storage.recorded_rounds import json_line, round_lines
 from omnidemo.ui import answer_lines, curve_data, text
-from omnidemo.ui.chat_request import conversation, in_manner, read_line, read_seed, refusal
+from omnidemo.ui.chat_request import Question, conversation, in_manner, read_line, read_options, with_help
 from omnidemo.ui.errors import ENGINE, report
 from omnidemo.ui.markdown_tree import LiveMarkdown
 from omnidemo.ui.running_answers import Running
-from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, script, widget
+from omnidemo.ui.shell import EXPERT, PRIVATE, Shell, if_loaded, load_ready, longest_answer, script, widget
 from omnidemo.ui.tabs import settings_panel, traffic_panel
 from omnidemo.ui.tabs.chat_controls import (
-    MORE,
     advanced_fields,
     line_choices,
     method_and_line,
@@ -91,83 +90,51 @@ def stream(
 
 
 def _chat(services: PublicServices, running: Running) -> Any:
-    def chat(
-        message: str,
-        history: list[dict[str, str]] | None,
-        session: str,
-        run: str,
-        target: str,
-        drafter: str,
-        method: str,
-        line: str,
-        temperature: float | None,
-        top_p: float | None,
-        top_k: int | None,
-        min_p: float | None,
-        repetition_penalty: float | None,
-        max_new_tokens: int,
-        seed: str | int | None,
-        learn: bool,
-        keep: bool,
-        only_faster: bool = False,
-        *rest: Any,
-    ) -> Iterator[str]:
-        """Answer `message` by a stream of JSON lines (`ui/answer_lines.py`); the last one holds the text and
-        the figures. `only_faster`: guess only where that is faster (`Settings.policy`). `rest`: the options
-        of `MORE`, and the system prompt, which may be missing."""
-        more, system = rest[: len(MORE)], (*rest[len(MORE) :], "")[0]
-        pair = {"target": target, "drafter": drafter}
-        options = {"method": method, "max_new_tokens": max_new_tokens, "seed": seed}
-        options |= {"learn": bool(learn), "keep": bool(keep), "domain": read_line(line)}
-        options |= {"draft_policy": services.settings.policy(on_page=True, only_faster=bool(only_faster))}
-        options |= dict(zip(MORE, more, strict=False))
-        given = (temperature, top_p, top_k, min_p, repetition_penalty)
-        asked = (message or "", history, system or "", given)
-        names = (session or f"api-{secrets.token_hex(8)}", run or secrets.token_hex(8))
-        yield from _answer(services, running, names, pair, asked, options)
+    def chat(question: dict[str, Any] | None) -> Iterator[str]:
+        """Answer a question (`ui/chat_request.py: Question`) by a stream of JSON lines
+        (`ui/answer_lines.py`); the last one holds the text and the figures."""
+        yield from _answer(services, running, Question.of(question))
 
     return chat
 
 
-def _answer(
-    services: PublicServices,
-    running: Running,
-    names: tuple[str, str],
-    pair: Mapping[str, str],
-    asked: tuple[str, Any, str, Sequence[float | None]],
-    options: dict[str, Any],
-) -> Iterator[str]:
-    """The JSON lines of an answer. `names`: session and run. `asked`: message, history, system prompt and the
-    numbers of SAMPLING. `options`: the others of `PublicServices.chat`, the seed as it was typed."""
-    (session, run), (message, history, system, given) = names, asked
-    about_run = {"run": run, "method": options["method"], **pair}
-    head, last = json_line("run", **about_run), ""
+def _answer(services: PublicServices, running: Running, question: Question) -> Iterator[str]:
+    """The JSON lines of an answer."""
+    settings = services.settings
+    session, run = question.session or f"api-{secrets.token_hex(8)}", question.run or secrets.token_hex(8)
+    pair = {
+        "target": question.target or settings.target,
+        "drafter": question.drafter or settings.drafter,
+    }
+    head, last = json_line("run", run=run, **pair), ""
     try:
-        if not message.strip():
+        if not question.message.strip():
             raise Refused("The message is empty. Type a question first.")
-        if why := text.foreign(message, pair["target"]):
+        if why := text.foreign(question.message, pair["target"]):
             raise Refused(why)
-        options["seed"] = read_seed(options["seed"])
+        options = read_options(services, question.options, longest_answer(settings))
         load_ready(services, **pair, again="Send again when it is ready.")
-        sampling: dict[str, Any] = in_manner(services, **pair, given=given)
-        head = json_line("run", **about_run, **sampling)
+        options |= in_manner(services, **pair, options=options)
+        numbers = {name: options[name] for name in SAMPLING}
+        head = json_line("run", run=run, method=options["method"], **pair, **numbers)
         yield head
-        about = provenance(services, session)
-        options["learn"] = options["learn"] and services.settings.training != "off"
         answer = services.chat(
             session=session,
-            messages=conversation(history, message, system),
+            messages=conversation(question.history, question.message, question.system),
             cancel=running.start(session, run),
+            domain=read_line(question.line),
+            learn=question.learn and settings.training != "off",
+            keep=question.keep,
+            draft_policy=settings.policy(on_page=True, only_faster=question.only_faster),
             **pair,
-            **sampling,
             **options,
         )
-        for last in stream(answer, time.perf_counter(), about):
+        for last in stream(answer, time.perf_counter(), provenance(services, session)):
             yield head + last
     except Refused as refused:  # nothing is wrong, so nothing is logged
         yield head + last + json_line("error", text=str(refused))
     except Exception as error:  # any cause: the page says it and lives on
-        yield head + last + json_line("error", text=refusal(report(error, "an answer"), system))
+        yield head + last + json_line("error", text=with_help(report(error, "an answer"), question.system))
     finally:
         running.finish(session, run)
 
@@ -221,19 +188,21 @@ def build(services: PublicServices, shell: Shell) -> None:
             player = widget("teach", traffic_panel.first(services), events=("play", "halt"))
             trainer = widget("trainer", events=("pause", "resume", "reset"))
             manner = widget("manner", elem_classes=EXPERT)
-            steering, advanced, more = advanced_fields(services)
-    # The browser fills these in with what was changed of the target's manner.
-    sampling = [gr.Number(None, visible=False, label=name) for name in SAMPLING]
-    settings += [*sampling, *advanced, *privacy, shell.only_faster]
-    message, run, system = (gr.Textbox(visible=False, label=label) for label in ("message", "run", "system"))
-    history = gr.JSON(visible=False, label="history")
-    inputs = [message, history, shell.session, run, shell.target, shell.drafter, *settings, *more, system]
-    places = f"{inputs.index(shell.target)}, {inputs.index(sampling[0])}"
-    page.ask(
+            steering, advanced = advanced_fields(services)
+    fields = {
+        "target": shell.target,
+        "drafter": shell.drafter,
+        **settings,
+        **advanced,
+        **privacy,
+        "only_faster": shell.only_faster,
+    }
+    question, run = gr.JSON(visible=False, label="question"), gr.Textbox(visible=False, label="run")
+    js = script(f"(...values) => [page.chat.question({json.dumps([*fields])}, values)]")
+    page.ask(None, [*fields.values()], [question], js=js, trigger_mode="multiple", **PRIVATE).then(
         _chat(services, running),
-        inputs,
+        [question],
         [page],
-        js=script(f"(...values) => page.manner.fill(page.chat.request(values), {places})"),
         api_name="chat",
         concurrency_id=ENGINE,
         concurrency_limit=1,
@@ -243,8 +212,8 @@ def build(services: PublicServices, shell: Shell) -> None:
     ).then(None, [page], None, js=script("(value) => { page.chat.settled(value); return []; }"), **PRIVATE)
 
     running.stopped_by(page.halt, [shell.session, run], script("() => page.chat.current()"), "stop")
-    follow(services, shell, trainer, settings[1])
-    curve_data.follow(services, shell, curve, settings[1])
+    follow(services, shell, trainer, settings["line"])
+    curve_data.follow(services, shell, curve, settings["line"])
     settings_panel.steer(services, shell, steering, "chat")
     shell.keep(prompts, lambda target: json.dumps(services.examples(target)), [shell.target], "prompts")
     js = "(keys, seen) => [page.speeds.wanted(), seen]"
@@ -252,7 +221,7 @@ def build(services: PublicServices, shell: Shell) -> None:
     _keep_notices(services, shell, notice)
     shell.keep(manner, lambda *pair: _shown_manner(services, *pair), [shell.target, shell.drafter], "manner")
     shell.keep(
-        settings[1],
+        settings["line"],
         lambda target, drafter: json.dumps(settings_panel.line_names(services, target, drafter)),
         [shell.target, shell.drafter],
         "line_names",
