@@ -160,7 +160,7 @@ def test_measure_again_is_a_new_measurement_and_one_figure_again(browser: Browse
         page.wait_for_function(f"{LAST}.speed !== window.first")
         expect(window.locator(".race-lane")).to_have_count(2)
         speed = page.evaluate(f"{LAST}.speed")
-        pace = page.evaluate(f"omni.pace({LAST}.speed)")
+        pace = page.evaluate(f"omni.howFast({LAST}.speed)")
         window.get_by_role("button", name="To the end (End)").click()
         figure, said = window.locator(".race-figure"), page.locator(".turn .said")
         if pace is None:

@@ -232,7 +232,7 @@ widgets.adaptation = (host, { trigger }) => {
               ? "No guess is judged: write something, or teach it a topic."
               : s.requests
                 ? "Not measured for these requests."
-                : "No requests yet: teach it a topic, or write in the Chat tab.";
+                : "No requests: teach it a topic, or write in the Chat tab.";
         drawChart(box, item.figure);
       }
       lines(s);

@@ -122,7 +122,7 @@ widgets.trainer = (host, { trigger }) => {
         ? ""
         : d.off
           ? d.sentence
-          : "By the times measured last guessing would not be faster, so the big model writes alone.";
+          : "By the price list guessing would not be faster, so the big model writes alone.";
       plain.title = plain.hidden ? "" : d.sentence;
       ahead.hidden = !d || !plain.hidden;
       if (!ahead.hidden) {

@@ -189,7 +189,7 @@ replay.views.race = async (turn, anew = false) => {
   }
   if (!replay.drafts(turn)) {
     refuse(
-      "Nothing was guessed in this answer: guessing had been slower lately, or it is switched off. So the big model wrote it alone, and there is no race.",
+      "Nothing was guessed in this answer, so the big model wrote it alone and there is no race.",
       turn.recalled ? "" : button("Let it guess all the same", () => anyway(turn)),
     );
     return;
@@ -254,7 +254,7 @@ replay.views.race = async (turn, anew = false) => {
   const plain = measured
     ? alone(measured)
     : replay.paceLane("without guessing", own.tokens, pace[0], {
-        note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
+        note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token by the price list, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
       });
   const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
   show([plain, own], {
@@ -290,9 +290,7 @@ replay.change = (two, about, extra, seen) => {
     took =
       !timed || Math.abs(times - 1) < SAME
         ? ""
-        : times > 1
-          ? `, ${steps[1] < steps[0] ? "though " : ""}${format(times, "times")} faster in these runs`
-          : `, ${steps[1] > steps[0] ? "though" : "and"} ${format(1 / times, "times")} slower in these runs`;
+        : `; these runs took ${replay.clock(lanes[0].total)} and ${replay.clock(lanes[1].total)}`;
   show(lanes, {
     lead: about,
     extra,

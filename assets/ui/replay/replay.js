@@ -161,7 +161,7 @@ const ask = (event, question, patience) =>
             return;
           }
           if (!trigger) {
-            open.get(id)({ error: "The page is not connected to the server yet." });
+            open.get(id)({ error: "The page is not connected to the server. Try it again in a moment." });
             fetched();
             return;
           }
