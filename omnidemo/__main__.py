@@ -56,15 +56,20 @@ def generate(
         bool, typer.Option("--explain", help="Draft by prices, and print what each round chose from.")
     ] = False,
     storage: KeptIn = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="Key of a target at an address; default OMNIDEMO_API_KEYS.")
+    ] = None,
     **options: Any,
 ) -> None:
-    """Answer a prompt: the text on stdout as it is written, its figures on stderr.
+    """Answer a prompt: the text on stdout as it is written, its figures on stderr. A --target of the form
+    http://host:port is one that `omnidemo serve` serves there; the drafter drafts here.
 
     With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains
     nothing.
     """
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
     settings = read_settings(target=target, drafter=drafter, arithmetic=arithmetic, training="off", **ours)
+    settings = settings if api_key is None else settings.model_copy(update={"api_keys": api_key})
     from omnidemo.backends import compile_kernels
     from omnidemo.backends.choice import conditions_of, waits
     from omnidemo.decoding.methods import check_method
@@ -80,7 +85,7 @@ def generate(
     pair = loaded(settings, storage)
     if not as_json:
         pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
-    if waits(pair.target.runner):
+    if waits(pair.target.runner) or waits(pair.drafter.runner):
         with telling(COMPILING) as tell:
             if not compile_kernels.kept():
                 tell(COMPILING, now=True)
@@ -88,8 +93,10 @@ def generate(
     asked = asked.in_manner(pair.target.manner).seeded()
     generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
     if as_json:
-        digest = weights_digest(pair.target.folder)
-        conditions = conditions_of(pair.target.runner, settings.dtype, settings.quantization, digest)
+        conditions = pair.conditions
+        if not conditions:
+            digest = weights_digest(pair.target.folder)
+            conditions = conditions_of(pair.target.runner, settings.dtype, settings.quantization, digest)
         generation = replace(generation, conditions=conditions)
         about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}
         print(json.dumps(asdict(generation) | about, ensure_ascii=False), flush=True)

@@ -10,7 +10,14 @@ from typing import Literal
 from omnidemo.core import private_folders
 from omnidemo.core.config import Arithmetic, Settings, changed
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.pair_loading import StageReport, attach_storage, build_pair, open_store
+from omnidemo.pair.remote.linked_pair import is_address
+from omnidemo.serving.pair_loading import (
+    StageReport,
+    attach_storage,
+    build_linked_pair,
+    build_pair,
+    open_store,
+)
 
 
 def load_pair(
@@ -25,7 +32,8 @@ def load_pair(
     arithmetic: Arithmetic | None = None,
 ) -> Pair:
     """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from
-    `settings`, and without them from the environment (`OMNIDEMO_*`) or its default.
+    `settings`, and without them from the environment (`OMNIDEMO_*`) or its default. A target may be the
+    address of an `omnidemo serve`, which then checks what is drafted here; `api_keys` is its key.
 
     storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then
     learns from what it generates, as `training` says, one adapter line per domain (an option of `generate`).
@@ -47,13 +55,16 @@ def load_pair(
     if storage is not None:
         storage = Path(os.path.expanduser(storage))
         private_folders.hold(storage)
-    pair = build_pair(settings.target, settings.drafter, settings, progress)
+    build = build_linked_pair if is_address(settings.target) else build_pair
+    pair = build(settings.target, settings.drafter, settings, progress)
     if storage is None:
         pair.prices.keep_in(None)
     if storage is not None:
         settings = settings.model_copy(update={"storage": storage})
         store = open_store(settings)
         lines = attach_storage(pair, settings, store)
+        if is_address(settings.target):
+            pair.learners.clear()  # the target's distributions, which they learn from, stay there
         if settings.training == "inline":
             pair.learners.append(lambda trace: lines.run_pending(trace.domain))
         atexit.register(store.close)

@@ -19,7 +19,7 @@ from omnidemo.decoding.sources.text_index import TextIndex
 PIECE = 512
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class DecodingState:
     """The state of one generation: two contexts of the same text. Kept between answers, so that a chat's
     history is read only once."""

@@ -59,6 +59,15 @@ class Conversations:
         self.running.append(state)
         return state
 
+    def resume(self, state: DecodingState) -> bool:
+        """Take a conversation that is idle here; whether it still was."""
+        kept = [other for other in self._idle if other is not state]
+        if len(kept) == len(self._idle):
+            return False
+        self._idle = kept
+        self.running.append(state)
+        return True
+
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
         """A new state that is neither idle nor running here."""
         self._runners.add(drafter)

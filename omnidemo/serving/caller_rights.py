@@ -12,6 +12,7 @@ from omnidemo.core.private_folders import without_folders
 from omnidemo.core.records import Generation, Part, Round
 from omnidemo.learning.lines.line_names import AUTO
 from omnidemo.learning.lines.router import DEFAULT
+from omnidemo.pair.remote.draft_checks import Check, Checked
 from omnidemo.pair.repeated_task import Repeated
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import LONGEST_ANSWER, NO_ID, UPLOADS, Quotas, Refused
@@ -141,6 +142,22 @@ class CallerRights:
                 if isinstance(item, Round):
                     self.quotas.spend(visitor.name, len(item.tokens))
                 yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
+
+    def check_draft(self, target: str, drafter: str, asked: Check) -> Checked:
+        """A draft of another machine, checked by the target of a loaded pair. For a visitor a text that
+        begins counts as an answer, and what is written as its tokens."""
+        visitor = self._visitor()
+        if visitor is None:
+            return self._services.drafts.check(target, drafter, asked, "")
+        if not asked.session:
+            self._begin(visitor)
+        made = self._services.drafts.check(target, drafter, asked, visitor.own)
+        self.quotas.spend(visitor.name, made.accepted + (made.token is not None))
+        return made
+
+    def describe_target(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
+        """What whoever drafts elsewhere has to know of the target of a loaded pair, or its tokenizer."""
+        return self._services.drafts.describe(target, drafter, tokenizer)
 
     def _each_counted(
         self, visitor: Caller, *, count: int = 10, first: int = 0, **options: Any

@@ -15,10 +15,11 @@ from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.backends.fused_llama import FusedLlama
 from omnidemo.core.config import DEFAULT, GREEDY, Settings
 from omnidemo.learning.lines.trainer_pool import TrainerPool, Trainers
-from omnidemo.models.load import load_model
+from omnidemo.models.load import LanguageModel, load_model
 from omnidemo.models.memory_need import LEARNING
 from omnidemo.models.names import drafter_of, resolve
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.remote.linked_pair import LinkedPair, linked_target
 from omnidemo.storage.store import Store
 
 StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
@@ -27,10 +28,10 @@ StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole
 def build_pair(
     target: str, drafter: str, settings: Settings, progress: StageReport = lambda stage, fraction,
     detail: None,
-    make: type[Pair] = Pair,
+    make: Callable[..., Pair] = Pair, large: LanguageModel | None = None,
 ) -> Pair:  # fmt: skip
-    """Load both models and join them; `make` is the class that joins them. ModelError or ValueError, one
-    sentence, when that cannot be."""
+    """Load both models and join them; `make` joins them. `large`: the target, where it is loaded already.
+    ModelError or ValueError, one sentence, when that cannot be."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -41,7 +42,7 @@ def build_pair(
 
     if drafter == DEFAULT:
         drafter = drafter_of(target, settings)
-    large_at, small_at = (resolve(name, settings) for name in (target, drafter))
+    small_at = resolve(drafter, settings)
     options: dict[str, Any] = {
         "dtype": settings.dtype,
         "hub": settings.trust_hub,
@@ -50,12 +51,14 @@ def build_pair(
     }
     options["device"] = choice.device(settings.backend, settings.device)
     # A drafter's weights have to stay trainable, so only the target's can be packed.
-    large = load_model(
-        large_at.where, quantization=settings.quantization or None, packed=settings.packed,
-        arithmetic=settings.arithmetic,
-        learning=0.0 if settings.training in ("off", "inline") else LEARNING,
-        progress=reporter("target", 0.0, 0.6, large_at.name), **options,
-    )  # fmt: skip
+    if large is None:
+        large_at = resolve(target, settings)
+        large = load_model(
+            large_at.where, quantization=settings.quantization or None, packed=settings.packed,
+            arithmetic=settings.arithmetic,
+            learning=0.0 if settings.training in ("off", "inline") else LEARNING,
+            progress=reporter("target", 0.0, 0.6, large_at.name), **options,
+        )  # fmt: skip
     small = load_model(
         small_at.where, progress=reporter("drafter", 0.6, 0.8, small_at.name), writes=False,
         **{**options, "device": str(large.device)},
@@ -77,6 +80,16 @@ def build_pair(
             compile_kernels.when_ready(partial(bf16_weights.pick, large.runner))
     progress("vocabulary map", 0.8, f"{len(large.vocabulary):,} × {len(small.vocabulary):,} tokens")
     return make(large, small, **settings.limits)
+
+
+def build_linked_pair(address: str, drafter: str, settings: Settings, progress: StageReport) -> Pair:
+    """A pair whose target is at an address, asked with the first key of the settings. Errors as `build_pair`,
+    and LinkError where the target does not answer."""
+    progress("target", 0.0, address)
+    target, about = linked_target(address, settings.api_keys.split(",")[0].strip())
+    own = {"training": "off", "backend": "reference" if settings.backend == "reference" else "auto"}
+    settings, make = settings.model_copy(update=own), partial(LinkedPair, about=about)
+    return build_pair(target.name, drafter, settings, progress, make, target)
 
 
 def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:

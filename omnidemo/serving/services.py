@@ -15,6 +15,7 @@ from omnidemo.models.names import resolve
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.zerogpu import start as zero_gpu
 from omnidemo.serving.adaptation_service import AdaptationService
+from omnidemo.serving.answers.checked_drafts import CheckedDrafts
 from omnidemo.serving.answers.repeated_answers import RepeatedAnswers
 from omnidemo.serving.beside import Beside
 from omnidemo.serving.better_target import BetterTarget, first_target
@@ -87,6 +88,7 @@ class Services:
         self._chats = ChatService(self._pool, self._adaptation, self.store, self.speeds)
         self._repeated = RepeatedAnswers(self._pool, self._chats)
         self._beside = Beside(self._pool)
+        self.drafts = CheckedDrafts(self._pool, self.speeds)
         self._pass_on()
 
     def _pass_on(self) -> None:

@@ -22,6 +22,7 @@ from omnidemo.serving.endpoint.answer_format import AnswerFormat
 from omnidemo.serving.endpoint.answer_response import AnswerResponse, Begin
 from omnidemo.serving.endpoint.answer_slots import AnswerSlots
 from omnidemo.serving.endpoint.api_errors import NO_RETRY, ApiError, as_api_error
+from omnidemo.serving.endpoint.draft_routes import DraftRoutes
 from omnidemo.serving.endpoint.model_ids import ModelId
 from omnidemo.serving.endpoint.request_body import AnswerRequest, ChatRequest, CompletionRequest, read
 from omnidemo.serving.public_services import PublicServices
@@ -49,13 +50,17 @@ async def _never() -> bool:
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
-    """`/v1/models`, `/v1/chat/completions` and `/v1/completions`; everything else below `/v1/` is an error in
-    OpenAI's shape."""
+    """`/v1/models`, `/v1/chat/completions`, `/v1/completions` and `/v1/drafts`; everything else below `/v1/`
+    is an error in OpenAI's shape."""
+    drafts = DraftRoutes(endpoint)
     addresses: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
         ("models/{name:path}", endpoint.model, ["GET"]),
         ("chat/completions", endpoint.chat, ["POST"]),
         ("completions", endpoint.complete, ["POST"]),
+        ("drafts", drafts.about, ["GET"]),
+        ("drafts", drafts.check, ["POST"]),
+        ("drafts/tokenizer", drafts.tokenizer, ["GET"]),
         ("{rest:path}", endpoint.nothing, VERBS),
     ]
     return [

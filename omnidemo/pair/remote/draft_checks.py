@@ -1,0 +1,221 @@
+"""The target's side of a link: it reads drafts that another machine made, and says which tokens are its own.
+
+A session is a conversation of the pair that `Conversations` keeps and drops as any other. One that is gone is
+told to the client, which sends its ids again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, field
+from secrets import token_hex
+from typing import Annotated, Any, Literal
+from weakref import ref
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from omnidemo.core.config.answer_options import MinP, Penalty, Temperature, TopK, TopP
+from omnidemo.core.records import Match
+from omnidemo.decoding.backend import Backend, RoundPlan, RoundResult, Slot
+from omnidemo.decoding.contexts import common_prefix
+from omnidemo.decoding.methods.copy import Copy
+from omnidemo.decoding.randomness import randomness_of
+from omnidemo.decoding.round import RoundContext, reference_round
+from omnidemo.decoding.sampling import RepetitionPenalty, SamplingParams
+from omnidemo.decoding.state import DecodingState
+from omnidemo.pair.conversation_pool import DOMAIN
+from omnidemo.pair.pair import Pair
+from omnidemo.vocabulary.vocabulary import Vocabulary
+
+SESSIONS = 64  # that are remembered; their conversations may be gone before
+MOST_IDS, MOST_DRAFT = 512, 64  # ids of one request: of the text, and proposed
+GIVEN = Match(0, "prompt")  # a draft from outside is judged as a copy is: a point mass
+GONE = "this session is not here any more; send its whole text again"
+Id = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Sampling(BaseModel):
+    """How the target writes: the numbers of `SamplingParams`, and the seed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    temperature: Temperature = 0.0
+    top_k: TopK = 0
+    top_p: TopP = 1.0
+    min_p: MinP = 0.0
+    repetition_penalty: Penalty = 1.0
+    penalty_scope: Literal["text", "answer"] = "text"
+    seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+
+
+class Check(BaseModel):
+    """A draft to be checked. `ids` follow the first `at` ids of the session's text; `draft` follows these.
+    `begin`: ids of the text before the answer; `ends`: ids that end it. Without a `draft` the ids are only
+    read."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = "omnidemo"
+    session: Annotated[str, Field(max_length=64)] = ""  # empty: a new one
+    at: Annotated[int, Field(ge=0)] = 0
+    ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS)]
+    draft: Annotated[list[Id], Field(max_length=MOST_DRAFT)] | None = None
+    begin: Annotated[int, Field(ge=0)] = 0
+    ends: Annotated[tuple[Id, ...], Field(max_length=256)] = ()
+    sampling: Sampling = Sampling()
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What came of a draft: so many of its ids are kept, `token` is the target's own behind them (None behind
+    an end). `accepts`: the acceptance probability of each judged id; `probs`: the target's of each id of the
+    draft and of the last one that is written, before temperature."""
+
+    session: str
+    accepted: int = 0
+    token: int | None = None
+    accepts: list[float] = field(default_factory=list)
+    probs: list[float] = field(default_factory=list)
+
+
+class SessionGone(ValueError):
+    """The session is not known, or its text was dropped: the client sends the text again."""
+
+
+@dataclass(slots=True)
+class _Session:
+    owner: str
+    state: ref[DecodingState]
+    ids: list[int]  # the state's own list; another one there means that another answer began in it
+    manner: tuple[Any, ...] = ()
+    context: RoundContext | None = None  # of `manner`
+    backend: Backend | None = None
+
+
+class DraftChecker:
+    """Checks drafts with a pair's target. Safe for threads."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair, self._method = pair, Copy()
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+
+    def check(self, asked: Check, owner: str = "") -> Checked:
+        """Read the ids, then the draft in one pass. `owner`: the visitor whose conversation it is.
+        SessionGone where the text before `at` is not here; ValueError for ids that the target cannot
+        read."""
+        target, draft = self._pair.target, asked.draft
+        if max([*asked.ids, *(draft or ())]) >= target.runner.rows:
+            raise ValueError(f"ids must lie below {target.runner.rows}, the rows of {target.name}")
+        length = asked.at + len(asked.ids)
+        if length + len(draft or ()) > target.context:
+            raise ValueError(f"the text does not fit the window of {target.name}, {target.context} tokens")
+        if asked.begin > length:
+            raise ValueError(f"the answer cannot begin at {asked.begin}, behind the text of {length} ids")
+        with self._pair._lock:
+            name, session, state = self._resumed(asked, owner)
+        try:
+            reads = True
+            while reads:  # others have their turn between two pieces
+                with self._pair._lock:
+                    reads = state.target.read()
+            if draft is None:
+                return Checked(name)
+            with self._pair._lock:
+                made = self._round(session, state, asked, draft)
+            written = draft[: made.accepted] + ([] if made.next_token is None else [made.next_token])
+            state.target.append(written)
+            return Checked(name, made.accepted, made.next_token, made.accept_probs, made.target_probs)
+        finally:
+            with self._pair._lock:
+                self._pair._conversations.give_back(state)
+
+    def _resumed(self, asked: Check, owner: str) -> tuple[str, _Session, DecodingState]:
+        """The session, with the ids behind its first `at`; its conversation runs until it is given back."""
+        if not asked.session:
+            return self._opened(asked, owner)
+        session = self._sessions.get(asked.session)
+        state = session.state() if session is not None and session.owner == owner else None
+        if session is None or state is None or state.target.ids is not session.ids:
+            raise SessionGone(GONE)
+        if asked.at > len(session.ids) or not self._pair._conversations.resume(state):
+            raise SessionGone(GONE)
+        self._sessions.move_to_end(asked.session)
+        same = common_prefix(session.ids[asked.at :], asked.ids)
+        if asked.at + same == len(session.ids):  # the usual round: nothing here grows with the text
+            session.ids.extend(asked.ids[same:])
+        else:
+            self._begin(session, state, [*session.ids[: asked.at], *asked.ids])
+        return asked.session, session, state
+
+    def _opened(self, asked: Check, owner: str) -> tuple[str, _Session, DecodingState]:
+        pair, domain = self._pair, owner or DOMAIN
+        state = pair._conversations.take(asked.ids, True, domain, pair._line(domain).runner)
+        name = token_hex(12)
+        session = self._sessions[name] = _Session(owner, ref(state), state.target.ids)
+        while len(self._sessions) > SESSIONS:
+            self._sessions.popitem(last=False)
+        self._begin(session, state, asked.ids)
+        return name, session, state
+
+    def _begin(self, session: _Session, state: DecodingState, ids: list[int]) -> None:
+        state.begin(ids)
+        session.ids, session.manner = state.target.ids, ()
+
+    def _round(self, session: _Session, state: DecodingState, asked: Check, draft: list[int]) -> RoundResult:
+        pair, manner = self._pair, (asked.sampling, asked.begin, asked.ends)
+        if session.context is None or session.manner != manner:
+            session.manner, session.context = manner, self._context(state, asked)
+            session.backend = pair.make_backend(state.target.cache, state.drafter.cache, pair.clock)
+        slots = [Slot(token, (), 1.0, 0, match=GIVEN) for token in draft]
+        plan, context, made = RoundPlan(0, len(draft) + 1, 0, slots), session.context, None
+        if session.backend is not None:
+            made = session.backend.run_round(context, self._method, plan)
+        return made or reference_round(context, self._method, plan, pair.clock)
+
+    def _context(self, state: DecodingState, asked: Check) -> RoundContext:
+        pair, given = self._pair, asked.sampling.model_dump()
+        random = randomness_of(given.pop("seed"), True, len(pair.map.drafters))
+        sampling = SamplingParams(**given)
+        begin = (asked.begin, 0) if sampling.penalty_scope == "answer" else (0, 0)
+        penalty = RepetitionPenalty(pair.map, begin) if sampling.penalises else None
+        return RoundContext(
+            state.drafter, pair.map, pair.ngrams, sampling, random, frozenset(asked.ends), penalty,
+            prompt=asked.begin, target=state.target,
+        )  # fmt: skip
+
+
+def described(pair: Pair, conditions: str) -> dict[str, Any]:
+    """The target as a client has to know it: its shape, its manner, its vocabulary's digest, what its passes
+    cost, and what its numbers depend on."""
+    target, prices = pair.target, pair.prices.list
+    return {
+        "target": target.name, "context": target.context, "rows": target.runner.rows,
+        "parameters": target.parameters, "manner": asdict(target.manner), "conditions": conditions,
+        "vocabulary": digest_of(target.vocabulary), "attention": prices.attention,
+        "passes": {str(rows): seconds for rows, seconds in prices.passes.items()},
+    }  # fmt: skip
+
+
+def spelled_out(pair: Pair) -> dict[str, Any]:
+    """The target's tokenizer as JSON: its `tokenizers` form, the names of its special tokens, the ids by role
+    and by the name of a control token, and the chat template."""
+    tokenizer, vocabulary = pair.target.tokenizer, pair.target.vocabulary
+    special = {name: _plain(value) for name, value in tokenizer.special_tokens_map.items()}
+    return {
+        "tokenizer": tokenizer.backend_tokenizer.to_str(), "special": special, "roles": vocabulary.roles,
+        "control": vocabulary.control, "template": tokenizer.chat_template,
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    return [*map(str, value)] if isinstance(value, list | tuple) else str(value)
+
+
+def digest_of(vocabulary: Vocabulary) -> str:
+    """Names a vocabulary: a hash of the bytes of every token, and of the ids that end an answer."""
+    found = hashlib.sha256(json.dumps([*vocabulary.roles.get("end", ())]).encode())
+    for token in vocabulary.tokens:
+        found.update(b"-" if token is None else len(token).to_bytes(4, "big") + token)
+    return found.hexdigest()[:16]

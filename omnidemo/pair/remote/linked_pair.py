@@ -1,0 +1,311 @@
+"""A pair whose drafter computes here, and whose target `omnidemo serve` serves at an address. Drafts go there
+as ids; what comes back is how many of them the target keeps, and its own token behind these."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from time import monotonic, perf_counter, sleep, time
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from omnidemo.backends.rollout_backend import RolledDraws, RolloutBackend, rolls
+from omnidemo.core.config import Manner
+from omnidemo.core.config.refusals import ModelError
+from omnidemo.decoding.backend import Acceptance, Clock, Draft, KVCache, Pass, RoundPlan, RoundResult
+from omnidemo.decoding.method import Method
+from omnidemo.decoding.price_list import PriceList
+from omnidemo.decoding.randomness import SharedNoise
+from omnidemo.decoding.round import Judged, RoundContext
+from omnidemo.models.load import LanguageModel
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.pair_prices import PairPrices
+from omnidemo.pair.remote.draft_checks import MOST_IDS, digest_of
+from omnidemo.vocabulary.vocabulary import read_vocabulary
+
+ANSWER_SECONDS = 120.0  # that one request may take
+PATIENCE = 20.0  # seconds for which a request is sent again after its connection broke, or the server is full
+AGAIN_SECONDS = 0.3  # between two of these
+LOADING_SECONDS = 300.0  # the same where the server still loads its models, as an answer begins
+PINGS = 4  # requests by which the delay is measured
+PATH = "/v1/drafts"
+
+
+class LinkError(RuntimeError):
+    """The target at the address does not answer as it should; one sentence."""
+
+
+def is_address(name: str) -> bool:
+    """Whether a target's name is an address."""
+    return name.startswith(("http://", "https://"))
+
+
+class Link:
+    """A connection to a served target that is kept open; one request at a time."""
+
+    def __init__(self, address: str, key: str = "") -> None:
+        """ModelError, one sentence, for what is no address."""
+        try:
+            parts = urlsplit(address)
+            made = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+            if not parts.hostname or parts.username or parts.query or parts.fragment:
+                raise ValueError
+            self._connection = made(parts.hostname, parts.port, timeout=ANSWER_SECONDS)
+        except (ValueError, HTTPException):
+            raise ModelError(
+                f"{address[:120]} is no address; write one such as http://127.0.0.1:7860"
+            ) from None
+        self.address = address
+        self._before = parts.path.rstrip("/").removesuffix("/v1")
+        self._headers = {"Content-Type": "application/json"} | ({"X-API-Key": key} if key else {})
+        self._key = key
+
+    def get(self, more: str = "", patience: float = 0.0) -> dict[str, Any]:
+        return self._asked("GET", PATH + more, None, patience)
+
+    def check(self, order: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What the target says of a draft; None where it does not know the session."""
+        body = json.dumps(order, separators=(",", ":")).encode()
+        made = self._asked("POST", PATH, body, PATIENCE)
+        return None if made.get("gone") else made
+
+    def _asked(self, verb: str, path: str, body: bytes | None, patience: float) -> dict[str, Any]:
+        """The JSON of an answer. A request may be sent twice: the same draft of the same text is judged
+        alike. LinkError, one sentence."""
+        until = monotonic() + patience
+        while True:
+            try:
+                self._connection.request(verb, self._before + path, body, self._headers)
+                with self._connection.getresponse() as got:
+                    status, kind, data = got.status, got.headers.get("Content-Encoding"), got.read()
+            except TimeoutError as error:
+                self._connection.close()
+                raise self._error(f"did not answer within {ANSWER_SECONDS:.0f} s; try again later") from error
+            except (OSError, HTTPException) as error:
+                self._connection.close()
+                if monotonic() < until:
+                    sleep(AGAIN_SECONDS)
+                    continue
+                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                raise self._error(
+                    f"cannot be reached ({why}); check the address, and that `omnidemo serve` runs there"
+                ) from error
+            if status == 503 and monotonic() < until:  # it is full, and will have room
+                sleep(AGAIN_SECONDS)
+                continue
+            return self._read(status, gzip.decompress(data) if kind == "gzip" else data)
+
+    def _read(self, status: int, data: bytes) -> dict[str, Any]:
+        found: Any = None
+        with suppress(ValueError):
+            found = json.loads(data)
+        if status == 200 and isinstance(found, dict):
+            return found
+        if status == 409:
+            return {"gone": True}
+        if status == 401:
+            word = "refuses this key" if self._key else "asks for a key"
+            raise self._error(f"{word}; give one of its OMNIDEMO_API_KEYS with --api-key")
+        said = found.get("error") if isinstance(found, dict) else None
+        if isinstance(said, dict) and said.get("message") and said.get("code") != "unknown_url":
+            raise self._error(f"says: {str(said['message'])[:300]}")
+        raise self._error(
+            f"has no target that checks drafts (status {status}); name one that `omnidemo serve` serves"
+        )
+
+    def _error(self, said: str) -> LinkError:
+        return LinkError(f"{self.address} {said}")
+
+
+class LinkedModel:
+    """The shape of the target at an address, as a `Runner`; its caches are texts there."""
+
+    def __init__(self, link: Link, about: Mapping[str, Any]) -> None:
+        self.link = link
+        self.rows, self.max_positions = int(about["rows"]), int(about["context"])
+        self.parameters = int(about["parameters"])
+        self.device, self.dtype = torch.device("cpu"), torch.float32
+
+    def new_cache(self) -> KVCache:
+        return LinkedCache(self)
+
+    def spare(self, most: int) -> int:
+        return 0
+
+    def copy(self) -> LinkedModel:
+        return self
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def overwrite(self, named: Mapping[str, torch.Tensor]) -> None:
+        raise ValueError(f"the weights of {self.link.address} cannot be changed from here")
+
+
+class LinkedCache:
+    """A text that the target there has read, or will with the next draft. `order`: how the answer is written;
+    `said`: what came of the newest draft."""
+
+    def __init__(self, model: LinkedModel) -> None:
+        self.max_positions, self.length, self.nbytes = model.max_positions, 0, 0
+        self.order: dict[str, Any] = {}
+        self.said: dict[str, Any] = {}
+        self._link, self._session = model.link, ""
+        self._ids: list[int] = []
+        self._sent = 0  # ids that are known to be there
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        """Send `ids`, of which the last `last` − 1 are a draft; only `said` tells what came of it, and no row
+        has any logits. Ids without a draft wait until there are many."""
+        count = len(ids) - max(last - 1, 0)
+        self._ids[self.length :] = ids[:count]
+        self.length = len(self._ids)
+        if last:
+            draft = list(ids[count:])
+            self.said = self._ask(draft)
+            self._ids += draft[: self.said["accepted"]]
+            self.length = self._sent = len(self._ids)
+        elif len(self._ids) - self._sent >= MOST_IDS:
+            self._ask(None)
+        return Pass(np.empty((last, 0), np.float32))
+
+    def trim(self, length: int) -> int:
+        self.length = min(self.length, length)
+        del self._ids[self.length :]
+        self._sent = min(self._sent, self.length)
+        return self.length
+
+    def _ask(self, draft: list[int] | None) -> dict[str, Any]:
+        """Send the ids that are not there yet, in pieces, the last with the draft. Where the session is gone
+        everything is sent again, once."""
+        again = bool(self._session)
+        while True:
+            stop = min(len(self._ids), self._sent + MOST_IDS)
+            whole = stop == len(self._ids)
+            order: dict[str, Any] = {"session": self._session, "at": self._sent}
+            order["ids"] = self._ids[self._sent : stop]
+            if whole and draft is not None:
+                order |= self.order | {"draft": draft}
+            made = self._link.check(order)
+            if made is None and again:
+                self._session, self._sent, again = "", 0, False
+                continue
+            if made is None:
+                raise LinkError(f"{self._link.address} forgets its texts too soon; ask again when it is idle")
+            self._session, self._sent = made["session"], stop
+            if whole:
+                return made
+
+
+class LinkedRounds(RolloutBackend):
+    """Rounds whose draft is made here, and judged there."""
+
+    def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
+        cache, noise = context.target.cache, context.rng
+        assert isinstance(cache, LinkedCache)
+        seed = noise.seed if isinstance(noise, SharedNoise) else None
+        cache.order = {
+            "begin": context.prompt, "ends": sorted(context.end_ids),
+            "sampling": asdict(context.sampling) | {"seed": seed},
+        }  # fmt: skip
+        draws = RolledDraws() if plan.draft_length and rolls(context) else None
+        return self.with_draws(context, method, plan, draws)
+
+    def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
+        """What the target said."""
+        cache = context.target.cache
+        assert isinstance(cache, LinkedCache)
+        said, count = cache.said, len(draft.slots)
+        rejected = said["token"] is not None and said["accepted"] < count
+        return Acceptance(said["accepted"], said["token"], rejected, said["accepts"][:count]), said["probs"]
+
+
+class LinkedPrices(PairPrices):
+    """The list of a linked pair: the server's prices and the delay. It is this connection's, and not kept."""
+
+    def __init__(self, target: LanguageModel, drafter: LanguageModel, about: Mapping[str, Any]) -> None:
+        super().__init__(target, drafter)
+        delay = float(about["delay"])
+        passes = {int(rows): delay + float(seconds) for rows, seconds in about["passes"].items()}
+        attention, row = float(about["attention"]), self.list.row
+        self.list.become(PriceList(passes, self.list.step, attention, 0.0, row, "measured", time()))
+
+    def look(self, changed: bool = False) -> None: ...
+
+    def keep(self) -> None: ...
+
+
+class LinkedPair(Pair):
+    """Drafts here and asks the target at an address. Nothing is learned but n-grams and chances: the target's
+    distributions stay there."""
+
+    replays = False
+
+    def __init__(
+        self, target: LanguageModel, drafter: LanguageModel, about: Mapping[str, Any], **limits: Any
+    ) -> None:
+        super().__init__(target, drafter, **limits)
+        self.prices = LinkedPrices(target, drafter, about)
+        self.conditions = str(about["conditions"])  # of the numbers there; see `choice.conditions_of`
+        self.make_backend = _linked_rounds
+        made = self._method
+
+        def judged_there(name: str) -> Method:
+            method = made(name)
+            if not (method.lossless and method.coupled):
+                raise ValueError(
+                    f"{method.name} judges by distributions, which a target at an address does not send;"
+                    " choose another method, or auto"
+                )
+            return method
+
+        self._method = judged_there
+
+
+def _linked_rounds(target: KVCache, drafter: KVCache, clock: Clock) -> LinkedRounds:
+    return LinkedRounds(clock)
+
+
+def linked_target(address: str, key: str = "") -> tuple[LanguageModel, dict[str, Any]]:
+    """The target at an address, and what it says of itself, with the `delay` in seconds beyond what it takes
+    there. ModelError or LinkError, one sentence, where there is none, or its vocabulary cannot be read."""
+    link = Link(address, key)
+    about, times = link.get(patience=0.0), list[float]()
+    for _ in range(PINGS):
+        began = perf_counter()
+        about = link.get()
+        times.append(perf_counter() - began)
+    given = link.get("/tokenizer")
+    try:
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=Tokenizer.from_str(given["tokenizer"]), clean_up_tokenization_spaces=False,
+            **given["special"],
+        )  # fmt: skip
+        tokenizer.chat_template = given["template"]
+        roles = {role: tuple(ids) for role, ids in given["roles"].items()}
+        vocabulary = replace(read_vocabulary(tokenizer), roles=roles, control=given["control"])
+        vocabulary = vocabulary.within(int(about["rows"]))
+        runner, manner = LinkedModel(link, about), Manner(**about["manner"])
+    except Exception as error:  # `tokenizers` raises plain ones
+        raise ModelError(f"{address} sends a tokenizer that cannot be read ({str(error)[:160]})") from error
+    if digest_of(vocabulary) != about["vocabulary"]:
+        raise ModelError(
+            f"{address} has another vocabulary than its tokenizer gives here; run one version of OmniDemo on"
+            " both sides"
+        )
+    model = LanguageModel(
+        name=str(about["target"]), tokenizer=tokenizer, vocabulary=vocabulary, runner=runner,
+        context=runner.max_positions, parameters=runner.parameters, memory_bytes=0, device=runner.device,
+        dtype=runner.dtype, folder=Path(), chat=bool(tokenizer.chat_template), learns=False, manner=manner,
+    )  # fmt: skip
+    return model, about | {"delay": min(times)}

@@ -1,0 +1,39 @@
+"""Drafts of other machines, checked by the targets of a pool."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from omnidemo.pair.pair import Pair
+from omnidemo.pair.remote.draft_checks import Check, Checked, DraftChecker, described, spelled_out
+from omnidemo.serving.pair_pool import PairPool
+from omnidemo.serving.speed import Speeds
+
+
+class CheckedDrafts:
+    """Has the targets of loaded pairs check drafts. All methods may be called from any thread. ValueError,
+    one sentence, where a target computes elsewhere."""
+
+    def __init__(self, pool: PairPool, speeds: Speeds) -> None:
+        self._pool, self._speeds = pool, speeds
+        self._checkers: WeakKeyDictionary[Pair, DraftChecker] = WeakKeyDictionary()
+
+    def check(self, target: str, drafter: str, asked: Check, owner: str = "") -> Checked:
+        """As `DraftChecker.check`. Nothing of it is recorded or learned from."""
+        self._speeds.hold()
+        with self._pool.using(target, drafter) as (pair, _):
+            return self._checkers.setdefault(_here(pair), DraftChecker(pair)).check(asked, owner)
+
+    def describe(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
+        """What a client has to know of a target, or its tokenizer, as JSON."""
+        pair = _here(self._pool.ready(target, drafter)[0])
+        return spelled_out(pair) if tokenizer else described(pair, self._pool.conditions(target, drafter))
+
+
+def _here(pair: Pair) -> Pair:
+    if not pair.here:
+        raise ValueError(
+            "the target computes in other processes here, which check no drafts; serve it without --ray"
+        )
+    return pair
