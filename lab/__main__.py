@@ -39,6 +39,7 @@ for command in (
     overhead_commands.bench_endpoint,
     overhead_commands.bench_replicas,
     overhead_commands.bench_memory,
+    overhead_commands.link,
     experiment_commands.experiment,
     trial_commands.equality,
     trial_commands.torture,

@@ -74,6 +74,7 @@ def generate(
     from omnidemo.backends.choice import conditions_of, waits
     from omnidemo.decoding.methods import check_method
     from omnidemo.models.weights_digest import weights_digest
+    from omnidemo.pair.remote.linked_pair import LinkError
 
     check_method(settings.method)  # what is wrong is told before a model loads
     by_prices = {"draft_policy": "cost"} if explain else {}
@@ -83,15 +84,21 @@ def generate(
     if storage is not None:
         check_folder(storage)
     pair = loaded(settings, storage)
-    if not as_json:
-        pair.round_listeners.append(lambda done: print(done.text, end="", flush=True))
+    written: list[str] = []
+    pair.round_listeners.append(
+        lambda done: written.append(done.text) if as_json else print(done.text, end="", flush=True)
+    )
     if waits(pair.target.runner) or waits(pair.drafter.runner):
         with telling(COMPILING) as tell:
             if not compile_kernels.kept():
                 tell(COMPILING, now=True)
             compile_kernels.wait()
     asked = asked.in_manner(pair.target.manner).seeded()
-    generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
+    try:
+        generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
+    except LinkError as error:  # what was written by then is not lost
+        print(json.dumps({"text": "".join(written), "error": str(error)}) if as_json else "", flush=True)
+        raise
     if as_json:
         conditions = pair.conditions
         if not conditions:

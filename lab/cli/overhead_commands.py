@@ -38,6 +38,31 @@ def bench_endpoint(
     )
 
 
+def link(
+    target: Target = None,
+    drafter: Drafter = None,
+    delay: Annotated[
+        str, typer.Option(help="Milliseconds there and back, with commas between.")
+    ] = "1,5,20,50,100,200",
+    loss: Annotated[float, typer.Option(min=0.0, max=0.5, help="Share of chunks that come late.")] = 0.0,
+    prompts: Annotated[int, typer.Option(min=1, help="Bundled prompts.")] = 8,
+    domain: Annotated[str, typer.Option(help="Their topic.")] = "explain",
+    max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 96,
+    longest_draft: Annotated[int, typer.Option(min=1, max=32, help="Longest draft.")] = 32,
+) -> None:
+    """Time drafts that are made here for a target at an address, by the simulated delay of the link, beside
+    the server that writes alone and streams."""
+    settings = read_settings(target=target, drafter=drafter, longest_draft=longest_draft, training="off")
+    from lab.overhead.link import HEADINGS, Delayed, run
+    from omnidemo.learning.lines.sample_prompts import sample
+    from omnidemo.serving.measuring.prompt_files import numbers
+
+    delays = [each / 1000 for each in numbers(delay, "--delay")]
+    asked = sample(domain, prompts)
+    with collected(run(settings, asked, delays, loss, max_new_tokens)) as found:
+        show(HEADINGS, [one.cells() for one in found if isinstance(one, Delayed)], f"Loss: {loss:g}.")
+
+
 def bench_replicas(
     target: Target = None,
     drafter: Drafter = None,

@@ -70,6 +70,9 @@ class Link:
         self._headers = {"Content-Type": "application/json"} | ({"X-API-Key": key} if key else {})
         self._key = key
 
+    def close(self) -> None:
+        self._connection.close()
+
     def get(self, more: str = "", patience: float = 0.0) -> dict[str, Any]:
         return self._asked("GET", PATH + more, None, patience)
 
