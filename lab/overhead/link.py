@@ -136,7 +136,7 @@ def _measured(
         text, written, _, _, waited = _stream(client, plain, prompt, tokens)
         here = len(made.token_ids) / took
         found.append((here, written / waited, text == made.text, len(made.token_ids) / len(made.rounds)))
-    here, alone, same, per_round = zip(*found[1:], strict=True)
-    ratio = statistics.median(one / other for one, other in zip(here, alone, strict=True))
+    speeds, alone, same, per_round = zip(*found[1:], strict=True)
+    ratio = statistics.median(one / other for one, other in zip(speeds, alone, strict=True))
     middle = statistics.median
-    return Delayed(delay, len(same), sum(same), middle(here), middle(alone), ratio, middle(per_round))
+    return Delayed(delay, len(same), sum(same), middle(speeds), middle(alone), ratio, middle(per_round))
