@@ -14,7 +14,7 @@ import pytest
 
 from omnidemo.decoding.contexts import DrafterContext
 from omnidemo.decoding.draft_policy import FixedPolicy
-from omnidemo.decoding.engine import Limits, decode
+from omnidemo.decoding.engine import AnswerPlan, Limits, decode
 from omnidemo.decoding.methods import Autoregressive, Method, Speculative
 from omnidemo.decoding.randomness import Randomness, SharedNoise
 from omnidemo.decoding.sampling import SamplingParams
@@ -82,11 +82,11 @@ def written(
     wire: Wire | None = None,
 ) -> tuple[int, ...]:  # fmt: skip
     state = begun(world, wire or Wire(world), world.prompt)
-    rounds = decode(
-        state, method, world.map, world.cache(), sampling, rng, Limits(count), FixedPolicy(budget),
+    plan = AnswerPlan(
+        method, world.map, world.cache(), sampling, rng, Limits(count), FixedPolicy(budget),
         backend=LinkedRounds(lambda: 0.0), copier=world.copier(state),
     )  # fmt: skip
-    return tuple(token.id for done in rounds for token in done.tokens)
+    return tuple(token.id for done in decode(state, plan) for token in done.tokens)
 
 
 @pytest.mark.parametrize("world", WORLDS)
