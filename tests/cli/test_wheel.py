@@ -79,12 +79,12 @@ def test_commands_of_a_wheel_work_in_any_folder(built: Path, tmp_path: Path) -> 
         "--target",
         "bundled/large",
         "--max-new-tokens",
-        "16",
+        "4",
     )
     assert told.returncode == 0 and told.stdout.strip(), told.stderr
     code = (
-        "from omnidemo.learning.lines.sample_prompts import prompts; from omnidemo.ui.app import PARTS;"
-        " print(len(prompts('maths')), PARTS)"
+        "from omnidemo.learning.lines.sample_prompts import prompts;"
+        " from omnidemo.core.asset_files import ASSETS; print(len(prompts('maths')), ASSETS / 'ui')"
     )
     assert installed(built, tmp_path, "-c", code).stdout.split() == [
         "30",
