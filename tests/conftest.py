@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 import time
@@ -21,6 +22,7 @@ from omnidemo.backends import compile_kernels, processor, thread_pool  # noqa: E
 from omnidemo.decoding import row_ops  # noqa: E402
 from omnidemo.learning.distill import process_worker  # noqa: E402
 from omnidemo.pair import pair_prices  # noqa: E402
+from omnidemo.serving import gc_pauses  # noqa: E402
 from tests.support.cli import cli, lab_cli, names  # noqa: E402, F401  (fixtures)
 from tests.support.fetched import MARKED, needed, qwen_file, smollm2_file  # noqa: E402, F401
 from tests.support.models import models  # noqa: E402, F401  (a fixture)
@@ -92,6 +94,14 @@ def _training_is_not_niced() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _loads_collect_no_garbage() -> Iterator[None]:
+    """Beside the tests' own libraries a full collection takes longer than to load small models."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gc_pauses, "settle", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _one_load_at_a_time() -> Iterator[None]:
     """Also of models that a test loads by `transformers` itself while a thread of ours loads another one: see
     `models.read_weights`."""
@@ -141,6 +151,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if part_of(item.path, LONG) is not None:
             item.add_marker("long")
     items.sort(key=place)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays, so that no later collection has to look through it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

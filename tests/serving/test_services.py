@@ -302,6 +302,7 @@ def test_a_pair_that_is_too_many_is_gone_before_the_next_is_built(
     tmp_path: Path, models: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair_pool, "PAIRS_LOADED", 2)
+    monkeypatch.setattr(gc_pauses, "settle", settle)  # as it is, not as in the other tests
     seen: list[weakref.ref[Pair]] = []
     left: list[int] = []
 

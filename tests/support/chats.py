@@ -7,17 +7,14 @@ import time
 import pytest
 
 from omnidemo.core.records import Generation, Round
-from omnidemo.serving import adaptation_service, gc_pauses
+from omnidemo.serving import adaptation_service
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.services import Services
 
 
 @pytest.fixture
 def quick_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loads without a full collection: beside the tests' own libraries it takes longer than loading small
-    models. And fewer lessons."""
-    monkeypatch.setattr(gc_pauses, "settle", lambda: None)
-    # of each topic; a new router learns them when a pair is loaded
+    """Loads with fewer lessons of each topic, which a new router learns when a pair is loaded."""
     monkeypatch.setattr(adaptation_service, "SEEDS", 30)
 
 
