@@ -49,17 +49,25 @@ def link(
     domain: Annotated[str, typer.Option(help="Their topic.")] = "explain",
     max_new_tokens: Annotated[int, typer.Option(min=2, help="Longest answer.")] = 96,
     longest_draft: Annotated[int, typer.Option(min=1, max=32, help="Longest draft.")] = 32,
+    by_list: Annotated[
+        bool, typer.Option("--charged", help="No server and no clock: rounds are charged by a list.")
+    ] = False,
 ) -> None:
     """Time drafts that are made here for a target at an address, by the simulated delay of the link, beside
     the server that writes alone and streams."""
     settings = read_settings(target=target, drafter=drafter, longest_draft=longest_draft, training="off")
-    from lab.overhead.link import HEADINGS, Delayed, run
+    from lab.overhead.link import HEADINGS, Delayed, charged, run
     from omnidemo.learning.lines.sample_prompts import sample
     from omnidemo.serving.measuring.prompt_files import numbers
 
     delays = [each / 1000 for each in numbers(delay, "--delay")]
     asked = sample(domain, prompts)
-    with collected(run(settings, asked, delays, loss, max_new_tokens)) as found:
+    made = (
+        charged(settings, asked, delays, max_new_tokens)
+        if by_list
+        else run(settings, asked, delays, loss, max_new_tokens)
+    )
+    with collected(made) as found:
         show(HEADINGS, [one.cells() for one in found if isinstance(one, Delayed)], f"Loss: {loss:g}.")
 
 

@@ -21,8 +21,12 @@ from lab.torture.server import served
 from omnidemo.api import load_pair
 from omnidemo.backends import compile_kernels
 from omnidemo.core.config import GREEDY, Settings
+from omnidemo.decoding.cost_model import CostModel
+from omnidemo.decoding.price_list import PriceList, Timed
 from omnidemo.models.names import known_settings
+from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.pair import Pair
+from omnidemo.serving.pair_loading import build_measured_pair
 
 HEADINGS = (
     "delay, ms",
@@ -35,6 +39,10 @@ HEADINGS = (
 )
 RESENT_SECONDS = 0.2  # how much later a lost packet comes: TCP's shortest wait before it sends again
 CHUNK = 65536
+# Seconds of SmolLM2's passes of so many rows, of a drafter's step and of a draft besides, on two quiet cores
+# (notebook/price-list.md)
+PASSES = {1: 0.0046, 2: 0.0049, 4: 0.0065, 6: 0.0087, 8: 0.011, 12: 0.0167}
+STEP, DRAFT = 0.00035, 0.0003
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,39 @@ def run(
                 pair.target.runner.link.close()  # type: ignore[attr-defined]
 
 
+class Charged(PriceList):
+    """A list that no round corrects."""
+
+    def note(self, round: Timed, at: float | None = None) -> None: ...
+
+
+def charged(
+    settings: Settings, prompts: Sequence[str], delays: Sequence[float], tokens: int
+) -> Iterator[Delayed]:
+    """As `run`, without a server and without a clock: a local pair whose list has the delay in every pass,
+    and each round is charged by that list. So a busy machine changes nothing."""
+    settings = known_settings(settings)
+    pair = build_measured_pair(settings.target, settings.drafter, settings)
+    made = {"max_new_tokens": tokens, **GREEDY.options, "learn": False, "reuse": False}
+    plain = [pair.generate(prompt, method="autoregressive", **made) for prompt in prompts]
+    alone_price = PASSES[1]
+    for delay in delays:
+        passes = {rows: delay + seconds for rows, seconds in PASSES.items()}
+        listed = Charged(passes, STEP, 0.0, DRAFT, 0.05, "measured", 0.0)
+        pair.prices.list = listed
+        pair._line(DOMAIN).cost_model = CostModel(listed)
+        found = []
+        for prompt, own in zip(prompts, plain, strict=True):
+            answer = pair.generate(
+                prompt, draft_policy="cost", longest_draft=settings.longest_draft, copying=True, **made
+            )
+            took = sum(listed.price(one.proposed + 1, 0, one.drafted) for one in answer.rounds)
+            count = len(answer.token_ids)
+            alone = count / (delay + count * alone_price)
+            found.append((count / took, alone, answer.token_ids == own.token_ids, count / len(answer.rounds)))
+        yield _middle(delay, found)
+
+
 def _measured(
     pair: Pair, client: httpx.Client, plain: Settings, prompts: Sequence[str], tokens: int, delay: float
 ) -> Delayed:
@@ -136,7 +177,11 @@ def _measured(
         text, written, _, _, waited = _stream(client, plain, prompt, tokens)
         here = len(made.token_ids) / took
         found.append((here, written / waited, text == made.text, len(made.token_ids) / len(made.rounds)))
-    speeds, alone, same, per_round = zip(*found[1:], strict=True)
-    ratio = statistics.median(one / other for one, other in zip(speeds, alone, strict=True))
+    return _middle(delay, found[1:])
+
+
+def _middle(delay: float, found: Sequence[tuple[float, float, bool, float]]) -> Delayed:
+    here, alone, same, per_round = zip(*found, strict=True)
+    ratio = statistics.median(one / other for one, other in zip(here, alone, strict=True))
     middle = statistics.median
     return Delayed(delay, len(same), sum(same), middle(speeds), middle(alone), ratio, middle(per_round))

@@ -4,6 +4,7 @@ goes wrong there."""
 from __future__ import annotations
 
 import http.server
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from omnidemo.pair.remote import linked_pair
 from omnidemo.pair.remote.linked_pair import LinkedCache, LinkedPair, LinkError, is_address
 from omnidemo.serving.endpoint import api_routes
 from omnidemo.serving.services import Services
+from tests.support.cli import Cli
 from tests.support.running_app import free_port, running
 from tests.support.trained_pair import DRAFTER, TARGET
 
@@ -217,6 +219,28 @@ def test_a_lost_link_ends_after_what_was_written(
         for done in rounds:
             written += done.text
     assert written and not linked.in_flight
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_generate_prints_what_was_written_before_the_link_was_lost(
+    app: tuple[Services, str], local: Pair, cli: Cli, as_json: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, check = list[object](), linked_pair.Link.check
+
+    def breaking(self: linked_pair.Link, order: Any) -> Any:
+        asked.append(order)
+        if len(asked) > 2:
+            raise LinkError("http://there cannot be reached")
+        return check(self, order)
+
+    monkeypatch.setattr(linked_pair.Link, "check", breaking)
+    ways = ["--json"] if as_json else []
+    at = ["--target", app[1], "--api-key", "sesame", "--drafter", DRAFTER]
+    made = cli("generate", STORY, *at, "--temperature", "0", *ways)
+    assert made.code == 1 and made.err.endswith("Error: http://there cannot be reached\n")
+    text = json.loads(made.out)["text"] if as_json else made.out.rstrip("\n")
+    own = local.generate(STORY, temperature=0.0, max_new_tokens=40).text
+    assert text and own.startswith(text)
 
 
 def test_a_connection_that_broke_is_made_again(linked: Pair) -> None:
