@@ -22,7 +22,7 @@ import typer
 from omnidemo.cli import check_commands, fetch_commands, measure_commands, price_commands
 from omnidemo.cli.common import check_folder, loaded, log_to_stderr, read_settings, run, show, telling, whole
 from omnidemo.cli.moved_commands import Product
-from omnidemo.cli.options import Drafter, KeptIn, Number, Storage, Target, answer_options, given
+from omnidemo.cli.options import ApiKey, Drafter, KeptIn, Number, Storage, Target, answer_options, given
 from omnidemo.core import shell_network
 from omnidemo.core.config import GenerationConfig, Settings
 
@@ -56,25 +56,23 @@ def generate(
         bool, typer.Option("--explain", help="Draft by prices, and print what each round chose from.")
     ] = False,
     storage: KeptIn = None,
-    api_key: Annotated[
-        str | None, typer.Option(help="Key of a target at an address; default OMNIDEMO_API_KEYS.")
-    ] = None,
+    api_key: ApiKey = None,
     **options: Any,
 ) -> None:
-    """Answer a prompt: the text on stdout as it is written, its figures on stderr. A --target of the form
-    http://host:port is one that `omnidemo serve` serves there; the drafter drafts here.
+    """Answer a prompt: the text on stdout as it is written, its figures on stderr.
 
     With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains
     nothing.
     """
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
-    settings = read_settings(target=target, drafter=drafter, arithmetic=arithmetic, training="off", **ours)
-    settings = settings if api_key is None else settings.model_copy(update={"api_keys": api_key})
+    settings = read_settings(
+        target=target, drafter=drafter, arithmetic=arithmetic, training="off", api_keys=api_key, **ours
+    )  # fmt: skip
     from omnidemo.backends import compile_kernels
     from omnidemo.backends.choice import conditions_of, waits
     from omnidemo.decoding.methods import check_method
     from omnidemo.models.weights_digest import weights_digest
-    from omnidemo.pair.remote.linked_pair import LinkError
+    from omnidemo.pair.remote.target_link import LinkError
 
     check_method(settings.method)  # what is wrong is told before a model loads
     by_prices = {"draft_policy": "cost"} if explain else {}
@@ -85,9 +83,8 @@ def generate(
         check_folder(storage)
     pair = loaded(settings, storage)
     written: list[str] = []
-    pair.round_listeners.append(
-        lambda done: written.append(done.text) if as_json else print(done.text, end="", flush=True)
-    )
+    say: Any = written.append if as_json else lambda text: print(text, end="", flush=True)
+    pair.round_listeners.append(lambda done: say(done.text))
     if waits(pair.target.runner) or waits(pair.drafter.runner):
         with telling(COMPILING) as tell:
             if not compile_kernels.kept():
@@ -100,10 +97,9 @@ def generate(
         print(json.dumps({"text": "".join(written), "error": str(error)}) if as_json else "", flush=True)
         raise
     if as_json:
-        conditions = pair.conditions
-        if not conditions:
-            digest = weights_digest(pair.target.folder)
-            conditions = conditions_of(pair.target.runner, settings.dtype, settings.quantization, digest)
+        conditions = getattr(pair, "conditions", "") or conditions_of(
+            pair.target.runner, settings.dtype, settings.quantization, weights_digest(pair.target.folder)
+        )
         generation = replace(generation, conditions=conditions)
         about = {"target": pair.target.name, "drafter": pair.drafter.name, "options": asked.model_dump()}
         print(json.dumps(asdict(generation) | about, ensure_ascii=False), flush=True)

@@ -10,7 +10,7 @@ from typing import Literal
 from omnidemo.core import private_folders
 from omnidemo.core.config import Arithmetic, Settings, changed
 from omnidemo.pair.pair import Pair
-from omnidemo.pair.remote.linked_pair import is_address
+from omnidemo.pair.remote.target_link import is_address
 from omnidemo.serving.pair_loading import (
     StageReport,
     attach_storage,

@@ -181,7 +181,7 @@ def _measured(
 
 
 def _middle(delay: float, found: Sequence[tuple[float, float, bool, float]]) -> Delayed:
-    here, alone, same, per_round = zip(*found, strict=True)
-    ratio = statistics.median(one / other for one, other in zip(here, alone, strict=True))
+    speeds, alone, same, per_round = zip(*found, strict=True)
+    ratio = statistics.median(one / other for one, other in zip(speeds, alone, strict=True))
     middle = statistics.median
     return Delayed(delay, len(same), sum(same), middle(speeds), middle(alone), ratio, middle(per_round))

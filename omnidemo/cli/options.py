@@ -67,6 +67,10 @@ Target = Annotated[
 Drafter = Annotated[
     str | None, typer.Option(help=f"Drafter, likewise; default OMNIDEMO_DRAFTER, else {DEFAULT}.")
 ]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(help="Key of a target http://… that `serve` has there; default OMNIDEMO_API_KEYS."),
+]
 Number = Annotated[
     str | None,
     typer.Option(

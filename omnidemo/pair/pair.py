@@ -54,7 +54,6 @@ class Pair:
     # whether the target also answers between requests, so that versions can be measured on its answers
     replays = True
     here = True  # whether this process writes the answers
-    conditions = ""  # those of `conditions_of`, where the target computes at an address
 
     def __init__(
         self, target: LanguageModel, drafter: LanguageModel, *, cache_size: int = 20_000,

@@ -18,8 +18,9 @@ from omnidemo.api import load_pair
 from omnidemo.core.config import Settings
 from omnidemo.models.load import ModelError
 from omnidemo.pair.pair import Pair
-from omnidemo.pair.remote import linked_pair
-from omnidemo.pair.remote.linked_pair import LinkedCache, LinkedPair, LinkError, is_address
+from omnidemo.pair.remote import linked_pair, target_link
+from omnidemo.pair.remote.linked_pair import LinkedCache, LinkedPair
+from omnidemo.pair.remote.target_link import LinkError, is_address
 from omnidemo.serving.endpoint import api_routes
 from omnidemo.serving.services import Services
 from tests.support.cli import Cli
@@ -189,7 +190,7 @@ def test_another_vocabulary(app: tuple[Services, str], monkeypatch: pytest.Monke
 def test_a_full_server_is_asked_again_and_then_said(
     app: tuple[Services, str], linked: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linked_pair, "PATIENCE", 0.0)
+    monkeypatch.setattr(target_link, "PATIENCE", 0.0)
     monkeypatch.setattr(api_routes.AnswerSlots, "take", _full)
     with pytest.raises(LinkError, match="says: 0 requests wait or run already"):
         linked.generate(SUM, max_new_tokens=3, reuse=False)
@@ -200,7 +201,7 @@ def _full(self: Any, caller: str) -> None:
 
 
 def test_a_server_that_says_nothing_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linked_pair, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(target_link, "ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(LinkError, match="did not answer within"):
@@ -212,7 +213,7 @@ def test_a_lost_link_ends_after_what_was_written(
 ) -> None:
     rounds, written = linked.stream(STORY, max_new_tokens=40, temperature=0.0, reuse=False), ""
     written += next(rounds).text
-    monkeypatch.setattr(linked_pair, "PATIENCE", 0.0)
+    monkeypatch.setattr(target_link, "PATIENCE", 0.0)
     monkeypatch.setattr(linked.target.runner.link._connection, "port", free_port())  # type: ignore[attr-defined]
     linked.target.runner.link._connection.close()  # type: ignore[attr-defined]
     with pytest.raises(LinkError, match="cannot be reached"):
@@ -225,15 +226,15 @@ def test_a_lost_link_ends_after_what_was_written(
 def test_generate_prints_what_was_written_before_the_link_was_lost(
     app: tuple[Services, str], local: Pair, cli: Cli, as_json: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, check = list[object](), linked_pair.Link.check
+    asked, check = list[object](), target_link.Link.check
 
-    def breaking(self: linked_pair.Link, order: Any) -> Any:
+    def breaking(self: target_link.Link, order: Any) -> Any:
         asked.append(order)
         if len(asked) > 2:
             raise LinkError("http://there cannot be reached")
         return check(self, order)
 
-    monkeypatch.setattr(linked_pair.Link, "check", breaking)
+    monkeypatch.setattr(target_link.Link, "check", breaking)
     ways = ["--json"] if as_json else []
     at = ["--target", app[1], "--api-key", "sesame", "--drafter", DRAFTER]
     made = cli("generate", STORY, *at, "--temperature", "0", *ways)
