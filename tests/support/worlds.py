@@ -50,7 +50,9 @@ ASKED = Pair.asked
 
 def use_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer by the rule without a seed, p / q and a correction, but with numbers that a seed repeats."""
-    monkeypatch.setattr("omnidemo.pair.answer_plan.randomness_of", lambda seed, *more: randomness.Sampler(seed))
+    monkeypatch.setattr(
+        "omnidemo.pair.answer_plan.randomness_of", lambda seed, *more: randomness.Sampler(seed)
+    )
 
 
 def vocabulary(tokens: Sequence[bytes | None], **roles: int) -> Vocabulary:
