@@ -315,7 +315,7 @@ widgets.history = (host, { trigger }) => {
         { "data-label": "adapter" },
       ),
       gist(title(row.method)),
-      gist(row.target, { title: row.gone || `${row.target}, with ${row.drafter}` }),
+      gist(row.target_title, { title: row.gone || `${row.target}, with ${row.drafter}` }),
     );
     return tr;
   };

@@ -15,6 +15,7 @@ from omnidemo.core.answer_figures import figures_of
 from omnidemo.core.private_folders import without_folders
 from omnidemo.decoding.methods import AUTO
 from omnidemo.models import model_files
+from omnidemo.models.catalogue import title_of
 from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.recorded_rounds import finite
 from omnidemo.storage.visitors import is_public, sessions_of
@@ -84,6 +85,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     metrics = row.get("metrics") or {}
     shown = {name: row.get(name) for name in SHOWN}
     shown |= {name: finite(row.get(name, metrics.get(name))) for name in FIGURES}
+    shown["target_title"] = title_of(str(row.get("target")))
     shown["gone"] = model_files.gone(str(row.get("target"))) or model_files.gone(str(row.get("drafter")))
     return shown | {
         name: None if row.get(name) is None else str(row[name])[:LONGEST_TEXT]
