@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect
 from tests.browser.visits import App, ask, open_tab, visit, visitor
 
 pytestmark = pytest.mark.browser
-OFFERS = "omni.replay.rounds(omni.chat.turns.at(-1).answer).map(round => round.offers)"
+OFFERS = "omni.roundsOf(omni.chat.turns.at(-1).answer).map(round => round.offers)"
 NAMES = {
     "plain": "no guess",
     "drafter": "small model",

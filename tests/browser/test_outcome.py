@@ -249,7 +249,7 @@ def test_a_race_has_a_winner_where_every_pass_had_the_same(
     with visitor(browser, app) as page:
         ask(page, "Who are you?")
         page.evaluate(
-            f"""([speedup, low, high]) => {{ const rounds = omni.replay.rounds({LAST});
+            f"""([speedup, low, high]) => {{ const rounds = omni.roundsOf({LAST});
                 {LAST}.speed = {{ speedup, low, high, tokens: 9 }};
                 omni.replay.drafts = () => true;
                 omni.replay.plain = async () => ({{ rounds, guessed: {{ rounds }} }}); }}""",

@@ -14,7 +14,7 @@ from tests.browser.visits import EXPERT, WAIT, App, ask, open_tab, visitor
 
 pytestmark = pytest.mark.browser
 PROMPT = "Tell me a story about a lonely fox."
-ROUNDS = """omni.replay.rounds(omni.chat.turns.at(-1).answer).map(
+ROUNDS = """omni.roundsOf(omni.chat.turns.at(-1).answer).map(
     round => ({tokens: round.tokens.map(one => one.t), guesses: round.guesses.map(one => one.state), times: round.times}))"""
 SMALL = """nodes => nodes.filter(node => node.offsetParent && Math.min(node.offsetHeight, node.offsetWidth) < 44)
     .map(node => node.outerHTML)"""
@@ -148,7 +148,7 @@ def test_slow_motion_from_the_history_and_before_and_after(page: Page, app: App)
     ((seconds,),) = app.query("select seconds from requests order by id desc limit 1")
     assert page.evaluate("omni.chat.turns.at(-1).answer.figures.seconds") == pytest.approx(seconds, rel=1e-3)
     assert sum(sum(one["times"]) for one in rounds) == pytest.approx(1e6 * seconds, rel=1e-3)
-    clock = page.evaluate("us => omni.replay.clock(us)", 1e6 * seconds)
+    clock = page.evaluate("us => omni.clockOf(us)", 1e6 * seconds)
     expect(window.locator(".replay-time")).to_have_text(f"{clock} of {clock}")
     assert texts(page, ".replay-text .tok") == "".join(text for one in rounds for text in one["tokens"])
     # what was asked before it is not known any more

@@ -293,7 +293,7 @@ def test_slow_motion_has_the_colours_of_the_text(page: Page) -> None:
     page.locator(".replay-button.slow").click()
     page.keyboard.press("Home")
     seen = set()
-    for _ in range(page.evaluate("omni.replay.rounds(omni.chat.turns[0].answer).length")):
+    for _ in range(page.evaluate("omni.roundsOf(omni.chat.turns[0].answer).length")):
         page.keyboard.press("ArrowDown")
         pair = page.evaluate(
             """() => [document.querySelector('.slow-row.keep .chip-token:is(.own, .next)'),

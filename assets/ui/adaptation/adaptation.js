@@ -1,7 +1,7 @@
 // The Adaptation tab: the curves, the lines, the versions.
 import { showAnswers } from "./answers.js";
 import { drawChart, plotAgain, resetZoom } from "../shared/charts.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { expert, onExpert } from "../shared/expert.js";
 import { td, th, when, whileVisible } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
@@ -57,11 +57,10 @@ const again = () => {
 // A headline such as "64 % of the guesses · “code” · what pays for itself, ▲ 21 points" since the first requests of that kind.
 const headline = card => {
   const parts = [
-    el("b", {}, print(card.latest, card.form)),
+    el("b", print(card.latest, card.form)),
     el(
-      "span",
+      "span.unit",
       {
-        class: "unit",
         title: card.scope
           ? "Live figures depend on topic and draft policy; the learning curve above does not"
           : null,
@@ -91,7 +90,7 @@ const headline = card => {
 
 widgets.adaptation = (host, { trigger }) => {
   page.trigger = trigger;
-  const shown = el("output", {}, String(page.window));
+  const shown = el("output", String(page.window));
   const slider = el("input", {
     type: "range",
     min: 1,
@@ -122,44 +121,35 @@ widgets.adaptation = (host, { trigger }) => {
       again();
     },
   });
-  const onlyLine = el("label", { class: "field inline" }, only, el("span", {}, "Only this line"));
-  const legend = el("span", { class: "keys" });
+  const onlyLine = el("label.field.inline", only, el("span", "Only this line"));
+  const legend = el("span.keys");
   const bar = el(
-    "div",
-    { class: "bar omni-expert" },
-    el("label", { class: "field inline" }, el("span", {}, "Smoothing"), slider, shown),
+    "div.bar.omni-expert",
+    el("label.field.inline", el("span", "Smoothing"), slider, shown),
     el(
-      "label",
-      { class: "field inline", title: "Every target that this drafter guesses for" },
+      "label.field.inline",
+      { title: "Every target that this drafter guesses for" },
       every,
-      el("span", {}, "All targets"),
+      el("span", "All targets"),
     ),
     onlyLine,
-    el("span", { class: "grow" }),
-    el(
-      "button",
-      {
-        type: "button",
-        class: "toggle",
-        title: "Show all requests again; a double click on a chart does the same for it",
-        onclick: resetZoom,
-      },
-      "Reset zoom",
-    ),
+    el("span.grow"),
+    clickable("toggle", "Reset zoom", resetZoom, {
+      title: "Show all requests again; a double click on a chart does the same for it",
+    }),
   );
   const wanted = () => load("charts", null) ?? expert(); // whoever has opened or closed them finds them so again
   const grid = el("div"),
-    others = el("div", { class: "charts" });
+    others = el("div.charts");
   const more = el(
-    "details",
+    "details.more-charts",
     {
-      class: "more-charts",
       ontoggle: () => {
         if (more.open !== wanted()) save("charts", more.open);
         plotAgain();
       },
     },
-    el("summary", {}, "Charts of all requests"),
+    el("summary", "Charts of all requests"),
     bar,
     legend,
     others,
@@ -168,7 +158,7 @@ widgets.adaptation = (host, { trigger }) => {
     more.open = wanted();
   });
   grid.append(more);
-  const refused = el("p", { class: "alert", role: "alert", hidden: true });
+  const refused = el("p.alert", { role: "alert", hidden: true });
   let since = 0;
   host.append(refused, grid);
   grid.hidden = true;
@@ -177,9 +167,9 @@ widgets.adaptation = (host, { trigger }) => {
   const cards = new Map();
   const card = item => {
     if (!cards.has(item.key)) {
-      const head = el("p", { class: "headline" }),
-        box = el("div", { class: "plot", role: "img" });
-      others.append(el("section", { class: "panel" }, el("h3", { title: item.help }, item.title), head, box));
+      const head = el("p.headline"),
+        box = el("div.plot", { role: "img" });
+      others.append(el("section.panel", el("h3", { title: item.help }, item.title), head, box));
       cards.set(item.key, { head, box });
     }
     return cards.get(item.key);
@@ -201,7 +191,7 @@ widgets.adaptation = (host, { trigger }) => {
       legend.replaceChildren(
         ...(s.targets.length > 1
           ? s.targets.map((name, i) =>
-              el("span", {}, el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name),
+              el("span", el("i", { style: `background:${s.palette[i % s.palette.length]}` }), name),
             )
           : []),
         ...[
@@ -211,8 +201,8 @@ widgets.adaptation = (host, { trigger }) => {
           ["topic", "other topic"],
         ]
           .filter(([kind]) => kind === "swap" || s.kinds.includes(kind))
-          .map(([kind, title]) => el("span", {}, el("i", { class: `mark ${kind}` }), title)),
-        el("span", {}, "dots: single requests · line: smoothed"),
+          .map(([kind, title]) => el("span", el("i", { class: `mark ${kind}` }), title)),
+        el("span", "dots: single requests · line: smoothed"),
       );
       for (const item of s.charts) {
         const { head, box } = card(item);
@@ -245,50 +235,42 @@ widgets.adaptation = (host, { trigger }) => {
 let list = null;
 widgets.lines = host => {
   list = host;
-  host.append(el("h3", {}, "Topic memory"), el("p", { class: "small" }, "Asking for the lines…"));
+  host.append(el("h3", "Topic memory"), el("p.small", "Asking for the lines…"));
 };
 const lines = s => {
   if (!list) return;
   const entry = one =>
-    el(
-      "button",
-      {
-        type: "button",
-        role: "radio",
-        "aria-checked": String(one.domain === s.line),
-        onclick: () => {
-          page.line = one.domain;
-          again();
-        },
+    clickable(
+      "",
+      [
+        el("b", one.domain),
+        el(
+          "span.small",
+          {
+            title: one.in_memory
+              ? "Its trainer is open"
+              : "Its trainer is closed; it comes back with the next request",
+          },
+          [
+            one.version ? `v${one.version}` : "base drafter",
+            plural(one.requests_seen, "request"),
+            one.in_memory ? "in memory" : "on disk",
+          ].join(" · "),
+        ),
+      ],
+      () => {
+        page.line = one.domain;
+        again();
       },
-      el("b", {}, one.domain),
-      el(
-        "span",
-        {
-          class: "small",
-          title: one.in_memory
-            ? "Its trainer is open"
-            : "Its trainer is closed; it comes back with the next request",
-        },
-        [
-          one.version ? `v${one.version}` : "base drafter",
-          plural(one.requests_seen, "request"),
-          one.in_memory ? "in memory" : "on disk",
-        ].join(" · "),
-      ),
+      { role: "radio", "aria-checked": String(one.domain === s.line) },
     );
   list.replaceChildren(
-    el("h3", {}, "Topic memory"),
+    el("h3", "Topic memory"),
     el(
-      "p",
-      { class: "small" },
+      "p.small",
       "Each topic may have a memory (an adapter line) of its own. Choose one to look at; the Chat tab chooses which one guesses.",
     ),
-    el(
-      "div",
-      { class: "pick", role: "radiogroup", "aria-label": "Topic memory to look at" },
-      ...s.lines.map(entry),
-    ),
+    el("div.pick", { role: "radiogroup", "aria-label": "Topic memory to look at" }, ...s.lines.map(entry)),
   );
 };
 
@@ -297,12 +279,12 @@ let shelf = null;
 const none = "There is no version. The trainer publishes the first one after a few answers.";
 widgets.versions = host => {
   shelf = host;
-  host.append(el("h3", {}, "Adapter versions"), el("p", { class: "small" }, none));
+  host.append(el("h3", "Adapter versions"), el("p.small", none));
 };
 const effect = one => {
   const { acceptance_before: before, acceptance_after: after, requests } = one.effect;
   if (before == null || after == null)
-    return el("span", { class: "soft", title: "It is judged on answers that come after it" }, "–");
+    return el("span.soft", { title: "It is judged on answers that come after it" }, "–");
   return el(
     "span",
     {
@@ -313,33 +295,24 @@ const effect = one => {
   );
 };
 const button = (event, version, title, label, face) =>
-  el(
-    "button",
-    {
-      type: "button",
-      class: "link",
-      title,
-      "aria-label": label,
-      onclick: () => {
-        page.version = version;
-        page.trigger(event);
-      },
-    },
+  clickable(
+    "link",
     face,
+    () => {
+      page.version = version;
+      page.trigger(event);
+    },
+    { title, "aria-label": label },
   );
 const versionRow = one => {
   const name = el("th", { scope: "row" }, one.version ? `v${one.version}` : "base");
-  if (one.live)
-    name.append(" ", el("span", { class: "badge good", title: "This version drafts now" }, "live"));
+  if (one.live) name.append(" ", el("span.badge.good", { title: "This version drafts now" }, "live"));
   if (one.effect.rolled_back)
     name.append(
       " ",
       el(
-        "span",
-        {
-          class: "badge bad",
-          title: "It guessed worse than the last version that was found better, and was rolled back",
-        },
+        "span.badge.bad",
+        { title: "It guessed worse than the last version that was found better, and was rolled back" },
         "rolled back",
       ),
     );
@@ -360,16 +333,12 @@ const versionRow = one => {
     td(
       one.version && !one.stored
         ? el(
-            "span",
-            {
-              class: "soft",
-              title: "Only the newest versions keep their files, and the last one that was found better",
-            },
+            "span.soft",
+            { title: "Only the newest versions keep their files, and the last one that was found better" },
             "files deleted",
           )
         : el(
-            "span",
-            { class: "twice" },
+            "span.twice",
             one.live
               ? ""
               : button(
@@ -397,30 +366,26 @@ const versions = s => {
   const all = s.versions.length ? [...s.versions, { version: 0, live: s.live === 0, effect: {} }] : [];
   const table = el(
     "table",
-    {},
     el(
       "thead",
-      {},
       el(
         "tr",
-        {},
         th("version"),
         th("seen", "Requests that the topic memory had seen", true),
         th(
           "accepted",
           "Share of the tokens whose guess is accepted: under the last version that was found better → under this one, on answers neither had learned from",
         ),
-        el("td", {}),
+        el("td"),
       ),
     ),
-    el("tbody", {}, ...all.map(versionRow)),
+    el("tbody", ...all.map(versionRow)),
   );
   shelf.replaceChildren(
-    el("h3", {}, s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`),
-    all.length ? el("div", { class: "rolls" }, table) : el("p", { class: "small" }, none),
+    el("h3", s.line === "default" ? "Adapter versions" : `Adapter versions · ${s.line}`),
+    all.length ? el("div.rolls", table) : el("p.small", none),
     el(
-      "p",
-      { class: "small" },
+      "p.small",
       `“zip” downloads a version in the format of the PEFT library.${visitor.guest ? "" : " Below you can import one that was trained for the same drafter."}`,
     ),
   );

@@ -1,6 +1,7 @@
 // The answers of a memory, from the first one on: tokens a step, whose tokens they are, and how many guesses were right. Before there is one: a recorded run.
 // What is shown comes from the server (ui/live_answers.py).
 import { drawing, el, svg } from "../shared/dom.js";
+import { whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -188,7 +189,7 @@ const sentence = s => {
     last = s.answers.at(-1),
     parts = [
       `Answer ${last.number}: `,
-      el("b", {}, two(last.steps)),
+      el("b", two(last.steps)),
       " tokens for one step of the big model",
       s.answers.length > 1 ? ` (answer ${first.number}: ${two(first.steps)})` : "",
       last.nothing_learned == null
@@ -219,7 +220,6 @@ widgets.answers = host => {
     host.dataset.recorded = String(Boolean(s.recorded));
     const head = el(
       "h3",
-      {},
       s.recorded
         ? "How it learns, recorded"
         : s.line === "default"
@@ -228,7 +228,7 @@ widgets.answers = host => {
     );
     if (!s.answers.length) {
       const none = "Ask something in the Chat tab or teach a topic above: each answer is drawn here.";
-      host.replaceChildren(head, el("p", { class: "small" }, none));
+      host.replaceChildren(head, el("p.small", none));
       return;
     }
     const width = Math.max(240, host.clientWidth - 2 * 16),
@@ -236,27 +236,25 @@ widgets.answers = host => {
     const title = (text, hint) => el("h4", { title: hint }, text);
     host.replaceChildren(
       head,
-      s.recorded ? el("p", { class: "recording", role: "note" }, about(s.recorded, s.answers.length)) : "",
-      el("p", { class: "now" }, ...sentence(s)),
+      s.recorded ? el("p.recording", { role: "note" }, about(s.recorded, s.answers.length)) : "",
+      el("p.now", ...sentence(s)),
       title("Tokens for one step of the big model", "Of each answer, as it was written; 1 without guessing"),
       steps(s, width),
       el(
-        "p",
-        { class: "small legendline" },
-        el("span", { class: "key plain" }, "— 1, without guessing"),
+        "p.small.legendline",
+        el("span.key.plain", "— 1, without guessing"),
         s.answers.some(one => one.nothing_learned != null)
           ? el(
-              "span",
+              "span.key.without",
               {
-                class: "key without",
                 title:
                   "Computed from the recorded rows: the same answer with an empty memory and the fresh small model",
               },
               "┅ the same answer with nothing learned",
             )
           : "",
-        swaps("published") ? el("span", { class: "key published" }, "▲ version published") : "",
-        swaps("taken back") ? el("span", { class: "key back" }, "↩ version taken back") : "",
+        swaps("published") ? el("span.key.published", "▲ version published") : "",
+        swaps("taken back") ? el("span.key.back", "↩ version taken back") : "",
       ),
       title(
         "Whose tokens they are",
@@ -264,8 +262,7 @@ widgets.answers = host => {
       ),
       whose(s, width),
       el(
-        "p",
-        { class: "small legendline" },
+        "p.small.legendline",
         ...SHARES.map(([key, name, hint]) =>
           el("span", { title: hint }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
         ),
@@ -277,14 +274,7 @@ widgets.answers = host => {
       right(s, width),
     );
   };
-  let width = 0;
-  new ResizeObserver(([entry]) => {
-    const now = Math.round(entry.contentRect.width);
-    if (Math.abs(now - width) > 4) {
-      width = now;
-      draw();
-    }
-  }).observe(host);
+  whenResized(host, draw);
   showAnswers = s => {
     const now = JSON.stringify(s);
     if (now === shown) return;

@@ -1,5 +1,5 @@
 // The settings of a pair: grouped, changed one at a time, refused with a sentence. What they are comes from the server (ui/tabs/settings_panel.py).
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { select } from "../shared/fields.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
@@ -65,23 +65,18 @@ const row = (item, send) => {
     send(item.name, value);
   };
   const control = kinds[item.kind](item, change),
-    number = el("output", {});
+    number = el("output");
   let usual = item.default; // of this pair: a drafter may have one of its own
-  const back = el(
-    "button",
-    { type: "button", class: "link back", onclick: () => send(item.name, usual) },
-    "↺",
-  );
+  const back = clickable("link back", "↺", () => send(item.name, usual));
   const root = el(
     "div",
     { class: `setting ${item.kind}`, "data-name": item.name },
     el(
       "label",
-      {},
-      el("span", { class: "name" }, item.label),
-      el("span", { class: "what" }, control, item.kind === "slider" ? number : null, back),
+      el("span.name", item.label),
+      el("span.what", control, item.kind === "slider" ? number : null, back),
     ),
-    el("p", { class: "small" }, item.help),
+    el("p.small", item.help),
   );
   if (item.kind === "slider")
     control.addEventListener("input", () => {
@@ -117,7 +112,7 @@ const row = (item, send) => {
 const panel =
   (title, groups, lead) =>
   (host, { trigger }) => {
-    const alert = el("p", { class: "alert", role: "alert", hidden: true });
+    const alert = el("p.alert", { role: "alert", hidden: true });
     const send = (name, value) => {
       pending[name] = value;
       trigger("adjust");
@@ -126,17 +121,12 @@ const panel =
     const boxes = groups.map(group => {
       const own = group.items.map(item => row(item, send));
       rows.push(...own);
-      const body = el("div", { class: "settings" }, ...own.map(one => one.root));
+      const body = el("div.settings", ...own.map(one => one.root));
       return group.title
-        ? el(
-            "details",
-            {},
-            el("summary", {}, el("b", {}, group.title), el("span", { class: "small" }, group.help)),
-            body,
-          )
+        ? el("details", el("summary", el("b", group.title), el("span.small", group.help)), body)
         : body;
     });
-    host.append(el("h3", {}, title), lead ? el("p", { class: "small" }, lead) : "", alert, ...boxes);
+    host.append(el("h3", title), lead ? el("p.small", lead) : "", alert, ...boxes);
     host.classList.add("steering");
     return {
       update: value => {

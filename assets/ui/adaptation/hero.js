@@ -1,6 +1,6 @@
 // The one curve: tokens per step of the big model on a topic's probe prompts, over the examples that the drafter has learned from.
 import { drawing, el, svg } from "../shared/dom.js";
-import { select } from "../shared/fields.js";
+import { select, whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -163,12 +163,12 @@ const sentence = s => {
     fresh = s.fresh;
   if (!now?.version || now.steps == null)
     return [
-      el("b", {}, fresh ? two(fresh.steps) : "…"),
+      el("b", fresh ? two(fresh.steps) : "…"),
       fresh
         ? ` tokens per step of the big model with the fresh small model, which guesses now${s.points.length && s.today ? ": the versions since were taken back" : ""}.`
         : " The app measures the fresh small model on these prompts while no request is running.",
     ];
-  const parts = [el("b", {}, two(now.steps)), " tokens per step of the big model"];
+  const parts = [el("b", two(now.steps)), " tokens per step of the big model"];
   if (fresh?.steps == null) return parts;
   const [told, words] = against(now, fresh, s.prompts),
     about = s.today ? "The version that drafts now" : `Version ${now.version}, the newest that is measured,`;
@@ -231,18 +231,17 @@ widgets.hero = (host, { trigger }) => {
                   : "Ask something or teach it a topic: this curve shows how many tokens one step of the big model brings, before and after.",
         ];
     host.classList.toggle("blank", !known && s.learns && s.replays && !s.taught);
-    const box = el("div", { class: "box" });
+    const box = el("div.box");
     host.replaceChildren(
-      el("div", { class: "line" }, head, pick),
-      known ? el("p", { class: "small", title: HELP(s) }, `On ${measured(s)}.`) : "",
+      el("div.line", head, pick),
+      known ? el("p.small", { title: HELP(s) }, `On ${measured(s)}.`) : "",
       el("p", { class: known ? "now" : "small" }, ...words),
       ...(known ? [box] : []),
       ...(known
         ? [
             el(
-              "p",
-              { class: "small legendline" },
-              s.measuring ? el("span", {}, "measuring the newest version…") : "",
+              "p.small.legendline",
+              s.measuring ? el("span", "measuring the newest version…") : "",
               ...["swap", "rollback", "topic"]
                 .filter(kind => s.marks.some(one => one.kind === kind))
                 .map(kind =>
@@ -258,9 +257,8 @@ widgets.hero = (host, { trigger }) => {
       ...(known
         ? [
             el(
-              "p",
+              "p.small.omni-expert",
               {
-                class: "small omni-expert",
                 title:
                   "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable",
               },
@@ -272,14 +270,7 @@ widgets.hero = (host, { trigger }) => {
     if (held) (pick.querySelector("select") ?? pick).focus();
     if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));
   };
-  let width = 0;
-  new ResizeObserver(([entry]) => {
-    const now = Math.round(entry.contentRect.width);
-    if (Math.abs(now - width) > 4) {
-      width = now;
-      draw();
-    }
-  }).observe(host);
+  whenResized(host, draw);
   return {
     update: value => {
       state = JSON.parse(value);

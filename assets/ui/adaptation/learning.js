@@ -1,31 +1,25 @@
 // The learning panel: what the trainer of a line does. What it has learned is the curve of hero.js.
 import { learned } from "./learned.js";
 import { players } from "./teach.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
 widgets.trainer = (host, { trigger }) => {
-  const button = (title, name, style = "") =>
-    el("button", { type: "button", class: style, onclick: () => trigger(name) }, title);
-  const warning = el("p", { class: "alert", role: "alert", hidden: true });
-  const head = el("h3", {}, "In the background"),
-    dot = el("i", { class: "dot", "aria-hidden": "true" }),
+  const button = (title, name, style = "") => clickable(style, title, () => trigger(name));
+  const warning = el("p.alert", { role: "alert", hidden: true });
+  const head = el("h3", "In the background"),
+    dot = el("i.dot", { "aria-hidden": "true" }),
     state = el("b"),
-    why = el("p", { class: "small" }),
-    facts = el("p", { class: "small facts" });
-  const plain = el("p", { class: "small", role: "status", hidden: true }),
-    ahead = el("p", { class: "small ahead omni-expert" }),
-    numbers = el("dl", { class: "numbers omni-expert" });
-  const acts = el("div", { class: "acts" });
-  const really = el("div", {
-    class: "really",
-    role: "alertdialog",
-    "aria-label": "Reset the drafter?",
-    hidden: true,
-  });
+    why = el("p.small"),
+    facts = el("p.small.facts");
+  const plain = el("p.small", { role: "status", hidden: true }),
+    ahead = el("p.small.ahead.omni-expert"),
+    numbers = el("dl.numbers.omni-expert");
+  const acts = el("div.acts");
+  const really = el("div.really", { role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
   const pause = button("Pause", "pause"),
     resume = button("Resume", "resume");
   really.addEventListener("keydown", event => {
@@ -39,46 +33,30 @@ widgets.trainer = (host, { trigger }) => {
     reset.hidden = false;
     reset.focus();
   };
-  const reset = el(
-    "button",
-    {
-      type: "button",
-      onclick: () => {
-        really.firstChild.textContent = visitor.guest
-          ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
-          : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.";
-        really.hidden = false;
-        reset.hidden = true;
-        really.querySelector("button").focus();
-      },
-    },
-    "Reset",
-  );
+  const reset = clickable("", "Reset", () => {
+    really.firstChild.textContent = visitor.guest
+      ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
+      : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.";
+    really.hidden = false;
+    reset.hidden = true;
+    really.querySelector("button").focus();
+  });
   really.append(
-    el("p", { class: "small" }),
+    el("p.small"),
     el(
-      "div",
-      { class: "acts" },
-      el(
-        "button",
-        {
-          type: "button",
-          class: "danger",
-          onclick: () => {
-            trigger("reset");
-            closeReally();
-          },
-        },
-        "Yes, reset",
-      ),
-      el("button", { type: "button", onclick: closeReally }, "Keep it"),
+      "div.acts",
+      clickable("danger", "Yes, reset", () => {
+        trigger("reset");
+        closeReally();
+      }),
+      clickable("", "Keep it", closeReally),
     ),
   );
   acts.append(pause, resume, reset);
   acts.hidden = true;
   host.append(
     warning,
-    el("div", { class: "line" }, head, el("span", { class: "state", role: "status" }, dot, state)),
+    el("div.line", head, el("span.state", { role: "status" }, dot, state)),
     why,
     plain,
     ahead,
@@ -113,7 +91,7 @@ widgets.trainer = (host, { trigger }) => {
       ].filter(Boolean);
       facts.replaceChildren(
         `${plural(s.requests_seen, "answer")} seen`,
-        el("span", { class: "omni-expert" }, effort.map(one => ` · ${one}`).join("")),
+        el("span.omni-expert", effort.map(one => ` · ${one}`).join("")),
       );
       head.textContent = s.domain === "default" ? "In the background" : `In the background · ${s.domain}`;
       const d = s.requests_seen ? s.drafting : null; // before its first answer only the warm-up has drafted
@@ -127,7 +105,7 @@ widgets.trainer = (host, { trigger }) => {
       ahead.hidden = !d || !plain.hidden;
       if (!ahead.hidden) {
         ahead.replaceChildren(
-          el("b", {}, d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"),
+          el("b", d.length ? `Guesses ${d.length.toFixed(1)} tokens ahead` : "Guesses ahead"),
           ` · ${d.title}`,
         );
         ahead.title = d.sentence;
@@ -166,7 +144,7 @@ widgets.trainer = (host, { trigger }) => {
             s.last_swap ? when(s.last_swap) : s.version ? "–" : "the start",
             `Since when these weights draft${s.seconds ? `; the last update trained for ${format(s.seconds, "seconds")}` : ""}`,
           ],
-        ].map(([name, value, help]) => el("div", { title: help }, el("dt", {}, name), el("dd", {}, value))),
+        ].map(([name, value, help]) => el("div", { title: help }, el("dt", name), el("dd", value))),
       );
       pause.hidden = s.state === "paused" || s.state === "off";
       resume.hidden = s.state !== "paused";

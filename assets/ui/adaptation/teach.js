@@ -3,7 +3,7 @@
 import { learned } from "./learned.js";
 import { outcomeOf } from "../answer/outcome.js";
 import { lesson } from "../chat/lesson.js";
-import { el, makeMeter } from "../shared/dom.js";
+import { clickable, el, makeMeter } from "../shared/dom.js";
 import { field, select } from "../shared/fields.js";
 import { plural, random } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -94,15 +94,10 @@ const topics = (play, list) => {
 
 make("teach", (host, play) => {
   const picker = el("span"),
-    go = el("button", { type: "button", class: "primary" }, `▶ Teach it for ${SECONDS} s`),
-    line = el("p", { class: "small" }),
-    voice = el("p", { class: "omni-offscreen", role: "status" });
-  host.append(
-    el("h3", {}, "Teach it a topic"),
-    el("div", { class: "row" }, field("Topic", picker), go),
-    line,
-    voice,
-  );
+    go = clickable("primary", `▶ Teach it for ${SECONDS} s`),
+    line = el("p.small"),
+    voice = el("p.omni-offscreen", { role: "status" });
+  host.append(el("h3", "Teach it a topic"), el("div.row", field("Topic", picker), go), line, voice);
   let until = 0,
     begun = null; // begun: the play that the main pane was told of
   const left = () => Math.max(0, Math.ceil((until - Date.now()) / 1000));
@@ -143,7 +138,7 @@ make("teach", (host, play) => {
 
 make("play", (host, play) => {
   const topic = el("span"),
-    number = el("output", {}, String(play.count)),
+    number = el("output", String(play.count)),
     count = el("input", {
       type: "range",
       min: 5,
@@ -155,29 +150,22 @@ make("play", (host, play) => {
         number.textContent = count.value;
       },
     });
-  const start = el("button", { type: "button", class: "primary", onclick: play.start }, "▶ Teach it"),
-    stop = el("button", { type: "button", class: "halt", hidden: true, onclick: play.stop }, "■ Stop");
+  const start = clickable("primary", "▶ Teach it", play.start),
+    stop = clickable("halt", "■ Stop", play.stop, { hidden: true });
   const meter = makeMeter("Examples taught"),
-    lead = el("p", { class: "small" });
-  const line = el("p", { class: "small", role: "status" }),
+    lead = el("p.small");
+  const line = el("p.small", { role: "status" }),
     prompt = el("b"),
     text = el("span"),
-    facts = el("p", { class: "small" });
-  const pair = el(
-      "div",
-      { class: "exchange", hidden: true },
-      el("p", { class: "one" }, prompt),
-      el("p", { class: "one soft" }, text),
-      facts,
-    ),
-    error = el("p", { class: "alert", role: "alert", hidden: true });
+    facts = el("p.small");
+  const pair = el("div.exchange", { hidden: true }, el("p.one", prompt), el("p.one.soft", text), facts),
+    error = el("p.alert", { role: "alert", hidden: true });
   host.append(
     el(
-      "div",
-      { class: "entry" },
-      el("div", { class: "grow" }, el("h3", {}, "Teach it a topic"), lead),
+      "div.entry",
+      el("div.grow", el("h3", "Teach it a topic"), lead),
       field("Topic", topic),
-      field("Examples", el("span", { class: "ranged" }, count, number)),
+      field("Examples", el("span.ranged", count, number)),
       start,
       stop,
     ),

@@ -51,19 +51,16 @@ export const whyChosen = (offers, proposed) => {
 // A row for each source, as `generate --explain` prints it, and the sentence, folded; `lead` stands before it.
 export const offersTable = () => {
   const body = el("tbody"),
-    told = el("p", { class: "small" });
+    told = el("p.small");
   const node = el(
-    "details",
-    { class: "offers" },
-    el("summary", {}, "What this step chose from"),
+    "details.offers",
+    el("summary", "What this step chose from"),
     told,
     el(
       "table",
-      {},
       el(
         "thead",
-        {},
-        el("tr", {}, ...columns.map(([title, help]) => el("th", { scope: "col", title: help }, title))),
+        el("tr", ...columns.map(([title, help]) => el("th", { scope: "col", title: help }, title))),
       ),
       body,
     ),
@@ -72,14 +69,14 @@ export const offersTable = () => {
     el(
       "tr",
       { class: taken ? "taken" : null },
-      el("th", { scope: "row" }, names[source] ?? source, taken ? el("span", {}, " ✓ taken") : null),
+      el("th", { scope: "row" }, names[source] ?? source, taken ? el("span", " ✓ taken") : null),
       ...[
         String(length),
         length ? number(chance) : "–",
         number(tokens),
         number(price),
         number(tokens / price),
-      ].map(cell => el("td", {}, cell)),
+      ].map(cell => el("td", cell)),
     );
   const draw = (offers, proposed, lead = "") => {
     body.replaceChildren(...(offers ?? []).map(row));

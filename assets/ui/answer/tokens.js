@@ -24,23 +24,22 @@ export const tokenSpan = (line, index) => {
 // What the colours of some sources mean, in the order of the legend.
 export const colourKey = sources =>
   el(
-    "div",
-    { class: "small colour-key" },
+    "div.small.colour-key",
     ...labels.legend
       .filter(one => sources.has(one.key) && one.key !== "plain")
       .map(one =>
         el(
           "span",
           { class: `s-${one.key}`, title: one.help },
-          el("i", { class: "swatch", "aria-hidden": "true" }),
+          el("i.swatch", { "aria-hidden": "true" }),
           one.title,
         ),
       ),
   );
 
 const names = Object.fromEntries(labels.legend.map(item => [item.key, item]));
-const tip = el("div", { class: "omni-tip", role: "tooltip", id: "omni-tip", hidden: true });
-const row = (label, value) => el("div", { class: "tip-row" }, el("span", {}, label), el("b", {}, value));
+const tip = el("div.omni-tip", { role: "tooltip", id: "omni-tip", hidden: true });
+const row = (label, value) => el("div.tip-row", el("span", label), el("b", value));
 
 // What a token without text is: the end of the answer, or bytes that wait for the rest of their character.
 const nameless = (line, answer) => {
@@ -112,15 +111,10 @@ export const showTip = (span, answer) => {
     : names[line.s].help;
   const [offers, proposed] = offersOf(answer, line.r);
   tip.replaceChildren(
-    el(
-      "div",
-      { class: `tip-title s-${discarded ? "discarded" : line.s}` },
-      el("i", { class: "swatch" }),
-      title,
-    ),
+    el("div", { class: `tip-title s-${discarded ? "discarded" : line.s}` }, el("i.swatch"), title),
     ...rows,
-    el("p", {}, help),
-    offers && !proposed ? el("p", {}, whyChosen(offers, 0)) : "", // why nothing was guessed
+    el("p", help),
+    offers && !proposed ? el("p", whyChosen(offers, 0)) : "", // why nothing was guessed
   );
   if (!tip.isConnected) document.body.append(tip);
   tip.hidden = false;

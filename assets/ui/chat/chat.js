@@ -3,7 +3,7 @@
 import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
 import { manner } from "./manner.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { plural, random, whole } from "../shared/format.js";
 import { alive } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
@@ -386,13 +386,13 @@ widgets.chat = (host, context) => {
   parts = chat.parts = { root: host };
   const bar = chat.toolbar(),
     classes = chat.legend();
-  parts.empty = el("section", { class: "empty-state" });
-  parts.log = el("div", { class: "log", role: "log", "aria-label": "Conversation", "aria-live": "polite" });
-  parts.scroll = el("div", { class: "scroll", tabindex: -1 }, parts.empty, parts.log);
-  parts.chips = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
-  parts.voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
-  parts.note = el("p", { class: "chat-note", hidden: true });
-  parts.hint = el("p", { class: "hint", role: "status" });
+  parts.empty = el("section.empty-state");
+  parts.log = el("div.log", { role: "log", "aria-label": "Conversation", "aria-live": "polite" });
+  parts.scroll = el("div.scroll", { tabindex: -1 }, parts.empty, parts.log);
+  parts.chips = el("div.chips", { role: "group", "aria-label": "Example prompts" });
+  parts.voice = el("div.omni-offscreen", { "aria-live": "polite" });
+  parts.note = el("p.chat-note", { hidden: true });
+  parts.hint = el("p.hint", { role: "status" });
   parts.box = el("textarea", {
     rows: 1,
     id: "omni-message",
@@ -414,21 +414,16 @@ widgets.chat = (host, context) => {
       }
     },
   });
-  parts.send = el("button", { type: "button", class: "send", onclick: send }, "Send");
-  parts.stop = el(
-    "button",
-    { type: "button", class: "stop", onclick: chat.stop, "aria-label": "Stop the answer", title: "Esc" },
-    "Stop",
-  );
+  parts.send = clickable("send", "Send", send);
+  parts.stop = clickable("stop", "Stop", chat.stop, { "aria-label": "Stop the answer", title: "Esc" });
   const files = chat.fileRow();
   const composer = el(
-    "div",
-    { class: "composer" },
+    "div.composer",
     parts.note,
     parts.chips,
     files.box,
-    el("div", { class: "entry" }, files.button, files.chosen, parts.box, parts.send, parts.stop),
-    el("div", { class: "under" }, parts.hint, chat.contextMeter()),
+    el("div.entry", files.button, files.chosen, parts.box, parts.send, parts.stop),
+    el("div.under", parts.hint, chat.contextMeter()),
   );
   host.append(bar, chat.systemField(), parts.scroll, classes, composer, parts.voice, chat.drawer());
   chat.watchViews();

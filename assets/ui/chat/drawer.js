@@ -1,7 +1,7 @@
 // The list of chats: open, name, delete with a way back, export.
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { el, svg } from "../shared/dom.js";
+import { clickable, el, svg } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 
 const UNDO = 10_000;
@@ -28,21 +28,18 @@ const when = at => {
   );
 };
 const button = (title, label, act, look = "link") =>
-  el(
-    "button",
-    { type: "button", class: look, "aria-label": label, title: label === title ? null : label, onclick: act },
-    title,
-  );
+  clickable(look, title, act, { "aria-label": label, title: label === title ? null : label });
 const pictures = {
   close: "M4 4l8 8M12 4l-8 8",
   rename: "M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9.3 4.4l2.3 2.3",
   remove: "M3 4.5h10M6.5 4.5V3h3v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.6M9.2 7v3.6",
 };
 const icon = (name, label, act) =>
-  el(
-    "button",
-    { type: "button", class: "icon", "aria-label": label, title: label, onclick: act },
+  clickable(
+    "icon",
     svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: pictures[name] })),
+    act,
+    { "aria-label": label, title: label },
   );
 // A sentence in the list and, as it may be closed, read out.
 chat.say = (text, undo = null) => {
@@ -132,19 +129,14 @@ const row = one => {
   return el(
     "li",
     { "data-id": one.id, class: current ? "current" : null },
-    el(
-      "button",
-      {
-        type: "button",
-        class: "open",
-        "aria-current": current ? "true" : null,
-        onclick: () => {
-          box.close();
-          if (!current) chat.switchTo(one.id);
-        },
+    clickable(
+      "open",
+      [el("b", { dir: "auto" }, name), el("small", `${answers} · ${when(one.at)}`)],
+      () => {
+        box.close();
+        if (!current) chat.switchTo(one.id);
       },
-      el("b", { dir: "auto" }, name),
-      el("small", {}, `${answers} · ${when(one.at)}`),
+      { "aria-current": current ? "true" : null },
     ),
     icon("rename", `Rename “${name}”`, () => {
       renaming = one.id;
@@ -222,37 +214,27 @@ chat.asJSON = () => {
 };
 
 chat.drawer = () => {
-  list = el("ul", { class: "chats-list" });
-  told = el("p", { class: "told", role: "status" });
-  room = el("p", { class: "small" });
+  list = el("ul.chats-list");
+  told = el("p.told", { role: "status" });
+  room = el("p.small");
   box = el(
-    "dialog",
-    { class: "chats-drawer", "aria-labelledby": "omni-chats-title" },
+    "dialog.chats-drawer",
+    { "aria-labelledby": "omni-chats-title" },
     el(
       "header",
-      {},
       el("h2", { id: "omni-chats-title" }, "Chats"),
       icon("close", "Close the list", () => box.close()),
     ),
-    el(
-      "button",
-      {
-        type: "button",
-        class: "primary",
-        onclick: () => {
-          box.close();
-          chat.fresh();
-          chat.parts.box.focus();
-        },
-      },
-      "+ New chat",
-    ),
+    clickable("primary", "+ New chat", () => {
+      box.close();
+      chat.fresh();
+      chat.parts.box.focus();
+    }),
     told,
     list,
     el(
-      "div",
-      { class: "acts" },
-      el("span", { class: "small" }, "Export as"),
+      "div.acts",
+      el("span.small", "Export as"),
       button(
         "Markdown",
         "Save this chat as Markdown",

@@ -1,19 +1,16 @@
 // The hand-picked examples: cards in an empty chat, chips above the composer. Their order is fixed.
 import { colourKey } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { labels } from "../shared/labels.js";
 import { followLink } from "../shared/places.js";
 
 let list = [],
   place = null;
 const button = (one, style) =>
-  el(
-    "button",
-    { type: "button", class: style, title: one.prompt, onclick: () => place.pick(one.prompt) },
-    el("small", {}, one.kind),
-    el("span", {}, one.label),
-  );
+  clickable(style, [el("small", one.kind), el("span", one.label)], () => place.pick(one.prompt), {
+    title: one.prompt,
+  });
 const draw = () => {
   if (!place) return;
   place.chips.replaceChildren(...list.map(one => button(one, "chip")));
@@ -41,10 +38,10 @@ const draw = () => {
     ],
   ];
   place.empty.replaceChildren(
-    el("h2", {}, labels.subtitle),
+    el("h2", labels.subtitle),
     el(
-      "p",
-      { class: "demo toks", "aria-hidden": "true" },
+      "p.demo.toks",
+      { "aria-hidden": "true" },
       ...demo.flatMap((round, at) =>
         round.map(([text, source]) =>
           el(
@@ -56,7 +53,7 @@ const draw = () => {
       ),
     ),
     colourKey(new Set(demo.flat().map(([, source]) => source))),
-    el("div", { class: "cards" }, ...list.map(one => button(one, "card"))),
+    el("div.cards", ...list.map(one => button(one, "card"))),
   );
 };
 const slug = one =>

@@ -1,7 +1,7 @@
 // Text files of a message: chosen, dropped, or pasted, also a pasted text that is too long to read in the box. They stand as chips above it,
 // and their text is sent with the message, each in a block with its name. So what limits a typed message limits them, too.
 import { chat } from "./chat.js";
-import { el, svg } from "../shared/dom.js";
+import { clickable, el, svg } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 
 const MOST = 500_000; // bytes of all files of a message: more than the longest windows read
@@ -52,24 +52,18 @@ const draw = () => {
   box.replaceChildren(
     ...files.map(one =>
       el(
-        "span",
-        { class: "file" },
+        "span.file",
         el("b", { dir: "auto" }, one.name),
-        el("small", {}, size(one.bytes)),
-        el(
-          "button",
-          {
-            type: "button",
-            class: "icon",
-            "aria-label": `Take ${one.name} away`,
-            title: "Take it away",
-            onclick: () => {
-              files = files.filter(other => other !== one);
-              draw();
-              chat.parts.box.focus();
-            },
-          },
+        el("small", size(one.bytes)),
+        clickable(
+          "icon",
           "×",
+          () => {
+            files = files.filter(other => other !== one);
+            draw();
+            chat.parts.box.focus();
+          },
+          { "aria-label": `Take ${one.name} away`, title: "Take it away" },
         ),
       ),
     ),
@@ -128,7 +122,7 @@ const pasted = event => {
 // The row of chips, and the button that opens the system's own dialog.
 chat.fileRow = () => {
   const { root, box: message } = chat.parts;
-  box = el("div", { class: "files", role: "group", "aria-label": "Files of the message", hidden: true });
+  box = el("div.files", { role: "group", "aria-label": "Files of the message", hidden: true });
   const chosen = el("input", {
     type: "file",
     multiple: true,
@@ -141,15 +135,8 @@ chat.fileRow = () => {
       chat.addFiles(list);
     },
   });
-  const button = el(
-    "button",
-    {
-      type: "button",
-      class: "icon attach",
-      "aria-label": "Add a text file",
-      title: `Add a text file, up to ${size(MOST)}: its text goes with the message`,
-      onclick: () => chosen.click(),
-    },
+  const button = clickable(
+    "icon attach",
     svg(
       "svg",
       { viewBox: "0 0 16 16", "aria-hidden": "true" },
@@ -157,6 +144,11 @@ chat.fileRow = () => {
         d: "M13.2 7.4l-5.4 5.4a3.3 3.3 0 0 1-4.7-4.7l5.7-5.7a2.2 2.2 0 0 1 3.1 3.1l-5.6 5.6a1.1 1.1 0 0 1-1.6-1.6l5-5",
       }),
     ),
+    () => chosen.click(),
+    {
+      "aria-label": "Add a text file",
+      title: `Add a text file, up to ${size(MOST)}: its text goes with the message`,
+    },
   );
   message.addEventListener("paste", pasted);
   const carries = event => [...(event.dataTransfer?.types ?? [])].includes("Files");

@@ -4,7 +4,7 @@ import { players } from "../adaptation/teach.js";
 import { newAnswer, readLines } from "../answer/records.js";
 import { tokenSpan, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { format, plural } from "../shared/format.js";
 
 const SHOWN = 3,
@@ -26,18 +26,9 @@ export { clear as clearLesson };
 const build = () => {
   clear();
   title = el("h3");
-  act = el("button", {
-    type: "button",
-    class: "link",
-    onclick: () => (players.teach.busy ? players.teach.stop() : clear()),
-  });
-  list = el("div", { class: "lessons" });
-  box = el(
-    "section",
-    { class: "lesson", "aria-label": "What is being taught" },
-    el("div", { class: "line" }, title, act),
-    list,
-  );
+  act = clickable("link", "", () => (players.teach.busy ? players.teach.stop() : clear()));
+  list = el("div.lessons");
+  box = el("section.lesson", { "aria-label": "What is being taught" }, el("div.line", title, act), list);
   chat.parts.scroll.append(box);
   chat.parts.root.classList.add("lesson-shown");
   done = 0;
@@ -77,7 +68,7 @@ export const lesson = (s, said, starts) => {
   if (!s.lines || s.done === done) return;
   done = s.done;
   const answer = newAnswer(),
-    tokens = el("div", { class: "toks", dir: "auto" });
+    tokens = el("div.toks", { dir: "auto" });
   readLines(answer, s.lines);
   answer.meta = { version: s.version };
   const f = s.figures,
@@ -88,13 +79,7 @@ export const lesson = (s, said, starts) => {
     ];
   watchTokens(tokens, answer, chat.announce);
   list.append(
-    el(
-      "article",
-      {},
-      el("p", { class: "asked" }, s.prompt),
-      tokens,
-      el("p", { class: "small" }, facts.filter(Boolean).join(" · ")),
-    ),
+    el("article", el("p.asked", s.prompt), tokens, el("p.small", facts.filter(Boolean).join(" · "))),
   );
   while (list.children.length > SHOWN) list.firstChild.remove();
   for (const line of answer.tokens) {

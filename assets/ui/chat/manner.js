@@ -1,6 +1,6 @@
 // How the model writes: its own temperature, top-p, top-k, min-p and repetition penalty, and what the visitor made of them. A number that was
 // changed holds until it is given back, or until another target is chosen; of the others nothing is sent, so the server takes the model's own.
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { labels } from "../shared/labels.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -14,19 +14,15 @@ export const manner = {
 };
 
 widgets.manner = host => {
-  const said = el("p", { class: "small" }),
-    back = el(
-      "button",
-      {
-        type: "button",
-        class: "link",
-        hidden: true,
-        onclick: () => {
-          changed = {};
-          draw();
-        },
-      },
+  const said = el("p.small"),
+    back = clickable(
+      "link",
       "The model's own again",
+      () => {
+        changed = {};
+        draw();
+      },
+      { hidden: true },
     );
   const rows = labels.manner.map(({ name, label, help, step }) => {
     const box = el("input", {
@@ -42,25 +38,20 @@ widgets.manner = host => {
         draw();
       },
     });
-    const mark = el("span", { class: "small", "aria-hidden": "true" });
+    const mark = el("span.small", { "aria-hidden": "true" });
     return {
       name,
       box,
       mark,
       root: el(
-        "div",
-        { class: "setting number", title: help },
-        el("label", {}, el("span", { class: "name" }, label, mark), el("span", { class: "what" }, box)),
+        "div.setting.number",
+        { title: help },
+        el("label", el("span.name", label, mark), el("span.what", box)),
       ),
     };
   });
   host.classList.add("steering");
-  host.append(
-    el("h3", {}, "How it writes"),
-    said,
-    el("div", { class: "settings" }, ...rows.map(one => one.root)),
-    back,
-  );
+  host.append(el("h3", "How it writes"), said, el("div.settings", ...rows.map(one => one.root)), back);
   const draw = () => {
     back.hidden = !Object.keys(changed).length;
     for (const { name, box, mark } of rows) {

@@ -1,7 +1,7 @@
 // The small widgets around the chat: prompts, notice, method help, this answer's figures.
 import { howFast } from "../answer/outcome.js";
 import { chat } from "./chat.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
 import { format } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -18,17 +18,10 @@ widgets.notice = host => {
     if (open) document.querySelector("#omni-privacy input")?.focus();
   };
   const text = el("span"),
-    button = el(
-      "button",
-      {
-        type: "button",
-        class: "link",
-        "aria-expanded": "false",
-        "aria-controls": "omni-privacy",
-        onclick: change,
-      },
-      "Change",
-    );
+    button = clickable("link", "Change", change, {
+      "aria-expanded": "false",
+      "aria-controls": "omni-privacy",
+    });
   host.append(text, button);
   return {
     update: value => {
@@ -48,27 +41,26 @@ widgets.method = host => {
         { class: `badge ${method.lossless ? "good" : "warn"}` },
         method.lossless ? labels.lossless : labels.approximate,
       ),
-      el("p", {}, method.help),
+      el("p", method.help),
     );
   };
   showMethod(labels.method);
 };
 
 widgets.answer = host => {
-  const title = el("h3", {}, "This answer"),
-    main = el("dl", { class: "three" }),
-    grid = el("dl", { class: "figures omni-expert" }),
-    split = el("div", { class: "split omni-expert" }),
-    foot = el("p", { class: "small omni-expert" });
+  const title = el("h3", "This answer"),
+    main = el("dl.three"),
+    grid = el("dl.figures.omni-expert"),
+    split = el("div.split.omni-expert"),
+    foot = el("p.small.omni-expert");
   const empty = el(
-    "p",
-    { class: "small" },
+    "p.small",
     "Figures appear here while an answer is written: how many tokens one step of the big model brings, how many guesses were right, and how much was copied.",
   );
   host.append(title, empty, main, grid, split, foot);
   const cells = labels.figures.map((item, place) => {
-    const value = el("dd", {}, "–"),
-      name = el("dt", {}, item.title);
+    const value = el("dd", "–"),
+      name = el("dt", item.title);
     const node = el("div", { title: item.help, class: item.key }, value, name);
     (place < labels.main_figures ? main : grid).append(node);
     return { ...item, value, node };
@@ -86,12 +78,12 @@ widgets.answer = host => {
       words,
     );
   main.firstChild.after(speed);
-  const bar = el("div", { class: "split-bar", role: "img" }),
-    key = el("div", { class: "split-key" });
+  const bar = el("div.split-bar", { role: "img" }),
+    key = el("div.split-key");
   split.append(bar, key);
   const segments = Object.entries(labels.split).map(([name, label]) => {
     const piece = el("i", { class: name }),
-      text = el("span", { class: name }, el("i", { class: "swatch", "aria-hidden": "true" }), "");
+      text = el("span", { class: name }, el("i.swatch", { "aria-hidden": "true" }), "");
     bar.append(piece);
     key.append(text);
     return { name, label, piece, text };

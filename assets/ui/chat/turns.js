@@ -6,7 +6,7 @@ import { chat } from "./chat.js";
 import { examples } from "./examples.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { el, makeMeter } from "../shared/dom.js";
+import { clickable, el, makeMeter } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -17,55 +17,48 @@ const LONG = 1200,
   LINES = 14; // characters and lines of a question above which it is folded
 
 chat.draw = turn => {
-  const tokens = el("div", {
-    class: "toks",
+  const tokens = el("div.toks", {
     dir: "auto",
     tabindex: 0,
     role: "group",
     "aria-label": "Answer. The arrow keys step through its tokens.",
   });
-  const user = el("div", { class: "say", dir: "auto" });
+  const user = el("div.say", { dir: "auto" });
   user.textContent = turn.user;
   const whole =
     turn.user.length > LONG || turn.user.split("\n").length > LINES
-      ? el(
-          "button",
-          {
-            type: "button",
-            class: "link whole",
-            "aria-expanded": "false",
-            onclick: event => {
-              event.stopPropagation();
-              const open = user.classList.toggle("folded");
-              whole.setAttribute("aria-expanded", String(!open));
-              whole.textContent = open ? "Show all of it" : "Show less";
-            },
-          },
+      ? clickable(
+          "link whole",
           "Show all of it",
+          event => {
+            event.stopPropagation();
+            const open = user.classList.toggle("folded");
+            whole.setAttribute("aria-expanded", String(!open));
+            whole.textContent = open ? "Show all of it" : "Show less";
+          },
+          { "aria-expanded": "false" },
         )
       : null;
   user.classList.toggle("folded", Boolean(whole));
   turn.parts = {
     tokens,
-    text: el("div", { class: "md" }),
-    counter: el("p", { class: "counter", hidden: true }),
-    status: el("div", { class: "status" }),
-    foot: el("div", { class: "foot" }),
+    text: el("div.md"),
+    counter: el("p.counter", { hidden: true }),
+    status: el("div.status"),
+    foot: el("div.foot"),
   };
   turn.node = el(
-    "article",
+    "article.turn",
     {
-      class: "turn",
       onclick: () => chat.select(turn),
       onfocusin: () => {
         if (chat.selected !== turn) chat.select(turn);
       },
     },
-    el("div", { class: "user" }, el("span", { class: "who" }, "You"), user, whole),
+    el("div.user", el("span.who", "You"), user, whole),
     el(
-      "div",
-      { class: "answer" },
-      el("span", { class: "who" }, "Model"),
+      "div.answer",
+      el("span.who", "Model"),
       turn.parts.text,
       tokens,
       turn.parts.counter,
@@ -94,9 +87,9 @@ const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
     written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
   counter.hidden = !steps;
   counter.replaceChildren(
-    el("b", {}, format(steps, "count")),
+    el("b", format(steps, "count")),
     ` ${steps === 1 ? "step" : "steps"} of the big model : `,
-    el("b", {}, format(written, "count")),
+    el("b", format(written, "count")),
     ` ${written === 1 ? "token" : "tokens"}`,
   );
 };
@@ -121,7 +114,7 @@ const drawReading = turn => {
   if (!turn.parts.reading) {
     const meter = makeMeter(`How far ${what} is read`),
       words = el("span");
-    turn.parts.reading = { node: el("div", { class: "reading" }, words, meter.node), words, set: meter.set };
+    turn.parts.reading = { node: el("div.reading", words, meter.node), words, set: meter.set };
     chat.announce(`The model reads ${what}, ${plural(total, "token")}.`);
   }
   const { node, words, set } = turn.parts.reading,
@@ -149,7 +142,7 @@ chat.status = turn => {
   }
   if (turn.state === "waiting") {
     box.replaceChildren(
-      el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+      el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i")),
       turn.place || "Waiting for the first token",
     );
     return;
@@ -173,18 +166,14 @@ chat.status = turn => {
 };
 
 const former = turn =>
-  el(
-    "button",
-    {
-      type: "button",
-      class: "link last former",
-      title: "Show the one before; this browser keeps them with the chat, until it goes on",
-      onclick: event => {
-        event.stopPropagation();
-        chat.former(turn);
-      },
-    },
+  clickable(
+    "link last former",
     `Version ${turn.versions.indexOf(turn) + 1} of ${turn.versions.length}`,
+    event => {
+      event.stopPropagation();
+      chat.former(turn);
+    },
+    { title: "Show the one before; this browser keeps them with the chat, until it goes on" },
   );
 // What is said of the answer, written anew where more is known: nothing else is touched, for somebody may be on a button.
 chat.tell = turn => {
@@ -194,16 +183,16 @@ chat.tell = turn => {
     turn.parts.foot
       .querySelector(".said")
       ?.replaceChildren(
-        outcome[0] ? el("b", {}, outcome[0]) : "",
+        outcome[0] ? el("b", outcome[0]) : "",
         outcome[1],
-        why ? el("span", { class: "why" }, ` ${why}`) : "",
+        why ? el("span.why", ` ${why}`) : "",
       );
 };
 chat.foot = turn => {
   const { figures, meta, text } = turn.answer,
     foot = turn.parts.foot,
     last = chat.turns.at(-1) === turn;
-  const facts = el("span", { class: "facts" });
+  const facts = el("span.facts");
   if (figures) {
     const technical = [
       figures.tokens_per_second == null ? null : `${format(figures.tokens_per_second, "number")} tok/s`,
@@ -211,28 +200,24 @@ chat.foot = turn => {
       meta.version === undefined ? null : meta.version ? `adapter v${meta.version}` : "base drafter",
     ];
     const joined = list => list.filter(Boolean).join(" · ");
-    facts.append(
-      plural(figures.tokens ?? 0, "token"),
-      el("span", { class: "omni-expert" }, ` · ${joined(technical)}`),
-    );
+    facts.append(plural(figures.tokens ?? 0, "token"), el("span.omni-expert", ` · ${joined(technical)}`));
     if (meta.topic && meta.topic !== "other")
       facts.append(
         " · ",
         el("span", { title: meta.why || null }, `topic: ${labels.topics[meta.topic] ?? meta.topic}`),
       );
     if (meta.line && meta.line !== "default") facts.append(` · topic memory ${meta.line}`);
-    if (meta.why) facts.append(el("span", { class: "omni-expert" }, ` · ${meta.why}`));
+    if (meta.why) facts.append(el("span.omni-expert", ` · ${meta.why}`));
   }
   const outcome = outcomeOf(turn.answer),
-    said = outcome ? el("p", { class: "said" }) : null;
+    said = outcome ? el("p.said") : null;
   const named = examples.named(turn.user); // an example has an address
-  const button = (title, act) => el("button", { type: "button", class: "link last", onclick: act }, title);
+  const button = (title, act) => clickable("link last", title, act);
   foot.replaceChildren(
     ...[said].filter(Boolean),
     facts,
     el(
-      "span",
-      { class: "acts" },
+      "span.acts",
       replay.buttons(turn),
       text ? copyButton(() => text) : null,
       named ? copyButton(() => linkTo(`example-${named}`), "Link", "Copy a link to this example") : null,
@@ -256,7 +241,7 @@ chat.contextMeter = () => {
   const meter = makeMeter("How full the model's window is", "span"),
     words = el("span");
   chat.parts.context = {
-    node: el("span", { class: "window", title: HELP, hidden: true }, meter.node, words),
+    node: el("span.window", { title: HELP, hidden: true }, meter.node, words),
     words,
     set: meter.set,
   };
@@ -287,5 +272,5 @@ chat.drawContext = () => {
     dropped === 1
       ? `The oldest message${fit} is not read any more.`
       : `The oldest ${format(dropped, "count")} messages${fit} are not read any more.`;
-  read?.node.before(el("p", { class: "unread", role: "note" }, said));
+  read?.node.before(el("p.unread", { role: "note" }, said));
 };

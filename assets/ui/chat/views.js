@@ -1,7 +1,7 @@
 // What stands around the answers: the row of buttons above, the system prompt, the legend; and which view of the answers is shown.
 import { hideTip } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { onExpert } from "../shared/expert.js";
 import { labels } from "../shared/labels.js";
 import { load, save } from "../shared/storage.js";
@@ -62,75 +62,51 @@ chat.toolbar = () => {
   const { parts } = chat;
   parts.views = VIEWS.map(([key, title, help]) => [
     key,
-    el(
-      "button",
-      {
-        type: "button",
-        class: key === "pieces" ? "omni-expert" : null,
-        title: help,
-        onclick: () => change({ view: key }),
-      },
-      title,
-    ),
+    clickable(key === "pieces" ? "omni-expert" : null, title, () => change({ view: key }), { title: help }),
   ]);
-  parts.discard = el(
-    "button",
-    {
-      type: "button",
-      class: "toggle omni-expert",
-      title: "Show guesses that were thrown away, struck through (discarded drafts)",
-      onclick: () =>
-        change({ discarded: !settings.discarded, view: settings.view === "text" ? "tokens" : settings.view }),
-    },
+  parts.discard = clickable(
+    "toggle omni-expert",
     "Thrown-away guesses",
+    () =>
+      change({ discarded: !settings.discarded, view: settings.view === "text" ? "tokens" : settings.view }),
+    { title: "Show guesses that were thrown away, struck through (discarded drafts)" },
   );
-  parts.fresh = el(
-    "button",
-    {
-      type: "button",
-      class: "toggle fresh",
-      title: "Start a new chat; this one is kept under Chats",
-      "aria-label": "New chat",
-      onclick: () => {
-        chat.fresh();
-        parts.box.focus();
-      },
+  parts.fresh = clickable(
+    "toggle fresh",
+    [el("span", { "aria-hidden": "true" }, "+"), el("span.wide", "New chat")],
+    () => {
+      chat.fresh();
+      parts.box.focus();
     },
-    el("span", { "aria-hidden": "true" }, "+"),
-    el("span", { class: "wide" }, "New chat"),
+    { title: "Start a new chat; this one is kept under Chats", "aria-label": "New chat" },
   );
-  parts.name = el("span", { class: "wide" });
-  parts.chats = el(
-    "button",
-    { type: "button", class: "toggle chats", "aria-haspopup": "dialog", onclick: () => chat.openDrawer() },
-    el("span", { "aria-hidden": "true" }, "☰"),
-    parts.name,
+  parts.name = el("span.wide");
+  parts.chats = clickable(
+    "toggle chats",
+    [el("span", { "aria-hidden": "true" }, "☰"), parts.name],
+    () => chat.openDrawer(),
+    { "aria-haspopup": "dialog" },
   );
-  parts.systemButton = el(
-    "button",
+  parts.systemButton = clickable(
+    "toggle system",
+    ["System", el("span.wide", " prompt"), el("i.dot", { hidden: true })],
+    () => openSystem(parts.system.hidden),
     {
-      type: "button",
-      class: "toggle system",
       "aria-expanded": "false",
       "aria-controls": "omni-system",
       title: "What the model is told before the chat begins",
-      onclick: () => openSystem(parts.system.hidden),
     },
-    "System",
-    el("span", { class: "wide" }, " prompt"),
-    el("i", { class: "dot", hidden: true }),
   );
   return el(
-    "div",
-    { class: "bar" },
+    "div.bar",
     parts.chats,
     el(
-      "div",
-      { class: "segments", role: "group", "aria-label": "View of the answers" },
+      "div.segments",
+      { role: "group", "aria-label": "View of the answers" },
       ...parts.views.map(([, button]) => button),
     ),
     parts.discard,
-    el("span", { class: "grow" }),
+    el("span.grow"),
     parts.systemButton,
     parts.fresh,
   );
@@ -169,13 +145,12 @@ chat.systemField = () => {
     },
   });
   parts.system = el(
-    "div",
-    { class: "system-prompt", id: "omni-system", hidden: true },
+    "div.system-prompt",
+    { id: "omni-system", hidden: true },
     el("label", { for: "omni-system-text" }, "System prompt"),
     parts.systemBox,
     el(
-      "p",
-      { class: "small" },
+      "p.small",
       "Sent before the chat with every question from now on, and kept with this chat in this browser.",
     ),
   );
@@ -198,7 +173,7 @@ chat.drawFacts = () => {
 chat.legend = () => {
   const { parts } = chat;
   parts.legend = labels.legend.map(({ key, title, help }) => {
-    const count = el("b", {}, "0");
+    const count = el("b", "0");
     const act = () => {
       // below a lesson it is pressed where answers are read as text, too
       const only = settings.only === key && settings.view !== "text" ? "" : key;
@@ -208,22 +183,15 @@ chat.legend = () => {
         ...(key === "discarded" ? { discarded: Boolean(only) } : {}),
       });
     };
-    const button = el(
-      "button",
-      { type: "button", class: `s-${key}`, title: help, "aria-pressed": "false", onclick: act },
-      el("i", { class: "swatch", "aria-hidden": "true" }),
-      title,
-      count,
-    );
+    const button = clickable(`s-${key}`, [el("i.swatch", { "aria-hidden": "true" }), title, count], act, {
+      title: help,
+      "aria-pressed": "false",
+    });
     return { key, count, button };
   });
   return el(
-    "div",
-    {
-      class: "legend",
-      role: "group",
-      "aria-label": "Where the tokens of this answer came from. Press one to isolate it.",
-    },
+    "div.legend",
+    { role: "group", "aria-label": "Where the tokens of this answer came from. Press one to isolate it." },
     ...parts.legend.map(item => item.button),
   );
 };

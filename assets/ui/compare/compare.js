@@ -3,7 +3,7 @@ import { howFast, range, unsteady, wild } from "../answer/outcome.js";
 import { newAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
-import { el, makeMeter } from "../shared/dom.js";
+import { clickable, el, makeMeter } from "../shared/dom.js";
 import { td, th, when, whileVisible } from "../shared/fields.js";
 import { format, plural, random, whole } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -56,21 +56,17 @@ const restore = () => {
 board.picked = () => [board.picked_prompt ?? ""];
 
 widgets.examples = (host, context) => {
-  const line = el("div", { class: "chips", role: "group", "aria-label": "Example prompts" });
+  const line = el("div.chips", { role: "group", "aria-label": "Example prompts" });
   host.append(line);
   const chip = one =>
-    el(
-      "button",
-      {
-        type: "button",
-        class: "chip",
-        title: one.prompt,
-        onclick: () => {
-          board.picked_prompt = one.prompt;
-          context.trigger("pick");
-        },
+    clickable(
+      "chip",
+      el("span", one.label),
+      () => {
+        board.picked_prompt = one.prompt;
+        context.trigger("pick");
       },
-      el("span", {}, one.label),
+      { title: one.prompt },
     );
   return { update: value => line.replaceChildren(...JSON.parse(value).map(chip)) };
 };
@@ -78,9 +74,9 @@ widgets.examples = (host, context) => {
 // ── one prompt: a lane per method ───────────────────────────────────────────────────────────────────────────
 const same = identical =>
   identical === true
-    ? el("span", { class: "badge good" }, "✓ same text as the big model alone")
+    ? el("span.badge.good", "✓ same text as the big model alone")
     : identical === false
-      ? el("span", { class: "badge bad" }, "✗ another text")
+      ? el("span.badge.bad", "✗ another text")
       : null;
 const guessed = result => Boolean(result.drafted || result.copies_proposed);
 // [median, least, most] of several runs, in words: a gain is one where every run was faster, and else there is none to tell.
@@ -96,8 +92,7 @@ const speedup = found => {
   if (value == null) return null;
   if (wild(low, high))
     return el(
-      "span",
-      { class: "pace" },
+      "span.pace",
       `its runs differ too much to tell: ${range(low, high)} as fast as without guessing`,
     );
   const { value: times, words, side } = paceOf(found);
@@ -107,7 +102,7 @@ const speedup = found => {
 const pace = result =>
   guessed(result)
     ? speedup(result.speedup)
-    : el("span", { class: "pace" }, "as fast as without guessing: it made no guesses");
+    : el("span.pace", "as fast as without guessing: it made no guesses");
 // Each lane's bar has the length of its seconds on one axis; the ruler under the lanes names them.
 const clock = (lane, longest) => {
   const total = lane.seconds || 0;
@@ -116,8 +111,7 @@ const clock = (lane, longest) => {
     ["verify_seconds", lane.verify_seconds || 0, "verifying"],
     ["rest_seconds", (lane.settle_seconds || 0) + (lane.other_seconds || 0), "the rest"],
   ];
-  const bar = el("div", {
-    class: "clock",
+  const bar = el("div.clock", {
     role: "img",
     "aria-label": `${format(total, "seconds")}: ${parts.map(([, value, name]) => `${name} ${format(value, "seconds")}`).join(", ")}`,
   });
@@ -129,24 +123,22 @@ const clock = (lane, longest) => {
         title: `${title} ${format(value, "seconds")}`,
       }),
     );
-  bar.append(el("b", {}, format(total, "seconds")));
+  bar.append(el("b", format(total, "seconds")));
   return bar;
 };
 const opened = new Set(); // lanes whose answer is open stay so while others are being measured
 const lane = (method, result, state, longest, voice, ties) => {
   const head = el(
     "header",
-    {},
-    el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
-    el("h3", {}, method.title),
+    el("i.swatch-dot", { style: `background:${method.colour}` }),
+    el("h3", method.title),
   );
-  const box = el("section", { class: "lane", "aria-label": method.title }, head);
+  const box = el("section.lane", { "aria-label": method.title }, head);
   if (!result) {
     box.classList.add("pending");
     box.append(
       el(
-        "p",
-        { class: "small" },
+        "p.small",
         state === "running"
           ? "running or waiting for its turn…"
           : state === "stopped"
@@ -157,20 +149,18 @@ const lane = (method, result, state, longest, voice, ties) => {
     return box;
   }
   const dl = el(
-    "dl",
-    { class: "figures" },
+    "dl.figures",
     ...[
       ["tokens a step", result.block_efficiency, "number", ""],
       ["guesses right", result.guesses_right, "percent", ""],
       ["copied", result.copied_share, "percent", ""],
       ["tok/s", result.tokens_per_second, "number", "omni-expert"],
     ].map(([title, value, form, who]) =>
-      el("div", { class: who }, el("dd", {}, format(value, form)), el("dt", {}, title)),
+      el("div", { class: who }, el("dd", format(value, form)), el("dt", title)),
     ),
   );
   const answer = newAnswer();
-  const tokens = el("div", {
-    class: "toks",
+  const tokens = el("div.toks", {
     tabindex: 0,
     role: "group",
     "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
@@ -184,19 +174,17 @@ const lane = (method, result, state, longest, voice, ties) => {
   box.append(
     clock(result, longest),
     el(
-      "p",
-      { class: "verdict" },
-      method.name === "autoregressive" ? el("span", { class: "pace" }, "the clock to beat") : pace(result),
+      "p.verdict",
+      method.name === "autoregressive" ? el("span.pace", "the clock to beat") : pace(result),
       method.name === "autoregressive" ? null : same(result.identical),
       result.best && method.name !== "autoregressive" && ties
-        ? el("span", { class: "badge" }, ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
+        ? el("span.badge", ties > 1 ? `tie of ${ties}: not to be told apart` : "the fastest")
         : null,
     ),
     dl,
     result.guessing === "alone" && !result.drafted
       ? el(
-          "p",
-          { class: "small" },
+          "p.small",
           "Guesses of the small model would not have been faster here, so the big model wrote alone.",
         )
       : "",
@@ -208,13 +196,12 @@ const lane = (method, result, state, longest, voice, ties) => {
             open: opened.has(method.name) || null,
             ontoggle: event => opened[event.target.open ? "add" : "delete"](method.name),
           },
-          el("summary", {}, "The answer"),
+          el("summary", "The answer"),
           tokens,
           colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
         ),
     el(
-      "p",
-      { class: "small omni-expert" },
+      "p.small.omni-expert",
       [
         plural(result.tokens ?? 0, "token"),
         `first token ${format(result.time_to_first_token, "seconds")}`,
@@ -236,7 +223,7 @@ const axis = (longest, width) => {
   const decade = 10 ** Math.floor(Math.log10(longest || 1)),
     most = Math.min(6, Math.max(1, Math.floor(width / LABEL))),
     step = [0.1, 0.2, 0.5, 1, 2, 5, 10].map(part => part * decade).find(size => longest / size <= most);
-  const line = el("div", { class: "axis", "aria-hidden": "true" });
+  const line = el("div.axis", { "aria-hidden": "true" });
   if (!longest) return line;
   for (let at = 0; at <= longest * 1.0001; at += step)
     line.append(el("span", { style: `left:${(100 * at) / longest}%` }, format(at, "seconds")));
@@ -252,7 +239,7 @@ const learnsFrom = line =>
 // ── the table of both modes ─────────────────────────────────────────────────────────────────────────────────
 const spread = ([middle, low, high], form) => [
   format(middle, form),
-  low == null || low === high ? null : el("small", {}, ` (${format(low, form)}–${format(high, form)})`),
+  low == null || low === high ? null : el("small", ` (${format(low, form)}–${format(high, form)})`),
 ];
 const table = s => {
   const lossy = s.table.some(row => row.total_variation?.[0] != null),
@@ -291,30 +278,25 @@ const table = s => {
   const verdict = row =>
     !row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗";
   return el(
-    "div",
-    { class: "rolls" },
+    "div.rolls",
     el(
       "table",
-      {},
       el(
-        "caption",
-        { class: "small" },
+        "caption.small",
         batch
           ? "median, with the least and the most of all prompts"
           : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`,
       ),
-      el("thead", {}, el("tr", {}, ...head.filter(Boolean))),
+      el("thead", el("tr", ...head.filter(Boolean))),
       el(
         "tbody",
-        {},
         ...rows.map(([method, row]) =>
           el(
             "tr",
-            {},
             el(
               "th",
               { scope: "row" },
-              el("i", { class: "swatch-dot", style: `background:${method.colour}` }),
+              el("i.swatch-dot", { style: `background:${method.colour}` }),
               method.title,
             ),
             batch ? td(String(row.n), true) : null,
@@ -339,43 +321,33 @@ const table = s => {
 widgets.compare = (host, context) => {
   trigger = context.trigger;
   const empty = el(
-    "div",
-    { class: "nothing" },
-    el("h3", {}, "Nothing is compared"),
+    "div.nothing",
+    el("h3", "Nothing is compared"),
     el(
       "p",
-      {},
       "Pick a prompt and press Run: the big model alone, then with the small one as it came, then with what it has learned here. All on one clock.",
     ),
   );
-  const error = el("p", { class: "alert", role: "alert", hidden: true }),
-    voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
+  const error = el("p.alert", { role: "alert", hidden: true }),
+    voice = el("div.omni-offscreen", { "aria-live": "polite" });
   const meter = makeMeter("Comparisons done"),
-    line = el("span", { class: "small", role: "status" });
-  const stop = el(
-    "button",
-    {
-      type: "button",
-      class: "halt",
-      onclick: () => {
-        board.stopping = true;
-        stop.disabled = true;
-        trigger("halt");
-      },
-    },
-    "■ Stop",
-  );
+    line = el("span.small", { role: "status" });
+  const stop = clickable("halt", "■ Stop", () => {
+    board.stopping = true;
+    stop.disabled = true;
+    trigger("halt");
+  });
   const title = "This browser keeps the last run that ended; remove it";
   const remove = () => {
     board.forget();
     document.querySelector("#omni-compare-prompt textarea")?.focus({ preventScroll: true });
   };
-  const clear = el("button", { type: "button", class: "link", title, onclick: remove }, "Clear");
-  const progress = el("div", { class: "progress", hidden: true }, meter.node, line, stop, clear),
-    lanes = el("div", { class: "lanes" }),
-    ruler = el("div", { class: "ruler" }),
-    figures = el("div", { class: "results omni-expert" }),
-    note = el("p", { class: "small" });
+  const clear = clickable("link", "Clear", remove, { title });
+  const progress = el("div.progress", { hidden: true }, meter.node, line, stop, clear),
+    lanes = el("div.lanes"),
+    ruler = el("div.ruler"),
+    figures = el("div.results.omni-expert"),
+    note = el("p.small");
   host.append(error, progress, lanes, ruler, note, figures, empty, voice);
   let longest = 0;
   const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
@@ -438,31 +410,18 @@ widgets.compare = (host, context) => {
     figures.hidden = !s.done;
     if (!s.done) return;
     figures.querySelector(".tables")?.remove();
-    figures.prepend(el("section", { class: "panel tables" }, table(s)));
+    figures.prepend(el("section.panel.tables", table(s)));
     for (const item of s.charts) {
       if (!plots.has(item.key)) {
-        const box = el("div", { class: "plot bars", role: "img" });
+        const box = el("div.plot.bars", { role: "img" });
         const save = format =>
-          el(
-            "button",
-            {
-              type: "button",
-              class: "link",
-              title: "This chart as a file, black on white",
-              onclick: () => saveFigure(box, item.title, format),
-            },
-            format.toUpperCase(),
-          );
+          clickable("link", format.toUpperCase(), () => saveFigure(box, item.title, format), {
+            title: "This chart as a file, black on white",
+          });
         figures.append(
           el(
-            "section",
-            { class: "panel" },
-            el(
-              "div",
-              { class: "line" },
-              el("h3", {}, item.title),
-              el("span", { class: "saves" }, "Save as ", save("svg"), " ", save("png")),
-            ),
+            "section.panel",
+            el("div.line", el("h3", item.title), el("span.saves", "Save as ", save("svg"), " ", save("png"))),
             box,
           ),
         );

@@ -2,7 +2,7 @@
 import { howFast, range } from "../answer/outcome.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { field, methodTitle, select, td, th, when, whileVisible } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -36,14 +36,14 @@ widgets.history = (host, { trigger }) => {
     page.remove = null;
     trigger("poll");
   };
-  const notice = el("p", { class: "small" }),
-    warning = el("p", { class: "alert", role: "alert", hidden: true }),
-    said = el("p", { class: "small", role: "status" });
-  const filters = el("div", { class: "entry" }),
-    really = el("div", { class: "really", role: "alertdialog", "aria-label": "Delete?", hidden: true });
-  const acts = el("div", { class: "acts" }),
-    box = el("div", { class: "rolls tall" });
-  const empty = el("div", { class: "nothing", hidden: true }, el("h3", {}, "No answer is stored"), el("p"));
+  const notice = el("p.small"),
+    warning = el("p.alert", { role: "alert", hidden: true }),
+    said = el("p.small", { role: "status" });
+  const filters = el("div.entry"),
+    really = el("div.really", { role: "alertdialog", "aria-label": "Delete?", hidden: true });
+  const acts = el("div.acts"),
+    box = el("div.rolls.tall");
+  const empty = el("div.nothing", { hidden: true }, el("h3", "No answer is stored"), el("p"));
   host.append(warning, filters, notice, acts, really, said, box, empty);
 
   const ask = (sentence, what) => {
@@ -58,30 +58,18 @@ widgets.history = (host, { trigger }) => {
         close();
       }
     };
-    const yes = el(
-      "button",
-      {
-        type: "button",
-        class: "danger",
-        onclick: () => {
-          page.remove = what;
-          page.key = "";
-          close();
-          trigger("remove");
-          page.chosen.clear();
-        },
-      },
-      "Delete",
-    );
-    really.replaceChildren(
-      el("p", {}, sentence),
-      el("div", { class: "acts" }, yes, el("button", { type: "button", onclick: close }, "Keep")),
-    );
+    const yes = clickable("danger", "Delete", () => {
+      page.remove = what;
+      page.key = "";
+      close();
+      trigger("remove");
+      page.chosen.clear();
+    });
+    really.replaceChildren(el("p", sentence), el("div.acts", yes, clickable("", "Keep", close)));
     really.hidden = false;
     really.querySelector("button:last-child").focus();
   };
-  const button = (title, act, enabled = true) =>
-    el("button", { type: "button", class: "toggle", disabled: !enabled, onclick: act }, title);
+  const button = (title, act, enabled = true) => clickable("toggle", title, act, { disabled: !enabled });
   const drawActs = () => {
     const n = page.chosen.size,
       s = page.last,
@@ -151,48 +139,28 @@ widgets.history = (host, { trigger }) => {
         ),
       ),
       field("Session", select("Session", sessions, page.filters.session, change("session"))),
-      el(
-        "button",
-        {
-          type: "button",
-          class: "toggle refresh",
-          onclick: () => {
-            page.key = "";
-            poll();
-          },
-        },
-        "↻ Refresh",
-      ),
+      clickable("toggle refresh", "↻ Refresh", () => {
+        page.key = "";
+        poll();
+      }),
       page.filters.answer
-        ? el(
-            "button",
-            {
-              type: "button",
-              class: "toggle refresh",
-              onclick: () => {
-                history.replaceState(null, "", "#history");
-                change("answer")(null);
-              },
-            },
-            `Answer ${page.filters.answer} alone ×`,
-          )
+        ? clickable("toggle refresh", `Answer ${page.filters.answer} alone ×`, () => {
+            history.replaceState(null, "", "#history");
+            change("answer")(null);
+          })
         : "",
     );
   };
 
   const details = row => {
-    const tr = el("tr", { class: "more" }),
+    const tr = el("tr.more"),
       td = el("td", { colspan: 13 });
-    const line = (name, text) => [
-      el("p", { class: "small" }, name),
-      el("p", { class: "say" }, text ?? "not stored"),
-    ];
+    const line = (name, text) => [el("p.small", name), el("p.say", text ?? "not stored")];
     td.append(
       ...line("prompt", row.prompt),
       ...line("answer", row.answer),
       el(
-        "p",
-        { class: "small" },
+        "p.small",
         [
           `request ${row.id}`,
           row.target,
@@ -203,35 +171,26 @@ widgets.history = (host, { trigger }) => {
           row.created_at,
         ].join(" · "),
       ),
-      row.gone ? el("p", { class: "small" }, row.gone) : "",
+      row.gone ? el("p.small", row.gone) : "",
     );
     const link = linkTo(`answer-${row.id}`),
       acts = el(
         "p",
-        {},
         copyButton(() => link, "Copy link", "Copy a link to this answer"),
       );
     td.append(acts);
     if (row.replay) {
-      const trouble = el("span", { class: "small", role: "status" });
-      const play = el(
-        "button",
-        {
-          type: "button",
-          class: "toggle replay",
-          onclick: async () => {
-            play.disabled = true;
-            trouble.textContent = "";
-            try {
-              await replay.recall(row.id);
-            } catch (error) {
-              trouble.textContent = error.message;
-            }
-            play.disabled = false;
-          },
-        },
-        "▶ Slow motion",
-      );
+      const trouble = el("span.small", { role: "status" });
+      const play = clickable("toggle replay", "▶ Slow motion", async () => {
+        play.disabled = true;
+        trouble.textContent = "";
+        try {
+          await replay.recall(row.id);
+        } catch (error) {
+          trouble.textContent = error.message;
+        }
+        play.disabled = false;
+      });
       acts.prepend(play, " ", trouble);
     }
     tr.append(td);
@@ -250,22 +209,20 @@ widgets.history = (host, { trigger }) => {
       },
     });
     check.checked = page.chosen.has(row.id);
-    const open = el(
-      "button",
+    const open = clickable(
+      "open",
+      row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)",
+      () => {
+        const next = tr.nextElementSibling,
+          shown = next?.classList.contains("more");
+        if (shown) next.remove();
+        else tr.after(details(row));
+        open.setAttribute("aria-expanded", String(!shown));
+      },
       {
-        type: "button",
-        class: "open",
         "aria-expanded": "false",
         title: "Show prompt and answer; of very long ones the beginning, the CSV has all",
-        onclick: () => {
-          const next = tr.nextElementSibling,
-            shown = next?.classList.contains("more");
-          if (shown) next.remove();
-          else tr.after(details(row));
-          open.setAttribute("aria-expanded", String(!shown));
-        },
       },
-      row.prompt === null ? "(text not stored)" : row.prompt.slice(0, 200) || "(empty)",
     );
     const gist = (text, more = {}) => td(text, false, { title: text, class: "gist", ...more });
     const tr = el(
@@ -333,13 +290,10 @@ widgets.history = (host, { trigger }) => {
     box.replaceChildren(
       el(
         "table",
-        {},
         el(
           "thead",
-          {},
           el(
             "tr",
-            {},
             el("th", { scope: "col" }, all),
             th("time"),
             th("prompt"),
@@ -359,7 +313,7 @@ widgets.history = (host, { trigger }) => {
             th("target"),
           ),
         ),
-        el("tbody", {}, ...s.rows.map(line)),
+        el("tbody", ...s.rows.map(line)),
       ),
     );
   };

@@ -1,57 +1,23 @@
 // Which drafter? Candidates for the chosen target with modelled speedups, what speaks against each, and a measured try of the loaded pair.
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
+import { askedPanel } from "../shared/fields.js";
 import { format } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
 
 export const advice = { wanted: "" };
 
 widgets.advice = (host, { trigger }) => {
-  let wanted = false,
-    act = null;
-  const ask = el(
-    "button",
-    {
-      type: "button",
-      class: "toggle",
-      onclick: () => {
-        wanted = true;
-        trigger("ask");
-      },
-    },
-    "Which drafter suits this target?",
-  );
-  const close = el(
-    "button",
-    {
-      type: "button",
-      class: "link",
-      hidden: true,
-      onclick: () => {
-        wanted = false;
-        fold(true);
-      },
-    },
-    "Hide",
-  );
-  const head = el("div", { class: "line" }, ask, close),
-    body = el("div", { class: "body", "aria-live": "polite" });
-  host.append(head, body);
-  const fold = on => {
-    body.hidden = close.hidden = on;
-    ask.hidden = !on;
-  };
-
+  let act = null;
   const figure = (value, name, hint) =>
     el(
       "div",
       { title: hint },
       el("dd", { class: value === null ? "" : value < 1 ? "bad" : "good" }, format(value, "times")),
-      el("dt", {}, name),
+      el("dt", name),
     );
   const modelled = (row, acceptances) =>
     el(
       "dl",
-      {},
       ...row.modelled.map((value, place) =>
         figure(
           value,
@@ -62,69 +28,57 @@ widgets.advice = (host, { trigger }) => {
     );
   const result = t =>
     el(
-      "div",
-      { class: "tried" },
+      "div.tried",
       el(
         "dl",
-        {},
         figure(t.speedup, "measured"),
         ...[
           [format(t.acceptance, "percent"), "of judged guesses right"],
           [format(t.per_round, "number"), "tokens per step"],
           [`${format(t.plain, "count")} → ${format(t.speculative, "count")}`, "tokens/s, plain → with it"],
           [format(t.modelled, "times"), "modelled at that share"],
-        ].map(([value, name]) => el("div", {}, el("dd", {}, value), el("dt", {}, name))),
+        ].map(([value, name]) => el("div", el("dd", value), el("dt", name))),
       ),
-      el("p", { class: "small" }, `${t.source[0].toUpperCase()}${t.source.slice(1)}.`),
+      el("p.small", `${t.source[0].toUpperCase()}${t.source.slice(1)}.`),
     );
-  const tried = t =>
-    t?.result ? result(t.result) : t?.error ? el("p", { class: "small warn" }, t.error) : null;
+  const tried = t => (t?.result ? result(t.result) : t?.error ? el("p.small.warn", t.error) : null);
 
   const draw = value => {
     const item = (row, place) => {
       const here = row.name === value.drafter,
         busy = here && value.tried?.busy;
-      const press = el(
-        "button",
+      const press = clickable(
+        "toggle",
+        busy ? `Measuring, ${busy}…` : here ? "Try it" : "Choose",
+        () => {
+          if (here) {
+            press.disabled = true;
+            press.textContent = "Measuring…";
+            trigger("measure");
+          } else {
+            advice.wanted = row.name;
+            trigger("choose");
+          }
+        },
         {
-          type: "button",
-          class: "toggle",
           disabled: Boolean(busy),
           title: here
             ? "Measure the loaded pair on sample prompts, with and without guessing"
             : "Load this drafter; its weights are fetched if they are not here",
-          onclick: () => {
-            if (here) {
-              press.disabled = true;
-              press.textContent = "Measuring…";
-              trigger("measure");
-            } else {
-              advice.wanted = row.name;
-              trigger("choose");
-            }
-          },
         },
-        busy ? `Measuring, ${busy}…` : here ? "Try it" : "Choose",
       );
       if (here) act = press;
       return el(
         "li",
         { class: here ? "here" : "" },
-        el(
-          "div",
-          { class: "who" },
-          el("b", {}, `${place + 1}. ${row.title}`),
-          el("span", { class: "small" }, row.size),
-        ),
+        el("div.who", el("b", `${place + 1}. ${row.title}`), el("span.small", row.size)),
         modelled(row, value.acceptances),
         press,
         el(
-          "div",
-          { class: "notes" },
+          "div.notes",
           here ? tried(value.tried) : null,
           el(
-            "p",
-            { class: "small" },
+            "p.small",
             [
               row.pays_from === null
                 ? "Modelled never to pay."
@@ -134,51 +88,37 @@ widgets.advice = (host, { trigger }) => {
               .filter(Boolean)
               .join(" "),
           ),
-          ...row.reported.map(known => el("p", { class: "small" }, `Reported: ${known}.`)),
+          ...row.reported.map(known => el("p.small", `Reported: ${known}.`)),
           ...row.warnings.map(warning =>
-            el(
-              "p",
-              { class: "small warn" },
-              `${warning[0].toUpperCase()}${warning.slice(1)}.`.replaceAll("`", ""),
-            ),
+            el("p.small.warn", `${warning[0].toUpperCase()}${warning.slice(1)}.`.replaceAll("`", "")),
           ),
         ),
       );
     };
-    body.replaceChildren(
-      ...[
-        value.error
-          ? el("p", { class: "small warn", role: "alert" }, value.error)
-          : el(
-              "h3",
-              {},
-              `Drafters for ${value.title} `,
-              el("span", { class: "small" }, "by modelled speedup; nothing was run for it"),
-            ),
-        ...(value.warnings ?? []).map(warning => el("p", { class: "small warn" }, `The target: ${warning}.`)),
-        value.rows.length ? el("ol", {}, ...value.rows.map(item)) : null,
-        value.assumptions
-          ? el(
-              "details",
-              {},
-              el("summary", { class: "small" }, "What these figures assume"),
-              ...value.assumptions.map(line => el("p", { class: "small" }, line)),
-            )
-          : null,
-      ].filter(Boolean),
-    );
-    fold(false);
+    return [
+      value.error
+        ? el("p.small.warn", { role: "alert" }, value.error)
+        : el(
+            "h3",
+            `Drafters for ${value.title} `,
+            el("span.small", "by modelled speedup; nothing was run for it"),
+          ),
+      ...(value.warnings ?? []).map(warning => el("p.small.warn", `The target: ${warning}.`)),
+      value.rows.length ? el("ol", ...value.rows.map(item)) : null,
+      value.assumptions
+        ? el(
+            "details",
+            el("summary.small", "What these figures assume"),
+            ...value.assumptions.map(line => el("p.small", line)),
+          )
+        : null,
+    ];
   };
-  fold(true);
   advice.refused = () => {
     if (act) {
       act.disabled = false;
       act.textContent = "Try it";
     }
   };
-  return {
-    update: value => {
-      if (wanted) draw(JSON.parse(value));
-    },
-  }; // the pickers change it too, whether anybody has asked or not
+  return askedPanel(host, "Which drafter suits this target?", () => trigger("ask"), draw);
 };

@@ -1,5 +1,5 @@
 // The line below the head about a better target: how far it is, the press that changes over, and whether the chosen one is too slow here.
-import { el, makeMeter } from "../shared/dom.js";
+import { clickable, el, makeMeter } from "../shared/dom.js";
 import { widgets } from "../shared/widgets.js";
 
 const mb = bytes => Math.round(bytes / 1e6).toLocaleString("en");
@@ -23,10 +23,10 @@ const PRESS = {
 };
 
 widgets.better = (host, { trigger }) => {
-  const words = el("span", { class: "words", role: "status" });
+  const words = el("span.words", { role: "status" });
   const meter = makeMeter("Fetching a better target", "span");
-  const press = el("button", { type: "button", class: "toggle" });
-  const hide = el("button", { type: "button", class: "link", "aria-label": "Hide this line" }, "Hide");
+  const press = clickable("toggle", "");
+  const hide = clickable("link", "Hide", null, { "aria-label": "Hide this line" });
   let event = "",
     hidden = "";
   press.addEventListener("click", () => trigger(event));

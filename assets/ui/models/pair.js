@@ -1,6 +1,6 @@
 // The loading line, its details, and the Expert switch.
 import { chat } from "../chat/chat.js";
-import { el, makeMeter } from "../shared/dom.js";
+import { clickable, el, makeMeter } from "../shared/dom.js";
 import { expert, onExpert, setExpert } from "../shared/expert.js";
 import { format } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -69,59 +69,43 @@ const watchServer = (gone, hear) => {
 };
 
 widgets.pair = (host, { trigger }) => {
-  const dot = el("i", { class: "dot", "aria-hidden": "true" }),
-    line = el("span", { class: "words", role: "status" }),
-    share = el("span", { class: "small", "aria-hidden": "true" });
+  const dot = el("i.dot", { "aria-hidden": "true" }),
+    line = el("span.words", { role: "status" }),
+    share = el("span.small", { "aria-hidden": "true" });
   const meter = makeMeter("Loading", "span");
-  const retry = el("button", { type: "button", class: "link", onclick: () => trigger("retry") }, "Try again");
-  const stop = el(
-    "button",
-    {
-      type: "button",
-      class: "link",
-      hidden: true,
-      title: "What has come stays, and a later download goes on from there",
-      onclick: () => {
-        stop.disabled = true;
-        stop.textContent = "Stopping…";
-        trigger("stop");
-      },
-    },
+  const retry = clickable("link", "Try again", () => trigger("retry"));
+  const stop = clickable(
+    "link",
     "Stop",
-  );
-  const more = el(
-    "button",
-    {
-      type: "button",
-      class: "toggle details",
-      "aria-expanded": "false",
-      "aria-controls": "omni-details",
-      onclick: () => {
-        offered = false;
-        open(document.documentElement.dataset.details !== "on");
-      },
+    () => {
+      stop.disabled = true;
+      stop.textContent = "Stopping…";
+      trigger("stop");
     },
+    { hidden: true, title: "What has come stays, and a later download goes on from there" },
+  );
+  const more = clickable(
+    "toggle details",
     "Details",
+    () => {
+      offered = false;
+      open(document.documentElement.dataset.details !== "on");
+    },
+    { "aria-expanded": "false", "aria-controls": "omni-details" },
   );
   let offered = false; // by the page itself, where another pair may be needed: then it goes again by itself
   const open = on => {
     document.documentElement.dataset.details = on ? "on" : "off";
     more.setAttribute("aria-expanded", String(on));
   };
-  const knob = el(
-    "button",
-    {
-      type: "button",
-      role: "switch",
-      class: "expert",
-      title: "Methods, settings, and every figure and chart",
-      onclick: () => setExpert(!expert()),
-    },
-    "Expert",
-    el("i", { "aria-hidden": "true" }),
+  const knob = clickable(
+    "expert",
+    ["Expert", el("i", { "aria-hidden": "true" })],
+    () => setExpert(!expert()),
+    { role: "switch", title: "Methods, settings, and every figure and chart" },
   );
   onExpert(on => knob.setAttribute("aria-checked", String(on)));
-  host.append(el("span", { class: "state" }, dot, line, share, meter.node, retry, stop), more, knob);
+  host.append(el("span.state", dot, line, share, meter.node, retry, stop), more, knob);
   line.textContent = "Connecting…";
   let shown = null,
     gone = false;

@@ -1,7 +1,8 @@
 // A glimpse of slow motion by itself: two rounds of a visitor's first answer, below it. Where less motion is asked for there is none.
+import { roundsOf, wordOf } from "./lanes.js";
 import { chat } from "../chat/chat.js";
 import { replay } from "./replay.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 
 const CHIP = 220,
@@ -24,21 +25,17 @@ const telling = rounds => {
 };
 
 replay.glimpse = async turn => {
-  const rounds = telling(replay.rounds(turn.answer));
+  const rounds = telling(roundsOf(turn.answer));
   if (!rounds.length || replay.calm() || turn.node.querySelector(".glimpse")) return;
-  const caption = el("p", { class: "caption", "aria-live": "polite" }),
-    chips = el("div", { class: "chips-line", "aria-hidden": "true" });
+  const caption = el("p.caption", { "aria-live": "polite" }),
+    chips = el("div.chips-line", { "aria-hidden": "true" });
   const box = el(
-    "section",
-    { class: "glimpse", "aria-label": "How two rounds of this answer were written" },
+    "section.glimpse",
+    { "aria-label": "How two rounds of this answer were written" },
     chips,
     caption,
   );
-  const close = el(
-    "button",
-    { type: "button", class: "icon close", "aria-label": "Close this", onclick: () => box.remove() },
-    "×",
-  );
+  const close = clickable("icon close", "×", () => box.remove(), { "aria-label": "Close this" });
   box.append(close);
   turn.parts.foot.before(box);
   const { scroll } = chat.parts,
@@ -50,7 +47,7 @@ replay.glimpse = async turn => {
       top = scroll.scrollTop;
     }
   }; // what stands below the answer stays in sight
-  const word = one => replay.word(one.t);
+  const word = one => wordOf(one.t);
   seen();
   for (const round of rounds) {
     caption.textContent = replay.words.proposed(round);
@@ -77,10 +74,8 @@ replay.glimpse = async turn => {
       const [look, mark] = MARKS[one.state];
       made[index].classList.replace("checking", look);
       made[index].append(
-        el("i", {}, mark),
-        ...(one.state === "wrong" && round.wrote
-          ? [el("span", { class: "instead" }, ` → ${word(round.wrote)}`)]
-          : []),
+        el("i", mark),
+        ...(one.state === "wrong" && round.wrote ? [el("span.instead", ` → ${word(round.wrote)}`)] : []),
       );
     });
     caption.textContent = replay.words.verdict(round, word);
@@ -88,10 +83,10 @@ replay.glimpse = async turn => {
     await sleep(READ);
     if (!there()) return;
   }
-  const answer = replay.rounds(turn.answer),
+  const answer = roundsOf(turn.answer),
     tokens = answer.reduce((sum, round) => sum + round.tokens.length, 0);
   caption.append(
-    el("b", {}, ` In all: ${plural(tokens, "token")} in ${plural(answer.length, "step")} of the big model.`),
+    el("b", ` In all: ${plural(tokens, "token")} in ${plural(answer.length, "step")} of the big model.`),
   );
   seen();
 };

@@ -1,9 +1,10 @@
 // Two lanes on one clock: the race with and without guessing, and before and after. The slower lane is shown slower.
+import { ageOf, clockOf, laneOf, paceLane, placeAt, roundsOf } from "./lanes.js";
 import { learned } from "../adaptation/learned.js";
 import { howFast, range } from "../answer/outcome.js";
 import { colourKey, tokenSpan } from "../answer/tokens.js";
 import { replay } from "./replay.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { select } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -12,14 +13,14 @@ const PATIENCE = 45_000; // milliseconds to wait for a measured run, where a pac
 const LENGTH = 8e6,
   SAME = 0.01; // microseconds in which an eye watches a race; a smaller difference is none
 
-// lanes: [first, second] of replay.lane; the figure says what the second gained over the first: `value(ratio)` and `words` for faster, slower
+// lanes: [first, second] of laneOf; the figure says what the second gained over the first: `value(ratio)` and `words` for faster, slower
 // and same. `gain`: by what else than tokens per second that is judged.
 const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => format(ratio, "times") }) => {
   const timed = lanes.every(lane => lane.timed),
     axis = timed
       ? lanes
       : lanes.map(lane =>
-          replay.lane(
+          laneOf(
             lane.title,
             lane.rounds.map(round => ({ ...round, times: null })),
             lane,
@@ -31,23 +32,22 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
   const won = Math.abs(ratio - 1) < SAME ? "same" : ratio > 1 ? "faster" : "slower";
   const big = el("b"),
     unit = el("span"),
-    figure = el("div", { class: "race-figure" }, big, unit);
+    figure = el("div.race-figure", big, unit);
   const made = axis.map((lane, index) => {
-    const text = el("div", {
-        class: "replay-text toks",
+    const text = el("div.replay-text.toks", {
         tabindex: 0,
         role: "group",
         "aria-label": `${lane.title}: the text so far`,
       }),
       fill = el("i"),
-      tally = el("span", { class: "tally" });
+      tally = el("span.tally");
     const node = el(
       "section",
       { class: `race-lane ${index ? "second" : "first"}` },
-      el("div", { class: "lane-head" }, el("b", {}, lane.title), tally),
-      el("div", { class: "race-bar", "aria-hidden": "true" }, fill),
+      el("div.lane-head", el("b", lane.title), tally),
+      el("div.race-bar", { "aria-hidden": "true" }, fill),
       text,
-      lane.note ? el("p", { class: "small" }, lane.note) : "",
+      lane.note ? el("p.small", lane.note) : "",
     );
     return {
       lane,
@@ -69,11 +69,11 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
   replay
     .body()
     .replaceChildren(
-      lead ? el("p", { class: "caption" }, lead) : "",
+      lead ? el("p.caption", lead) : "",
       figure,
-      el("div", { class: "race-lanes" }, ...made.map(one => one.node)),
+      el("div.race-lanes", ...made.map(one => one.node)),
       key,
-      ...notes.filter(Boolean).map(note => el("p", { class: "small" }, note)),
+      ...notes.filter(Boolean).map(note => el("p.small", note)),
       again ?? "",
       extra ?? "",
     );
@@ -82,7 +82,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
   const draw = at => {
     const counts = made.map(one => {
       const { lane } = one,
-        rounds = replay.at(lane.ends, at + 1e-6),
+        rounds = placeAt(lane.ends, at + 1e-6),
         count = rounds ? lane.written[rounds - 1] : 0,
         done = rounds >= lane.rounds.length;
       if (count !== one.shown) {
@@ -92,7 +92,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
       }
       one.fill.style.width = `${lane.count ? (100 * count) / Math.max(...made.map(other => other.lane.count)) : 0}%`;
       one.node.classList.toggle("done", done);
-      const spent = timed ? replay.clock(Math.min(at, lane.total)) : plural(rounds, "step");
+      const spent = timed ? clockOf(Math.min(at, lane.total)) : plural(rounds, "step");
       one.tally.textContent = done
         ? `${timed ? "" : "done after "}${spent} · ${plural(count, "token")}`
         : `${plural(count, "token")} · ${spent}`;
@@ -128,14 +128,14 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
 const waiting = text =>
   replay.wait(
     el(
-      "p",
-      { class: "replay-wait", role: "status" },
-      el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i")),
+      "p.replay-wait",
+      { role: "status" },
+      el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i")),
       text,
     ),
   );
-const button = (title, act) => el("button", { type: "button", class: "toggle", onclick: act }, title);
-const refuse = (text, ...buttons) => replay.wait(el("p", { class: "replay-wait" }, text), ...buttons);
+const button = (title, act) => clickable("toggle", title, act);
+const refuse = (text, ...buttons) => replay.wait(el("p.replay-wait", text), ...buttons);
 const runs = lane =>
   lane.runs > 1 ? `; the middle one of ${lane.runs} runs` : lane.runs === 1 ? "; one run" : "";
 const words = {
@@ -147,8 +147,8 @@ const words = {
 const lead =
   "Both lanes write with the same big model. Above it writes alone; below it checks what a small model guesses or what is copied from the text before. The times are real.";
 const alone = measured =>
-  replay.lane("without guessing", measured.rounds, {
-    note: `Measured ${replay.age(measured.at)}: the big model alone answered this prompt again${runs(measured)}.`,
+  laneOf("without guessing", measured.rounds, {
+    note: `Measured ${ageOf(measured.at)}: the big model alone answered this prompt again${runs(measured)}.`,
   });
 const differ = (lanes, answer) => {
   const free = (answer.meta.temperature ?? 0) > 0 && (answer.end?.seed ?? null) === null; // no number fixes such a text
@@ -166,8 +166,8 @@ const anyway = async turn => {
     if (!replay.current("race", turn)) return;
     const lanes = [
       alone(measured),
-      replay.lane("with guessing", today.rounds, {
-        note: `Measured ${replay.age(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
+      laneOf("with guessing", today.rounds, {
+        note: `Measured ${ageOf(today.at)}: temperature 0, four guesses a step${runs(today)}.`,
       }),
     ];
     show(lanes, { lead, words, notes: [differ(lanes, turn.answer)] });
@@ -181,7 +181,7 @@ const anyway = async turn => {
 };
 replay.views.race = async (turn, anew = false) => {
   const { answer } = turn,
-    own = replay.lane("with guessing", replay.rounds(answer)),
+    own = laneOf("with guessing", roundsOf(answer)),
     pace = answer.end?.plain;
   if (!own.timed) {
     refuse("The times of this answer were not recorded, so there is nothing to race.");
@@ -232,8 +232,8 @@ replay.views.race = async (turn, anew = false) => {
           ? ` Only its first ${plural(tokens, "token")}, so that it takes about 30 seconds.`
           : "";
     const two = [
-      replay.lane("without guessing", measured.rounds),
-      replay.lane("with guessing", measured.guessed.rounds),
+      laneOf("without guessing", measured.rounds),
+      laneOf("with guessing", measured.guessed.rounds),
     ];
     const said = { faster: pace.words, slower: pace.words, same: pace.words, leading: words.leading };
     show(two, {
@@ -253,8 +253,8 @@ replay.views.race = async (turn, anew = false) => {
   }
   const plain = measured
     ? alone(measured)
-    : replay.paceLane("without guessing", own.tokens, pace[0], {
-        note: `Not a run of its own: the same text at ${replay.clock(pace[0])} a token by the price list, pace measured ${pace[1] ? replay.age(pace[1]) : "earlier"}.${why}`,
+    : paceLane("without guessing", own.tokens, pace[0], {
+        note: `Not a run of its own: the same text at ${clockOf(pace[0])} a token by the price list, pace measured ${pace[1] ? ageOf(pace[1]) : "earlier"}.${why}`,
       });
   const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
   show([plain, own], {
@@ -276,10 +276,10 @@ replay.change = (two, about, extra, seen) => {
     "before: the small model as it came",
     `after: the small model of today${two[1].version ? `, version ${two[1].version}` : ""}${seen ? `, ${plural(seen, "answer")} seen` : ""}`,
   ];
-  const rates = two.map(one => perStep(replay.lane("", one.rounds))),
+  const rates = two.map(one => perStep(laneOf("", one.rounds))),
     differs = Math.abs(rates[1] / rates[0] - 1) >= SAME; // else a difference of the times is the clock's alone
   const lanes = two.map((one, index) =>
-      replay.lane(titles[index], differs ? one.rounds : one.rounds.map(round => ({ ...round, times: null }))),
+      laneOf(titles[index], differs ? one.rounds : one.rounds.map(round => ({ ...round, times: null }))),
     ),
     steps = lanes.map(perStep),
     timed = lanes.every(lane => lane.timed);
@@ -320,21 +320,17 @@ const others = async (turn, two, extra, topic) => {
   if (!found?.pairs.length) return;
   const named = name => labels.topics[name] ?? name;
   const chip = (title, on, act) =>
-    el(
-      "button",
-      {
-        type: "button",
-        class: "toggle",
-        "aria-pressed": String(on),
-        onclick: event => {
-          extra
-            .querySelectorAll(".prompts [aria-pressed=true]")
-            .forEach(node => node.setAttribute("aria-pressed", "false"));
-          event.currentTarget.setAttribute("aria-pressed", "true");
-          act();
-        },
-      },
+    clickable(
+      "toggle",
       title,
+      event => {
+        extra
+          .querySelectorAll(".prompts [aria-pressed=true]")
+          .forEach(node => node.setAttribute("aria-pressed", "false"));
+        event.currentTarget.setAttribute("aria-pressed", "true");
+        act();
+      },
+      { "aria-pressed": String(on) },
     );
   const topics =
     found.topics.length > 1
@@ -346,11 +342,10 @@ const others = async (turn, two, extra, topic) => {
         )
       : null;
   extra.replaceChildren(
-    el("p", { class: "small" }, "Or on prompts that are replayed after each lesson:"),
-    topics ?? el("b", {}, named(found.topic)),
+    el("p.small", "Or on prompts that are replayed after each lesson:"),
+    topics ?? el("b", named(found.topic)),
     el(
-      "div",
-      { class: "prompts" },
+      "div.prompts",
       chip("this prompt", two && !topic, () => replay.change(two, mine(turn.answer.meta), extra, seen)),
       ...found.pairs.map(pair =>
         chip(pair.prompt, false, () =>
@@ -376,7 +371,7 @@ replay.views.change = async turn => {
       );
       return;
     }
-    const extra = el("div", { class: "probe-prompts" });
+    const extra = el("div.probe-prompts");
     replay.change(two, mine(turn.answer.meta), extra, learned.seen[turn.answer.meta.line ?? "default"]);
     others(turn, two, extra, turn.answer.end?.topic);
   } catch (error) {

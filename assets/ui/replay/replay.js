@@ -1,133 +1,15 @@
-// Replays of an answer: what was recorded of it, the buttons below it, the window, the clock and its controls. Views are in 7-replay-*.js.
+// Replays of an answer: the buttons below it, the window, the clock and its controls. Views are in glimpse.js, race.js and slow.js.
+import { STEP, clockOf, readAnswer, roundsOf } from "./lanes.js";
 import { learned } from "../adaptation/learned.js";
-import { newAnswer, readLines } from "../answer/records.js";
 import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
-import { el, svg } from "../shared/dom.js";
+import { clickable, el, svg } from "../shared/dom.js";
 import { format } from "../shared/format.js";
 import { load, save } from "../shared/storage.js";
 import { widgets } from "../shared/widgets.js";
 
 export const replay = { views: {} };
 const calm = (replay.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches);
-
-// ── what was recorded ───────────────────────────────────────────────────────────────────────────────────────
-// Rounds of an answer's lines: {guesses: [{t, s, state: kept | wrong | unseen}], wrote, tokens, drafted, times: [draft, verify, rest] in µs, or null,
-// offers: what each source offered, or null}.
-replay.rounds = answer => {
-  const found = new Map();
-  const of = index => {
-    if (!found.has(index))
-      found.set(index, {
-        index,
-        guesses: [],
-        wrote: null,
-        tokens: [],
-        drafted: 0,
-        times: null,
-        offers: null,
-      });
-    return found.get(index);
-  };
-  for (const line of answer.tokens) {
-    const round = of(line.r);
-    if (line.k === "x") round.guesses.push({ ...line, state: line.j ? "wrong" : "unseen" });
-    else {
-      round.tokens.push(line);
-      if (line.s === "direct" || line.s === "ngram" || line.s === "copied")
-        round.guesses.splice(round.tokens.length - 1, 0, { ...line, state: "kept" });
-      else round.wrote = line;
-    }
-  }
-  for (const line of answer.rounds ?? [])
-    if (found.has(line.r))
-      Object.assign(of(line.r), {
-        drafted: line.d,
-        times: line.s ? [line.s[0], line.s[1], line.s[2] + line.s[3]] : null,
-        offers: line.o ?? null,
-      });
-  return [...found.values()].sort((a, b) => a.index - b.index);
-};
-replay.read = lines => {
-  const answer = newAnswer();
-  readLines(answer, lines);
-  return answer;
-};
-
-// A lane is rounds on one axis: microseconds where all were timed, else steps of the big model. `ends[k]`: when round k is over.
-const STEP = 1e6,
-  SHARES = [0.25, 0.5, 0.25]; // what a round without times is shown as
-replay.lane = (title, rounds, more = {}) => {
-  const timed = rounds.length > 0 && rounds.every(round => round.times);
-  const parts = rounds.map(round => (timed ? round.times : SHARES.map(share => share * STEP)));
-  let at = 0;
-  const starts = [],
-    ends = parts.map(times => {
-      starts.push(at);
-      at += times[0] + times[1] + times[2];
-      return at;
-    });
-  let count = 0;
-  const written = rounds.map(round => (count += round.tokens.length));
-  return {
-    title,
-    rounds,
-    timed,
-    parts,
-    starts,
-    ends,
-    written,
-    total: at,
-    count,
-    tokens: rounds.flatMap(round => round.tokens),
-    ...more,
-  };
-};
-// Plain decoding of the same text at a measured pace, where no run of its own is known.
-replay.paceLane = (title, tokens, pace, more) =>
-  replay.lane(
-    title,
-    tokens.map((line, index) => ({
-      index,
-      guesses: [],
-      wrote: { ...line, s: "plain" },
-      tokens: [{ ...line, s: "plain" }],
-      drafted: 0,
-      times: [0, pace, 0],
-    })),
-    more,
-  );
-replay.at = (ends, t) => {
-  let low = 0,
-    high = ends.length;
-  while (low < high) {
-    const mid = (low + high) >> 1;
-    if (ends[mid] <= t) low = mid + 1;
-    else high = mid;
-  }
-  return low;
-};
-replay.age = seconds => {
-  const ago = Math.max(0, Date.now() / 1000 - seconds);
-  return ago < 90
-    ? `${Math.round(ago)} s ago`
-    : ago < 5400
-      ? `${Math.round(ago / 60)} min ago`
-      : ago < 172800
-        ? `${Math.round(ago / 3600)} h ago`
-        : `${Math.round(ago / 86400)} days ago`;
-};
-replay.clock = us => {
-  const s = us / 1e6;
-  return s >= 10
-    ? `${s.toFixed(1)} s`
-    : s >= 0.1
-      ? `${s.toFixed(2)} s`
-      : us >= 1000
-        ? `${(us / 1000).toFixed(us >= 1e4 ? 0 : 1)} ms`
-        : `${(us / 1000).toFixed(2)} ms`;
-};
-replay.word = text => text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || (text ? "␣" : "▫");
 
 // ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
 // A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
@@ -213,7 +95,7 @@ const once = (turn, name, make) =>
     delete turn.beside[name];
     throw error;
   }));
-const lanes = value => value.lanes.map(lane => ({ ...lane, rounds: replay.rounds(replay.read(lane.lines)) }));
+const lanes = value => value.lanes.map(lane => ({ ...lane, rounds: roundsOf(readAnswer(lane.lines)) }));
 replay.plain = (turn, again = false) => {
   if (again) delete turn.beside?.plain;
   return once(turn, "plain", () =>
@@ -271,25 +153,20 @@ const forgetHint = () => {
   document.querySelectorAll(".replay-button.hint").forEach(node => node.classList.remove("hint"));
 };
 replay.buttons = turn => {
-  const bar = el("span", { class: "replay-bar" });
+  const bar = el("span.replay-bar");
   if (!turn.answer.rounds?.length || !(turn.answer.end || turn.state === "done")) return bar;
   const first =
     chat.turns[0] === turn && chat.turns.length === 1 && !load("raced", false) && replay.drafts(turn);
   for (const mode of ["race", "slow", "change"])
     bar.append(
-      el(
-        "button",
-        {
-          type: "button",
-          class: `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
-          title: titles[mode][1],
-          onclick: event => {
-            event.stopPropagation();
-            replay.open(mode, turn);
-          },
+      clickable(
+        `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
+        [picture(mode), titles[mode][0]],
+        event => {
+          event.stopPropagation();
+          replay.open(mode, turn);
         },
-        picture(mode),
-        titles[mode][0],
+        { title: titles[mode][1] },
       ),
     );
   if (first) {
@@ -297,9 +174,7 @@ replay.buttons = turn => {
       save("glimpsed", true);
       replay.glimpse(turn);
     }
-    bar.prepend(
-      el("span", { class: "replay-hint" }, "Was guessing worth it? Watch the race of this answer:"),
-    );
+    bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
     replay.plain(turn).catch(() => {}); // so that it can start at once
   } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
   return bar;
@@ -322,15 +197,16 @@ let parts = null,
 
 const build = () => {
   const button = (name, label, path, act) =>
-    el(
-      "button",
-      { type: "button", class: `icon ${name}`, "aria-label": label, title: label, onclick: act },
+    clickable(
+      `icon ${name}`,
       svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: path })),
+      act,
+      { "aria-label": label, title: label },
     );
   parts = {
     title: el("h2", { id: "omni-replay-title" }),
-    tabs: el("div", { class: "segments", role: "group", "aria-label": "What to watch" }),
-    body: el("div", { class: "replay-body" }),
+    tabs: el("div.segments", { role: "group", "aria-label": "What to watch" }),
+    body: el("div.replay-body"),
     back: button("back", "To the start (Home)", "M3 3v10M13 3v10L5 8z", () => seek(0)),
     prev: button("prev", "Step back (left arrow)", "M11 3L5 8l6 5z", () => step(-1)),
     play: button("play", "Play (space)", "M4 2v12l9-6z", () => toggle()),
@@ -344,12 +220,12 @@ const build = () => {
       step: 1,
       "aria-label": "Place in the answer",
     }),
-    time: el("span", { class: "replay-time" }),
+    time: el("span.replay-time"),
     speed: el("select", { "aria-label": "How much slower than it was" }),
-    voice: el("p", { class: "omni-offscreen", "aria-live": "polite" }),
+    voice: el("p.omni-offscreen", { "aria-live": "polite" }),
     still: el(
-      "p",
-      { class: "small replay-still", hidden: true },
+      "p.small.replay-still",
+      { hidden: true },
       "Your system asks for less motion, so nothing plays by itself: step with the arrow keys or the buttons.",
     ),
   };
@@ -361,33 +237,27 @@ const build = () => {
     state.factor = +parts.speed.value;
     show();
   });
-  const close = el(
-    "button",
-    {
-      type: "button",
-      class: "icon close",
-      "aria-label": "Close (Esc)",
-      title: "Close (Esc)",
-      onclick: () => parts.box.close(),
-    },
+  const close = clickable(
+    "icon close",
     svg(
       "svg",
       { viewBox: "0 0 16 16", "aria-hidden": "true" },
       svg("path", { class: "stroke", d: "M4 4l8 8M12 4l-8 8" }),
     ),
+    () => parts.box.close(),
+    { "aria-label": "Close (Esc)", title: "Close (Esc)" },
   );
   parts.controls = el(
-    "div",
-    { class: "replay-controls" },
-    el("div", { class: "replay-keys" }, parts.back, parts.prev, parts.play, parts.next, parts.last),
+    "div.replay-controls",
+    el("div.replay-keys", parts.back, parts.prev, parts.play, parts.next, parts.last),
     parts.scrub,
-    el("div", { class: "replay-pace" }, parts.time, parts.speed),
+    el("div.replay-pace", parts.time, parts.speed),
     parts.still,
   );
   parts.box = el(
-    "dialog",
-    { class: "omni-widget omni-replay", "aria-labelledby": "omni-replay-title" },
-    el("header", {}, parts.title, parts.tabs, close),
+    "dialog.omni-widget.omni-replay",
+    { "aria-labelledby": "omni-replay-title" },
+    el("header", parts.title, parts.tabs, close),
     parts.body,
     parts.controls,
     parts.voice,
@@ -437,7 +307,7 @@ const show = () => {
   const said = view.draw(state.at, state.playing);
   parts.scrub.value = state.total ? Math.round((1000 * state.at) / state.total) : 0;
   const place = state.timed
-    ? `${replay.clock(state.at)} of ${replay.clock(state.total)}`
+    ? `${clockOf(state.at)} of ${clockOf(state.total)}`
     : `${(state.at / STEP).toFixed(0)} of ${(state.total / STEP).toFixed(0)} steps`;
   parts.time.textContent = place;
   parts.scrub.setAttribute("aria-valuetext", `${said}. ${place}`);
@@ -573,28 +443,24 @@ replay.open = (wanted, turn) => {
   const modes = turn.recalled ? ["slow", "race"] : ["slow", "race", "change"];
   parts.tabs.replaceChildren(
     ...modes.map(name =>
-      el(
-        "button",
-        {
-          type: "button",
-          title: titles[name][1],
-          "aria-pressed": String(name === wanted),
-          onclick: () => {
-            replay.open(name, turn);
-            parts.tabs.querySelector("[aria-pressed=true]").focus();
-          },
-        },
+      clickable(
+        "",
         titles[name][0],
+        () => {
+          replay.open(name, turn);
+          parts.tabs.querySelector("[aria-pressed=true]").focus();
+        },
+        { title: titles[name][1], "aria-pressed": String(name === wanted) },
       ),
     ),
   );
-  replay.wait(el("p", { class: "small" }, "…"));
+  replay.wait(el("p.small", "…"));
   replay.views[wanted](turn);
 };
 // An answer of the history: its recorded rounds come from the server.
 replay.recall = async request => {
   const value = await ask("recall", { request }, 15_000);
-  const answer = replay.read(value.lines);
+  const answer = readAnswer(value.lines);
   Object.assign(answer, {
     end: { plain: value.plain, finish: value.finish_reason },
     meta: { method: value.method, version: value.version, target: value.target, drafter: value.drafter },

@@ -1,4 +1,5 @@
 // Slow motion: one round at a time. Draft, check, keep, write, with words and small pictures for somebody who has never heard of it.
+import { clockOf, laneOf, placeAt, roundsOf, wordOf } from "./lanes.js";
 import { offersTable } from "../answer/offers.js";
 import { unsteady } from "../answer/outcome.js";
 import { colourKey, tokenSpan } from "../answer/tokens.js";
@@ -29,7 +30,7 @@ const card = ([name, title, help, path]) =>
     "li",
     { class: name },
     svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: path })),
-    el("div", {}, el("b", {}, title), el("span", {}, help)),
+    el("div", el("b", title), el("span", help)),
   );
 const count = (n, word) => plural(n, word);
 const ordinal = n =>
@@ -86,18 +87,18 @@ const measuredPace = (speed, lane) =>
 replay.words = { proposed, verdict, named };
 
 replay.views.slow = turn => {
-  const rounds = replay.rounds(turn.answer),
-    lane = replay.lane("", rounds),
+  const rounds = roundsOf(turn.answer),
+    lane = laneOf("", rounds),
     pace = measuredPace(turn.answer.speed, lane);
   const end = turn.answer.end?.finish === "end" ? lane.tokens.at(-1)?.i : null,
-    word = one => (one.i === end && !one.t.trim() ? "(end)" : replay.word(one.t));
+    word = one => (one.i === end && !one.t.trim() ? "(end)" : wordOf(one.t));
   if (!rounds.length) {
-    replay.wait(el("p", { class: "replay-wait" }, "Nothing was recorded of this answer."));
+    replay.wait(el("p.replay-wait", "Nothing was recorded of this answer."));
     return;
   }
   const line = (name, what) => {
-    const row = { chips: el("div", { class: "chips-line" }), fact: el("span", { class: "fact" }) };
-    row.node = el("div", { class: `slow-row ${name}` }, el("b", {}, what), row.chips, row.fact);
+    const row = { chips: el("div.chips-line"), fact: el("span.fact") };
+    row.node = el("div", { class: `slow-row ${name}` }, el("b", what), row.chips, row.fact);
     return row;
   };
   const rows = {
@@ -107,38 +108,31 @@ replay.views.slow = turn => {
     plain: line("plain", "without guessing"),
   };
   rows.plain.node.hidden = !pace;
-  const steps = el("ol", { class: "stages" }, ...stages.map(card)),
-    text = el("div", {
-      class: "replay-text toks",
-      tabindex: 0,
-      role: "group",
-      "aria-label": "The answer so far",
-    }),
-    where = el("b", { class: "round-of" }),
-    caption = el("p", { class: "caption" }),
+  const steps = el("ol.stages", ...stages.map(card)),
+    text = el("div.replay-text.toks", { tabindex: 0, role: "group", "aria-label": "The answer so far" }),
+    where = el("b.round-of"),
+    caption = el("p.caption"),
     choice = offersTable();
-  const asked = el("p", { class: "asked" }, turn.user);
+  const asked = el("p.asked", turn.user);
   replay
     .body()
     .replaceChildren(
       steps,
       asked,
       text,
-      el("div", { class: "slow-head" }, where, caption),
+      el("div.slow-head", where, caption),
       ...Object.values(rows).map(row => row.node),
       choice.node,
       colourKey(new Set(lane.tokens.map(one => one.s))),
-      turn.cut ? el("p", { class: "small" }, turn.cut) : "",
+      turn.cut ? el("p.small", turn.cut) : "",
       el(
-        "p",
-        { class: "small" },
+        "p.small",
         lane.timed
           ? `The times are the real ones of this answer; while it plays, the clock stops for a moment after each step.${pace ? " Without guessing: at the pace of the measured runs." : ""}`
           : "The times of this answer were not recorded, so each step of the big model is drawn equally long.",
       ),
       el(
-        "p",
-        { class: "small replay-help" },
+        "p.small.replay-help",
         "Space plays and pauses, ← → go step by step, ↑ ↓ round by round, Home and End to the ends, Esc closes.",
       ),
     );
@@ -157,7 +151,7 @@ replay.views.slow = turn => {
       { class: `chip-token ${state}${one.s === "copied" && state !== "plain" ? " copied" : ""}` },
       word(one),
       mark ? el("i", { "aria-label": { "✓": "right", "✗": "wrong" }[mark] ?? "not looked at" }, mark) : null,
-      instead ? el("span", { class: "instead" }, ` → ${instead}`) : null,
+      instead ? el("span.instead", ` → ${instead}`) : null,
     );
   // Where the clock may rest: all guessed, all checked, what became of it.
   const stops = [],
@@ -174,7 +168,7 @@ replay.views.slow = turn => {
   let key = "",
     said = "";
   const draw = at => {
-    const k = Math.min(replay.at(lane.ends, at), rounds.length - 1),
+    const k = Math.min(placeAt(lane.ends, at), rounds.length - 1),
       round = rounds[k],
       [draft, verify] = lane.parts[k],
       inside = at - lane.starts[k];
@@ -217,7 +211,7 @@ replay.views.slow = turn => {
     // The answer so far, the guesses where they were made, and where plain decoding would be.
     const ghost =
       plain < before && rows.plain.node.hidden === false
-        ? el("span", { class: "ghost", title: "Without guessing it would be here", "aria-hidden": "true" })
+        ? el("span.ghost", { title: "Without guessing it would be here", "aria-hidden": "true" })
         : null;
     const tail = [];
     if (!over)
@@ -235,7 +229,7 @@ replay.views.slow = turn => {
     text.scrollTop = text.scrollHeight;
     rows.draft.chips.replaceChildren(...round.guesses.slice(0, shown).map(one => chip(one, "pending")));
     rows.draft.fact.textContent = round.guesses.length
-      ? `${named(round)(round.guesses.length, `${format(round.guesses.length, "count")} `)}${lane.timed ? `, ${replay.clock(draft)}` : ""}`
+      ? `${named(round)(round.guesses.length, `${format(round.guesses.length, "count")} `)}${lane.timed ? `, ${clockOf(draft)}` : ""}`
       : "no guess";
     const marks = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
     rows.check.chips.replaceChildren(
@@ -252,7 +246,7 @@ replay.views.slow = turn => {
               ),
             )),
     );
-    rows.check.fact.textContent = stage < 1 ? "" : `one step${lane.timed ? `, ${replay.clock(verify)}` : ""}`;
+    rows.check.fact.textContent = stage < 1 ? "" : `one step${lane.timed ? `, ${clockOf(verify)}` : ""}`;
     rows.keep.chips.replaceChildren(
       ...(over
         ? round.tokens.map(one =>

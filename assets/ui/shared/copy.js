@@ -1,5 +1,5 @@
 // A button that copies a text.
-import { el } from "./dom.js";
+import { clickable, el } from "./dom.js";
 
 export const copy = async text => {
   try {
@@ -8,7 +8,7 @@ export const copy = async text => {
   } catch {
     /* no clipboard outside https and localhost */
   }
-  const area = el("textarea", { class: "omni-offscreen" });
+  const area = el("textarea.omni-offscreen");
   area.value = text;
   document.body.append(area);
   area.select();
@@ -18,21 +18,17 @@ export const copy = async text => {
 };
 
 export const copyButton = (text, label = "Copy", name = null) => {
-  const button = el(
-    "button",
-    {
-      type: "button",
-      class: "link copy",
-      "aria-label": name,
-      onclick: async event => {
-        event.stopPropagation();
-        button.textContent = (await copy(text())) ? "Copied" : "Copying failed";
-        setTimeout(() => {
-          button.textContent = label;
-        }, 1500);
-      },
-    },
+  const button = clickable(
+    "link copy",
     label,
+    async event => {
+      event.stopPropagation();
+      button.textContent = (await copy(text())) ? "Copied" : "Copying failed";
+      setTimeout(() => {
+        button.textContent = label;
+      }, 1500);
+    },
+    { "aria-label": name },
   );
   return button;
 };

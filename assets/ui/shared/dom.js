@@ -1,16 +1,23 @@
 // Elements and drawings. Text always goes through textContent.
 
-export const el = (tag, attributes = {}, ...children) => {
+// An element, as in el("p.small.warn", { title: "…" }, "text", node): tag and classes, attributes if any, children. What is null is left out.
+export const el = (what, ...rest) => {
+  const attributes = rest[0]?.constructor === Object ? rest.shift() : {};
+  const [tag, ...classes] = what.split(".");
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (key === "class") node.className = value;
+    if (key === "class") classes.push(value);
     else if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
     else node.setAttribute(key, value === true ? "" : value);
   }
-  for (const child of children) if (child !== null && child !== undefined) node.append(child);
+  if (classes.length) node.className = classes.join(" ");
+  for (const child of rest) if (child !== null && child !== undefined) node.append(child);
   return node;
 };
+// A button: its class, what stands on it (one node or text, or a list), what a press does, and further attributes.
+export const clickable = (cls, face, onclick = null, more = {}) =>
+  el("button", { type: "button", class: cls || null, onclick, ...more }, ...[face].flat());
 
 export const svg = (tag, attributes = {}, ...children) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);

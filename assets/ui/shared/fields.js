@@ -1,5 +1,5 @@
 // What the measuring tabs share: polling while visible, fields, cells of tables, downloads.
-import { el } from "./dom.js";
+import { clickable, el } from "./dom.js";
 import { labels } from "./labels.js";
 
 // Calls `act` when `host` comes into view and, if `ms` is given, again every `ms` while it stays there.
@@ -17,6 +17,42 @@ export const whileVisible = (host, ms, act) => {
   };
   let last = 0;
   const clock = setInterval(look, 200);
+};
+
+// Calls `act` when the width of `host` has changed.
+export const whenResized = (host, act) => {
+  let width = 0;
+  new ResizeObserver(([entry]) => {
+    const now = Math.round(entry.contentRect.width);
+    if (Math.abs(now - width) <= 4) return;
+    width = now;
+    act();
+  }).observe(host);
+};
+// A panel that somebody asks for: a button that calls `ask`, and what the server then says, drawn by `draw` as nodes, until it is hidden.
+// The pickers change it too, whether anybody looks or not.
+export const askedPanel = (host, title, ask, draw) => {
+  let wanted = false;
+  const body = el("div.body", { "aria-live": "polite" });
+  const fold = on => {
+    wanted = !on;
+    body.hidden = close.hidden = on;
+    open.hidden = !on;
+  };
+  const open = clickable("toggle", title, () => {
+      wanted = true;
+      ask();
+    }),
+    close = clickable("link", "Hide", () => fold(true));
+  host.append(el("div.line", open, close), body);
+  fold(true);
+  return {
+    update: value => {
+      if (!wanted) return;
+      body.replaceChildren(...draw(JSON.parse(value)).filter(Boolean));
+      fold(false);
+    },
+  };
 };
 
 // Presses the hidden button that has just been given a file.
@@ -39,7 +75,7 @@ export const when = iso => {
     : `${at.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
 };
 export const methodTitle = name => labels.methods[name]?.title ?? name;
-export const field = (label, control) => el("label", { class: "field" }, el("span", {}, label), control);
+export const field = (label, control) => el("label.field", el("span", label), control);
 export const select = (label, options, value, onchange) => {
   const box = el(
     "select",

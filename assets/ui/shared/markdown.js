@@ -47,11 +47,10 @@ const make = ([name, , attribute]) => {
     const code = el("code"),
       label = el("span");
     const made = el(
-      "figure",
-      { class: "code", dir: "ltr" },
+      "figure.code",
+      { dir: "ltr" },
       el(
         "figcaption",
-        {},
         label,
         copyButton(() => code.textContent, "Copy", "Copy this code"),
       ),
@@ -80,10 +79,9 @@ const make = ([name, , attribute]) => {
   if ((tag === "th" || tag === "td") && ["left", "right", "center"].includes(attribute))
     inner.style.textAlign = attribute;
   return tag === "table"
-    ? Object.assign(
-        el("div", { class: "md-table", tabindex: 0, role: "group", "aria-label": "Table" }, inner),
-        { inner },
-      )
+    ? Object.assign(el("div.md-table", { tabindex: 0, role: "group", "aria-label": "Table" }, inner), {
+        inner,
+      })
     : Object.assign(inner, { inner });
 };
 // The children of a box from a place on.
@@ -126,10 +124,7 @@ export const drawMarkdown = (box, answer, live) => {
   box.settled = answer.blocks.length;
   const rest = answer.text.slice(answer.read),
     place = /^\s*\n/.test(rest) ? null : end(box, answer.open.length);
-  const tail = [
-    rest ? el("span", { class: "tail" }, rest) : "",
-    live ? el("i", { class: "caret", "aria-hidden": "true" }) : "",
-  ];
+  const tail = [rest ? el("span.tail", rest) : "", live ? el("i.caret", { "aria-hidden": "true" }) : ""];
   if (place) place.append(...tail);
-  else if (rest.trim() || live) box.append(el("p", { class: "plain", dir: "auto" }, ...tail));
+  else if (rest.trim() || live) box.append(el("p.plain", { dir: "auto" }, ...tail));
 };

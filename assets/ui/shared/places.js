@@ -52,8 +52,8 @@ const toMessage = event => {
 };
 widgets.brand = host => {
   host.append(
-    el("a", { class: "skip", href: "#omni-message", onclick: toMessage }, "Skip to the message box"),
-    el("h1", {}, labels.title),
+    el("a.skip", { href: "#omni-message", onclick: toMessage }, "Skip to the message box"),
+    el("h1", labels.title),
   );
 };
 
@@ -63,23 +63,20 @@ widgets.about = host => {
   const link = (title, href) => el("a", { href, target: "_blank", rel: "noopener" }, title);
   const text = `from openai import OpenAI\nclient = OpenAI(base_url="${base}", api_key="none")`;
   host.append(
-    el("span", {}, "The method: ", link(paper.title, paper.href)),
+    el("span", "The method: ", link(paper.title, paper.href)),
     ...(code ? [link("Code", code)] : []),
     el(
       "details",
-      {},
-      el("summary", {}, "Use it from a program"),
+      el("summary", "Use it from a program"),
       el(
-        "div",
-        { class: "program" },
+        "div.program",
         el(
           "p",
-          {},
           "Any client of OpenAI's format talks to the same models at ",
-          el("code", {}, base),
+          el("code", base),
           ". The README lists what it takes.",
         ),
-        el("pre", {}, text),
+        el("pre", text),
         copyButton(() => text),
       ),
     ),

@@ -1,30 +1,22 @@
 // What is kept, above the tabs of a public app, and the operator's key.
 import { chat } from "../chat/chat.js";
-import { el } from "./dom.js";
+import { clickable, el } from "./dom.js";
 import { post, sayKey, visitor } from "./visitor.js";
 import { widgets } from "./widgets.js";
 
 widgets.visitor = (host, { trigger }) => {
-  const notice = el("span", { class: "kept" }),
-    said = el("p", { class: "said", role: "status", hidden: true });
+  const notice = el("span.kept"),
+    said = el("p.said", { role: "status", hidden: true });
   const say = text => {
     said.textContent = text;
     said.hidden = !text;
   };
-  const really = el("span", { class: "really", hidden: true });
-  const remove = el(
-    "button",
-    {
-      type: "button",
-      class: "link",
-      onclick: () => {
-        really.hidden = false;
-        remove.hidden = true;
-        no.focus();
-      },
-    },
-    "Delete everything that is kept about me",
-  );
+  const really = el("span.really", { hidden: true });
+  const remove = clickable("link", "Delete everything that is kept about me", () => {
+    really.hidden = false;
+    remove.hidden = true;
+    no.focus();
+  });
   const settle = () => {
     really.hidden = true;
     remove.hidden = false;
@@ -36,26 +28,18 @@ widgets.visitor = (host, { trigger }) => {
       settle();
     }
   });
-  const yes = el(
-    "button",
-    {
-      type: "button",
-      class: "link danger",
-      onclick: async () => {
-        settle();
-        say("Deleting…");
-        try {
-          const { done, said: told, detail } = await post("visitor/forget");
-          if (done) chat.forget();
-          say(told ?? detail);
-        } catch {
-          say("The server did not answer; press again in a moment.");
-        }
-      },
-    },
-    "Delete",
-  );
-  const no = el("button", { type: "button", class: "link", onclick: settle }, "Keep");
+  const yes = clickable("link danger", "Delete", async () => {
+    settle();
+    say("Deleting…");
+    try {
+      const { done, said: told, detail } = await post("visitor/forget");
+      if (done) chat.forget();
+      say(told ?? detail);
+    } catch {
+      say("The server did not answer; press again in a moment.");
+    }
+  });
+  const no = clickable("link", "Keep", settle);
   really.append("Really? ", yes, " ", no);
   const field = el("input", {
     type: "password",
@@ -64,9 +48,8 @@ widgets.visitor = (host, { trigger }) => {
     placeholder: "Operator's key",
   });
   const enter = el(
-    "form",
+    "form.operator",
     {
-      class: "operator",
       hidden: true,
       onsubmit: async event => {
         event.preventDefault();
@@ -83,22 +66,14 @@ widgets.visitor = (host, { trigger }) => {
       },
     },
     field,
-    el("button", { type: "submit", class: "toggle" }, "Unlock"),
+    el("button.toggle", { type: "submit" }, "Unlock"),
   );
-  const open = el(
-    "button",
-    {
-      type: "button",
-      class: "link",
-      onclick: () => {
-        enter.hidden = !enter.hidden;
-        if (!enter.hidden) field.focus();
-      },
-    },
-    "Operator",
-  );
-  const dot = el("span", {}, " · ");
-  host.append(el("p", {}, notice, " ", remove, really, dot, open), enter, said);
+  const open = clickable("link", "Operator", () => {
+    enter.hidden = !enter.hidden;
+    if (!enter.hidden) field.focus();
+  });
+  const dot = el("span", " · ");
+  host.append(el("p", notice, " ", remove, really, dot, open), enter, said);
   const draw = () => {
     notice.textContent = visitor.notice;
     host.hidden = !visitor.public;

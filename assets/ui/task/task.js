@@ -3,7 +3,7 @@
 import { newAnswer, readLines } from "../answer/records.js";
 import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
-import { el } from "../shared/dom.js";
+import { clickable, el } from "../shared/dom.js";
 import { field, when, whileVisible } from "../shared/fields.js";
 import { format, plural, random, whole } from "../shared/format.js";
 import { load, save } from "../shared/storage.js";
@@ -184,27 +184,26 @@ const replays = row => {
 };
 // A row's nodes, and what draws it: its facts, and the tokens from the one that was drawn last.
 const makeRow = (voice, place) => {
-  const no = el("b", { class: "no" }, String(place)),
-    given = el("span", { class: "given" }),
-    line = el("span", { class: "toks line", "aria-hidden": "true" }),
-    facts = el("span", { class: "facts" }),
-    whole = el("div", { class: "whole" });
+  const no = el("b.no", String(place)),
+    given = el("span.given"),
+    line = el("span.toks.line", { "aria-hidden": "true" }),
+    facts = el("span.facts"),
+    whole = el("div.whole");
   const details = el(
     "details",
     { ontoggle: () => details.open && open() },
-    el("summary", {}, no, given, line, facts),
+    el("summary", no, given, line, facts),
     whole,
   );
-  const node = el("li", {}, details);
-  const tokens = el("div", {
-    class: "toks",
+  const node = el("li", details);
+  const tokens = el("div.toks", {
     tabindex: 0,
     role: "group",
     "aria-label": `Answer ${place}; arrow keys walk through the tokens`,
   });
-  const input = el("p", { class: "say" }),
+  const input = el("p.say"),
     key = el("div"),
-    more = el("p", { class: "small" });
+    more = el("p.small");
   let answer = null,
     row = null,
     drawn = 0,
@@ -212,14 +211,7 @@ const makeRow = (voice, place) => {
     filled = false;
   const open = () => {
     if (!filled) {
-      whole.append(
-        el("p", { class: "label" }, "Input"),
-        input,
-        el("p", { class: "label" }, "Answer"),
-        tokens,
-        key,
-        more,
-      );
+      whole.append(el("p.label", "Input"), input, el("p.label", "Answer"), tokens, key, more);
       watchTokens(tokens, answer, said => {
         voice.textContent = said;
       });
@@ -255,35 +247,28 @@ const makeRow = (voice, place) => {
     if (row)
       facts.replaceChildren(
         el(
-          "span",
-          { class: "pace" },
-          el("b", {}, number(row.tokens_per_round)),
+          "span.pace",
+          el("b", number(row.tokens_per_round)),
           " tokens a step",
           row.nothing_learned_tokens_per_round == null
             ? ""
-            : el(
-                "span",
-                { class: "small" },
-                ` · nothing learned ${number(row.nothing_learned_tokens_per_round)}`,
-              ),
+            : el("span.small", ` · nothing learned ${number(row.nothing_learned_tokens_per_round)}`),
         ),
         el(
-          "span",
-          { class: "small" },
+          "span.small",
           shares({ copied: row.copied_tokens, guessed: row.guessed_tokens, own: row.own_tokens }),
         ),
       );
     else
       facts.replaceChildren(
         el(
-          "span",
-          { class: "pace" },
-          el("b", {}, String(live.steps)),
+          "span.pace",
+          el("b", String(live.steps)),
           ` ${live.steps === 1 ? "step" : "steps"} : `,
-          el("b", {}, String(live.tokens)),
+          el("b", String(live.tokens)),
           ` ${live.tokens === 1 ? "token" : "tokens"}`,
         ),
-        el("span", { class: "small" }, stopped ? "stopped" : shares(live)),
+        el("span.small", stopped ? "stopped" : shares(live)),
       );
     if (!row && !stopped) line.scrollTop = line.scrollHeight;
     if (details.open) open();
@@ -349,12 +334,8 @@ const filled = (template, rows) => {
 widgets.task = (host, context) => {
   trigger = context.trigger;
   let config = null;
-  const voice = el("div", { class: "omni-offscreen", "aria-live": "polite" });
-  const cards = el(
-    "fieldset",
-    { class: "task-cards" },
-    el("legend", { class: "omni-offscreen" }, "The task"),
-  );
+  const voice = el("div.omni-offscreen", { "aria-live": "polite" });
+  const cards = el("fieldset.task-cards", el("legend.omni-offscreen", "The task"));
   const system = el("textarea", {
     rows: 2,
     placeholder: "For example: Turn each line into one JSON object with the keys name and city.",
@@ -393,8 +374,8 @@ widgets.task = (host, context) => {
     },
   });
   const form = el(
-    "div",
-    { class: "own", hidden: true },
+    "div.own",
+    { hidden: true },
     field("Instruction (system prompt; may be empty)", system),
     field("Inputs", lines),
     field("Or a JSON Lines file", file),
@@ -404,63 +385,40 @@ widgets.task = (host, context) => {
       begin(0); // other inputs: the old rows are of another task
     else keep();
   };
-  const go = el("button", { type: "button", class: "primary", onclick: start }),
-    halt = el("button", { type: "button", class: "halt", onclick: stop }, "■ Stop"),
-    clear = el(
-      "button",
-      {
-        type: "button",
-        class: "link",
-        title: "Remove these rows; what was learned stays, and the next inputs are other ones",
-        onclick: () => begin(own() ? 0 : now().next),
-      },
-      "Clear the rows",
-    ),
-    anew = el(
-      "button",
-      {
-        type: "button",
-        class: "link",
-        onclick: () => {
-          words.textContent = visitor.guest
-            ? "This deletes all that was learned from you here, also from chats."
-            : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.";
-          really.hidden = false;
-          yes.focus();
-        },
-      },
-      "Forget and begin again",
-    ),
-    status = el("span", { class: "small", role: "status" });
+  const go = clickable("primary", "", start),
+    halt = clickable("halt", "■ Stop", stop),
+    clear = clickable("link", "Clear the rows", () => begin(own() ? 0 : now().next), {
+      title: "Remove these rows; what was learned stays, and the next inputs are other ones",
+    }),
+    anew = clickable("link", "Forget and begin again", () => {
+      words.textContent = visitor.guest
+        ? "This deletes all that was learned from you here, also from chats."
+        : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.";
+      really.hidden = false;
+      yes.focus();
+    }),
+    status = el("span.small", { role: "status" });
   const settle = () => {
     really.hidden = true;
     anew.focus();
   };
   const words = el("span"),
-    yes = el(
-      "button",
-      {
-        type: "button",
-        class: "danger",
-        onclick: () => {
-          really.hidden = true;
-          trigger("reset");
-        },
-      },
-      "Forget it",
-    );
+    yes = clickable("danger", "Forget it", () => {
+      really.hidden = true;
+      trigger("reset");
+    });
   const really = el(
-    "div",
-    { class: "really", role: "alertdialog", "aria-label": "Forget?", hidden: true },
+    "div.really",
+    { role: "alertdialog", "aria-label": "Forget?", hidden: true },
     words,
-    el("span", { class: "acts" }, yes, el("button", { type: "button", onclick: settle }, "Keep it")),
+    el("span.acts", yes, clickable("", "Keep it", settle)),
   );
   really.addEventListener("keydown", event => {
     if (event.key !== "Escape") return;
     event.preventDefault();
     settle();
   });
-  const whose = el("p", { class: "small whose" });
+  const whose = el("p.small.whose");
   visitor.watch(() => {
     whose.textContent = visitor.guest
       ? "The memory is yours alone: no other visitor's answers are in it, and yours are in no other."
@@ -468,18 +426,18 @@ widgets.task = (host, context) => {
         ? "You are the operator: the memory of a task is yours, and no visitor has it."
         : "Everybody who uses this app shares the memory of a task, in every browser.";
   });
-  const error = el("p", { class: "alert", role: "alert", hidden: true });
-  const list = el("ol", { class: "task-rows" }),
-    empty = el("p", { class: "nothing" });
-  const said = el("p", { class: "task-headline" }),
-    total = el("p", { class: "counter" }),
-    key = el("div", { class: "task-key" }),
-    plot = el("div", { class: "plot", role: "img" });
-  const note = el("p", { class: "small" });
+  const error = el("p.alert", { role: "alert", hidden: true });
+  const list = el("ol.task-rows"),
+    empty = el("p.nothing");
+  const said = el("p.task-headline"),
+    total = el("p.counter"),
+    key = el("div.task-key"),
+    plot = el("div.plot", { role: "img" });
+  const note = el("p.small");
   const side = el(
-    "section",
-    { class: "panel task-side", "aria-label": "What was learned" },
-    el("h3", {}, "Tokens for one step of the big model"),
+    "section.panel.task-side",
+    { "aria-label": "What was learned" },
+    el("h3", "Tokens for one step of the big model"),
     said,
     total,
     key,
@@ -487,19 +445,18 @@ widgets.task = (host, context) => {
     note,
   );
   host.append(
-    el("h2", {}, "The same task, ten times"),
+    el("h2", "The same task, ten times"),
     el(
-      "p",
-      { class: "soft" },
+      "p.soft",
       "Ten different inputs of one task. The answers resemble each other, so the memory and the small model guess more of each next one. The big model checks every token.",
     ),
     whose,
     cards,
     form,
-    el("div", { class: "task-acts" }, go, halt, clear, anew, status),
+    el("div.task-acts", go, halt, clear, anew, status),
     really,
     error,
-    el("div", { class: "task-board" }, el("div", { class: "task-answers" }, list, empty), side),
+    el("div.task-board", el("div.task-answers", list, empty), side),
     voice,
   );
   whileVisible(host, 0, plotAgain);
@@ -537,9 +494,9 @@ widgets.task = (host, context) => {
     const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
     total.hidden = !tokens;
     total.replaceChildren(
-      el("b", {}, format(steps, "count")),
+      el("b", format(steps, "count")),
       " steps of the big model : ",
-      el("b", {}, format(tokens, "count")),
+      el("b", format(tokens, "count")),
       " tokens",
     );
     const reading = live?.answer.tokens.length ? null : live?.answer.reading;
@@ -571,10 +528,9 @@ widgets.task = (host, context) => {
       ...known.map(([column, name]) =>
         el(
           "span",
-          {},
           el("i", { class: column.replace("_tokens_per_round", ""), "aria-hidden": "true" }),
           `${name} `,
-          el("b", {}, number(last[column])),
+          el("b", number(last[column])),
         ),
       ),
     );
@@ -644,8 +600,7 @@ widgets.task = (host, context) => {
       cards.append(
         ...config.cards.map(one =>
           el(
-            "label",
-            { class: "task-card" },
+            "label.task-card",
             el("input", {
               type: "radio",
               name: "omni-task",
@@ -656,8 +611,8 @@ widgets.task = (host, context) => {
                 draw();
               },
             }),
-            el("b", {}, one.title),
-            el("span", { class: "small" }, one.sentence),
+            el("b", one.title),
+            el("span.small", one.sentence),
           ),
         ),
       );
