@@ -290,7 +290,7 @@ replay.change = (two, about, extra, seen) => {
     took =
       !timed || Math.abs(times - 1) < SAME
         ? ""
-        : `; these runs took ${replay.clock(lanes[0].total)} and ${replay.clock(lanes[1].total)}`;
+        : `; these runs took ${clockOf(lanes[0].total)} and ${clockOf(lanes[1].total)}`;
   show(lanes, {
     lead: about,
     extra,
