@@ -11,6 +11,7 @@ import typer
 
 from lab.cli import (
     experiment_commands,
+    feature_commands,
     model_commands,
     overhead_commands,
     page_commands,
@@ -50,6 +51,9 @@ for command in (
     model_commands.ceilings,
     model_commands.learning,
     model_commands.steps,
+    feature_commands.feature_rows,
+    feature_commands.feature_train,
+    feature_commands.feature_scores,
     source_commands.memory_rows,
     source_commands.memory_sources,
     page_commands.recorded_run,

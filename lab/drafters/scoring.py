@@ -28,7 +28,7 @@ def score_all(
         vocabulary, first = vocabulary_of(place), dict[str, tuple[Guesses, float]]()
         for drafter, step in zip(drafters, steps, strict=True):
             prices, ends = Prices(costs, step), vocabulary.roles["end"]
-            found = _guesses(drafter, name, vocabulary, shards, most)
+            found = guesses_of(drafter, name, vocabulary, shards, most)
             report(f"\n{drafter} for {name}\n\n{agreement_table(found)}")
             for drawn, manner in ((False, "greedy"), (True, "drawn")):
                 table = speed_table(found, prices, ends, drawn)
@@ -46,7 +46,7 @@ def score_all(
             report(f"\n{drafter} beside {drafters[0]} for {name}: changes ± standard errors\n\n{changes}")
 
 
-def _guesses(drafter: str, name: str, target: Vocabulary, shards: Path, most: int) -> list[Guesses]:
+def guesses_of(drafter: str, name: str, target: Vocabulary, shards: Path, most: int) -> list[Guesses]:
     """Of a drafter along a target's answers; without those that it cannot spell."""
     folder = model_files.find(drafter, hub=False)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
