@@ -36,7 +36,7 @@ export const whyChosen = (offers, proposed) => {
   if (!taken?.[1])
     return others.length
       ? `The big model wrote alone. The best offer was ${figures(best(others))}. Without a guess it is 1${rate(best(others)) > 1 ? ", and a guess has to bring more by a margin and to fit into the answer" : ""}.`
-      : "The big model wrote alone, for no source offered a guess. A source offers none where it knows no likely continuation, where its best guess is not worth the price, or where the answer has no room for one.";
+      : "The big model wrote alone, for no source offered a guess. A source offers none where it knows no likely continuation, or where the answer has no room for one.";
   return [
     `The step took ${figures(taken)}.`,
     others.length
