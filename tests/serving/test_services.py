@@ -909,7 +909,7 @@ def test_an_adapter_is_exported_imported_and_drafts(
 
 
 def test_a_pair_says_how_it_drafts(services: Services, models: tuple[str, str]) -> None:
-    with pytest.raises(RuntimeError, match="not loaded yet"):
+    with pytest.raises(RuntimeError, match="is not loaded"):
         services.drafting(*models)
     ready(services, models)
     chat(services, models)
