@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from tests.browser.visits import FLAGS, INSIDE, OPERATOR_KEY, WAIT, App, running
+from tests.browser.visits import FLAGS, INSIDE, OPERATOR_KEY, WAIT, App, awaits_modules, running
 
 
 @pytest.fixture(scope="package")
@@ -30,6 +30,7 @@ def browser() -> Iterator[Browser]:
         def looked_into(**options: Any) -> BrowserContext:
             context = new_context(**options)
             context.add_init_script(INSIDE)
+            context.on("page", awaits_modules)
             return context
 
         chromium.new_context = looked_into  # type: ignore[method-assign]

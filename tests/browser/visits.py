@@ -9,12 +9,12 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Error, Page, expect
 
 ROOT = Path(__file__).parents[2]
 FLAGS = (
@@ -24,12 +24,31 @@ FLAGS = (
 OPERATOR_KEY = "sesame"
 # all is shown, the charts stand open
 EXPERT = "for (const name of ['expert', 'charts']) localStorage.setItem('omnidemo.' + name, 'true')"
-# What the page's modules export stands on `omni` for the tests, which look inside: `omni.chat`.
+# What the page's modules export stands on `omni` for the tests, which look inside: `omni.chat`. Then `inside`
+# is true.
 INSIDE = """{ let page;
     Object.defineProperty(window, "omni", { get: () => page, set: made => { page = made; made.then(async () => {
-        for (const part of document.querySelectorAll("link[rel=modulepreload]"))
-            Object.assign(made, await import(part.href)); }); } }); }"""
+        const parts = [...document.querySelectorAll("link[rel=modulepreload]")];
+        Object.assign(made, ...(await Promise.all(parts.map(part => import(part.href)))));
+        globalThis.inside = true; }); } }); }"""
 WAIT = 120_000  # milliseconds; a busy machine with few cores loads the models and the trainer slowly
+
+
+def awaits_modules(page: Page) -> None:
+    """Have the page, whenever it is loaded, wait until the tests can look inside; a page that is none of ours
+    never lets them."""
+
+    def waiting(load: Callable[..., Any]) -> Callable[..., Any]:
+        def loaded(*args: Any, **options: Any) -> Any:
+            made = load(*args, **options)
+            if page.locator("gradio-app").count():
+                with suppress(Error):
+                    page.wait_for_function("globalThis.inside", timeout=20_000)
+            return made
+
+        return loaded
+
+    page.goto, page.reload = waiting(page.goto), waiting(page.reload)  # type: ignore[method-assign]
 
 
 class App:
