@@ -120,7 +120,7 @@ def test_a_real_target_is_asked_what_people_ask() -> None:
         assert len({one["prompt"] for one in twelve}) == len({one["label"] for one in twelve}) == 12
         assert all(one["label"] and len(one["label"]) <= 28 and one["kind"] for one in twelve)
     assert not {one["prompt"] for one in real} & {one["prompt"] for one in bundled}
-    assert real[0]["kind"] == "JSON"
+    assert real[0]["kind"] == "edit"
     kinds = {"edit", "summary", "JSON", "SQL", "code", "letter", "plan", "facts"}
     assert kinds <= {one["kind"] for one in real}
 
