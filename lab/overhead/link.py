@@ -92,8 +92,15 @@ def delaying(port: int, delay: float, loss: float, seed: int = 0) -> Iterator[in
 
     async def joined(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await asyncio.open_connection("127.0.0.1", port)
-        with suppress(OSError):
+        with suppress(OSError, asyncio.CancelledError):
             await asyncio.gather(pump(reader, back), pump(there, writer))
+
+    async def end() -> None:
+        server.close()
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     server = loop.run_until_complete(asyncio.start_server(joined, "127.0.0.1", 0))
     thread = threading.Thread(target=loop.run_forever, daemon=True)
@@ -101,7 +108,7 @@ def delaying(port: int, delay: float, loss: float, seed: int = 0) -> Iterator[in
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
-        loop.call_soon_threadsafe(server.close)
+        asyncio.run_coroutine_threadsafe(end(), loop).result(5)
         loop.call_soon_threadsafe(loop.stop)
         thread.join(5)
 
