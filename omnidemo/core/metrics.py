@@ -11,8 +11,8 @@ from omnidemo.core.records import STAGES, Round
 @dataclass(frozen=True, slots=True)
 class Speed:
     """How many times as fast as plain decoding guessing was, by passes in which both wrote the first `tokens`
-    of an answer in turns: median, least and most. `guessed` and `plain` are the rounds of the pass in the
-    middle."""
+    of an answer in turns: the median, and the range `low` to `high` in which it lies (`in_turns.spread`).
+    `guessed` and `plain` are the rounds of the pass in the middle."""
 
     speedup: float
     low: float

@@ -14,13 +14,14 @@ from omnidemo.decoding.engine import decode
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.state import DecodingState
 from omnidemo.pair.answer_plan import Beginning, plan_answer
-from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of
+from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
-# Passes over both lanes. Two always, for a spread; a page waits for 30 seconds.
+# Passes over both lanes. Two always, for a spread; as many as make the median of a fast target steady; a page
+# waits for 30 seconds.
 SECONDS = 30.0
-BUDGET = Budget(passes=3, most=9, enough=3.0, seconds=SECONDS, least=2)
+BUDGET = Budget(passes=3, most=25, enough=6.0, seconds=SECONDS, least=2)
 # Ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that. Each
 # lane begins with so many, as an answer begins with its prompt.
 READ = 32
@@ -67,9 +68,7 @@ class Repetition:
                 running[:] = [state for state in running if state is not states[0]]
         ratios, shown = list(map(_ratio, passes)), middle(passes, _ratio)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
-        return Speed(
-            median(ratios), min(ratios), max(ratios), tokens, tuple(shown["guessed"]), tuple(shown["plain"])
-        )
+        return Speed(median(ratios), *spread(ratios), tokens, tuple(shown["guessed"]), tuple(shown["plain"]))
 
     def _read(self, state: DecodingState) -> None:
         """Have the target read the prompt in small parts. Stopped where somebody asks for something."""

@@ -113,7 +113,7 @@ REQUESTS = _table(
     *_words(200, "topic", null=True),
     *_measured("agreement", "same_first"),  # later, and only where a trace was left
     *_copies(),
-    # over plain decoding, later: median, least and most of several runs
+    # over plain decoding, later: the median of several runs, and the range that holds it
     *_measured("speedup", "speedup_low", "speedup_high"),
     # whether later answers may copy from this one
     sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),

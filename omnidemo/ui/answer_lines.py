@@ -66,8 +66,8 @@ def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def speed(found: Speed | None) -> dict[str, float | None] | None:
-    """What the page is told of a measured speed: its median, least and most, and how many tokens were written
-    again."""
+    """What the page is told of a measured speed: the median, the range that holds it, and how many tokens
+    were written again."""
     if found is None:
         return None
     return {

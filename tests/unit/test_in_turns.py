@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from omnidemo.core.metrics import measure
 from omnidemo.core.records import Generation, Round, Token
-from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated
+from omnidemo.pair.in_turns import Budget, Stopped, in_turns, middle, passes_of, rotated, spread
 from omnidemo.pair.repetition import BUDGET, SECONDS, tokens_within
 
 
@@ -65,6 +66,15 @@ def test_a_lane_that_is_stopped_ends_all() -> None:
     assert next(running) == (0, "a", "a")
     with pytest.raises(Stopped):
         next(running)
+
+
+@pytest.mark.parametrize(
+    ("runs", "low", "high"), [(1, 0, 0), (2, 0, 1), (5, 0, 4), (6, 0, 5), (9, 1, 7), (15, 3, 11), (25, 7, 17)]
+)
+def test_the_range_holds_the_median_with_95_per_cent(runs: int, low: int, high: int) -> None:
+    assert spread([float(value) for value in reversed(range(runs))]) == (low, high)
+    holds = 1 - 2 * sum(math.comb(runs, below) for below in range(low + 1)) / 2**runs
+    assert holds >= 0.95 or low == 0
 
 
 def test_the_run_that_is_shown_is_the_middle_one() -> None:
