@@ -74,7 +74,7 @@ def recorded(
             continue
         pair.learners.append(found.append)
         try:
-            asked = prompt.text if prompt.system is None else prompt.messages()
+            asked = prompt.messages() if prompt.system and pair.target.chat else prompt.plain()
             heat = {} if prompt.system is None else {"temperature": 0.0}
             pair.generate(asked, max_new_tokens=length, seed=int(digest[:4], 16), **heat)
         finally:

@@ -34,6 +34,10 @@ class Prompt:
         system = [{"role": "system", "content": self.system}] if self.system else []
         return [*system, {"role": "user", "content": self.text}]
 
+    def plain(self) -> str:
+        """The same as a text, for a target without a chat template."""
+        return self.text if self.system is None else f"{self.system}\n\n{self.text}\n\n"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
