@@ -18,8 +18,9 @@ class Stopped(Exception):
 @dataclass(frozen=True, slots=True)
 class Budget:
     """How many passes are made over all lanes: `passes`; more, up to `most` of them, until they have taken
-    `enough` seconds together, and then an odd number, so that one of them is the median. A pass that would
-    not end within `seconds` does not begin, unless it is one of the first `least`."""
+    `enough` seconds together or while somebody wants more, and then an odd number, so that one of them is the
+    median. A pass that would not end within `seconds` does not begin, unless it is one of the first
+    `least`."""
 
     passes: int = 1
     most: int = 0
@@ -27,11 +28,13 @@ class Budget:
     seconds: float = math.inf
     least: int = 1
 
-    def goes_on(self, done: int, elapsed: float) -> bool:
-        """Whether another pass begins after so many that took so many seconds."""
+    def goes_on(self, done: int, elapsed: float, wanted: bool = False) -> bool:
+        """Whether another pass begins after so many that took so many seconds. `wanted`: somebody wants
+        more."""
         if done < self.least:
             return True
-        more = done < self.passes or (done < self.most and (elapsed < self.enough or done % 2 == 0))
+        short = wanted or elapsed < self.enough or done % 2 == 0
+        more = done < self.passes or (done < self.most and short)
         return more and elapsed * (done + 1) / done <= self.seconds
 
 
@@ -42,22 +45,26 @@ def rotated(lanes: Sequence[T], turn: int) -> list[T]:
 
 
 def in_turns(
-    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float], first: int = 0
-) -> Iterator[tuple[int, str, T]]:
-    """Yield (pass, lane, its result), each when it is there. `first`: the turn that the first pass is."""
+    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float], first: int = 0,
+    wanted: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[int, str, T]]:  # fmt: skip
+    """Yield (pass, lane, its result), each when it is there. `first`: the turn that the first pass is;
+    `wanted`: whether somebody wants more passes than are enough."""
     began, turn = clock(), 0
-    while budget.goes_on(turn, clock() - began):
+    while budget.goes_on(turn, clock() - began, wanted()):
         for name in rotated(list(lanes), first + turn):
             yield turn, name, lanes[name]()
         turn += 1
 
 
 def passes_of(
-    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float]
-) -> list[dict[str, T]]:
-    """The results of all passes, each by lane. Raises what a lane raises."""
+    lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float],
+    wanted: Callable[[Sequence[Mapping[str, T]]], bool] = lambda made: False,
+) -> list[dict[str, T]]:  # fmt: skip
+    """The results of all passes, each by lane. Raises what a lane raises. `wanted`: whether more passes are
+    wanted than those that were made."""
     made: list[dict[str, T]] = []
-    for turn, name, result in in_turns(lanes, budget, clock):
+    for turn, name, result in in_turns(lanes, budget, clock, wanted=lambda: wanted(made)):
         if turn == len(made):
             made.append({})
         made[turn][name] = result

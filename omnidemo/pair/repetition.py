@@ -18,10 +18,10 @@ from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
-# Passes over both lanes. Two always, for a spread; as many as make the median of a fast target steady; a page
-# waits for 30 seconds.
+# Passes over both lanes. Two always, for a spread; a page waits for 30 seconds.
 SECONDS = 30.0
-BUDGET = Budget(passes=3, most=25, enough=6.0, seconds=SECONDS, least=2)
+BUDGET = Budget(passes=5, most=25, enough=3.0, seconds=SECONDS, least=2)
+STEADY = 1.1  # a page that waits wants passes until the range of their median is no wider than this
 # Ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that. Each
 # lane begins with so many, as an answer begins with its prompt.
 READ = 32
@@ -30,15 +30,14 @@ SHORTEST = 32  # tokens that are written again, however long that takes
 
 class Repetition:
     """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody
-    waits for longer than one."""
+    waits for longer than one. `watched`: whether somebody waits for the figure, which is then made steady."""
 
     def __init__(
         self, pair: Pair, before: Beginning, prompt: list[int], asked: GenerationConfig, answer: Generation,
-        stopped: Callable[[], bool],
+        stopped: Callable[[], bool], watched: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        self._pair, self._before, self._prompt, self._asked, self._stopped = (
-            pair, before, prompt, asked, stopped,
-        )  # fmt: skip
+        self._pair, self._before, self._prompt, self._asked = pair, before, prompt, asked
+        self._stopped, self._watched = stopped, watched
         self._tokens = tokens_within(SECONDS / BUDGET.passes, answer)
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
@@ -59,7 +58,7 @@ class Repetition:
         try:
             for state in states:
                 self._read(state)
-            passes = passes_of(lanes, BUDGET, clock)
+            passes = passes_of(lanes, BUDGET, clock, self._unsteady)
         except Stopped:
             return None
         finally:
@@ -69,6 +68,12 @@ class Repetition:
         ratios, shown = list(map(_ratio, passes)), middle(passes, _ratio)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
         return Speed(median(ratios), *spread(ratios), tokens, tuple(shown["guessed"]), tuple(shown["plain"]))
+
+    def _unsteady(self, made: Sequence[Mapping[str, Sequence[Round]]]) -> bool:
+        if not made or not self._watched():
+            return False
+        low, high = spread([*map(_ratio, made)])
+        return high > STEADY * low
 
     def _read(self, state: DecodingState) -> None:
         """Have the target read the prompt in small parts. Stopped where somebody asks for something."""

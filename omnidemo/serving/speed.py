@@ -171,6 +171,6 @@ class Speeds:
             ids = pair.prompt_ids(order.prompt)
             again = Repetition(
                 pair, order.before, ids, order.asked, order.answer,
-                lambda: order.stopped or pair.in_flight > 1,
+                lambda: order.stopped or pair.in_flight > 1, lambda: order.wanted,
             )  # fmt: skip
             return again.measure(time.monotonic)

@@ -50,12 +50,22 @@ def test_who_begins_changes_from_pass_to_pass() -> None:
         (Budget(3, seconds=10, least=2), 40, 2),
         (Budget(3, most=9, enough=3.0), 0.1, 9),
         (Budget(3, most=9, enough=3.0), 0.8, 5),  # four are enough, and one of five is the median
+        (BUDGET, SECONDS / 5, 5),
         (BUDGET, SECONDS / 3, 3),
         (BUDGET, SECONDS / 2, 2),
     ],
 )
 def test_as_many_passes_as_a_budget_has_room_for(budget: Budget, seconds: float, passes: int) -> None:
     assert len(passes_of(lanes("a", "b"), budget, ticks(seconds))) == passes
+
+
+def test_more_passes_are_made_while_they_are_wanted_and_there_is_room() -> None:
+    budget = Budget(3, most=9, seconds=10)
+    assert (
+        len(passes_of(lanes("a", "b"), budget, ticks(0.5), lambda made: len(made) < 6)) == 7
+    )  # an odd number
+    assert len(passes_of(lanes("a", "b"), budget, ticks(0.5), lambda made: True)) == 9
+    assert len(passes_of(lanes("a", "b"), budget, ticks(2.0), lambda made: True)) == 5
 
 
 def test_a_lane_that_is_stopped_ends_all() -> None:
