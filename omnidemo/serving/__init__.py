@@ -1,2 +1,1 @@
-"""What an app needs: pairs in memory, chats, comparisons, adaptation, and the same for the visitors of a
-public app."""
+"""The services of the app: pairs in memory, chats, comparisons, adaptation, and visitors' rights to them."""

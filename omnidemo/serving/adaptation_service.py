@@ -1,4 +1,4 @@
-"""The service of the page for learning: lines, trainers, routing, adaptable settings, import and export of
+"""Learning for page, endpoint and chats: lines, trainers, routing, settings, import and export of
 adapters."""
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from omnidemo.storage.version_store import VersionStore
 from omnidemo.storage.visitors import owned
 
 log = logging.getLogger(__name__)
-SEEDS = 100  # sample prompts of each topic that a new router knows
-LABELLED = 0.9  # least confidence with which a prompt is given a topic: a wrong label is worse than none
+SEEDS = 100  # sample prompts of each topic that a new router learns
+LABELLED = 0.9  # least confidence of a topic label: a wrong label is worse than none
 
 
 class AdaptationService:
-    """Works on the pairs of a pool and on the app's one router. All methods may be called from any thread.
-    Those that name a pair raise RuntimeError, one sentence, while it is not ready, and those that name a line
-    ValueError where no line can have that name, unless they say otherwise."""
+    """Works on the pairs of a pool and on the app's one router. Thread-safe. Unless its docstring says
+    otherwise, a method that takes a pair raises RuntimeError, one sentence, while the pair is not ready. A
+    method that takes a line raises ValueError for an impossible name."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._store = pool, store
@@ -40,7 +40,7 @@ class AdaptationService:
         self.router = Router(pool.settings.storage / "router" / "words.safetensors", _sample_prompts())
 
     def prepare(self) -> None:
-        """Read the router's counts now. Errors are logged."""
+        """Load the router, so that the first prompt need not wait for it. Errors are logged."""
         try:
             self.router.domains()
         except Exception:
@@ -50,7 +50,7 @@ class AdaptationService:
         self.router.save()
 
     def trainer(self, target: str, drafter: str, domain: str = DEFAULT) -> TrainerStatus:
-        """The trainer of a line; of a line that is not in memory, read from its files. Also while no pair is
+        """The trainer of a line; the status of a line on disk is read from its files. Works while no pair is
         loaded."""
         try:
             lines = self._lines(target, drafter)
@@ -70,8 +70,8 @@ class AdaptationService:
         self._lines(target, drafter).resume(domain)
 
     def reset(self, target: str, drafter: str, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter and delete its adapters and what it copies from; with the default
-        line the pair's n-grams are deleted too. The history stays."""
+        """Reset a line to the base drafter and delete its adapters and its memory. A reset of the default
+        line deletes the pair's n-grams too. The history stays."""
         pair, lines = self._pool.ready(target, drafter)
         domain = check_domain(domain)
         lines.reset(domain)
@@ -81,42 +81,38 @@ class AdaptationService:
             pair.clear_cache()
 
     def activate(self, target: str, drafter: str, version: int, domain: str = DEFAULT) -> None:
-        """Swap in a stored adapter version (0: the base drafter). ValueError where it is missing or damaged,
+        """Swap in a stored version (0: the base drafter). ValueError for a missing or damaged version,
         OSError where the choice cannot be noted for a restart."""
         self._lines(target, drafter).get(domain).activate(version)
 
     def drafting(self, target: str, drafter: str, domain: str = DEFAULT) -> Drafting:
-        """How a line drafts now on the page, by the policy of the settings, with a sentence for people."""
+        """How a line drafts on the page now, by the policy of the settings."""
         pair, _ = self._pool.ready(target, drafter)
         settings = self._pool.settings
         return pair.drafting(check_domain(domain), settings.policy(on_page=True), settings.draft_length)
 
     def hero(self, target: str, drafter: str, topic: str, domain: str = DEFAULT) -> dict[str, Any]:
-        """What a line has learned of a topic; see `learning_curve.curve`. Also while the pair is not
-        loaded."""
+        """What a line has learned of a topic (`learning_curve.curve`). Works while the pair is not loaded."""
         return learning_curve.curve(self._store, target, drafter, check_domain(domain), topic)
 
     def before_after(self, target: str, drafter: str, domain: str, topic: str) -> BeforeAfter | None:
-        """Probe prompts of a topic as the fresh drafter and a version of the line
-        (`learning_curve.before_after`) went through them; None where one of both is missing. Also while the
-        pair is not loaded."""
+        """As `learning_curve.before_after`. Works while the pair is not loaded."""
         return learning_curve.before_after(self._store, target, drafter, check_domain(domain), topic)
 
     def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        """Whether a replay of the topic's probe prompts is due or under way."""
+        """Whether a replay of the topic's probe prompts is due or running."""
         try:
             return self._lines(target, drafter).measurer.pending(topic)
         except RuntimeError:
             return False
 
     def on_disk(self, target: str, drafter: str, domain: str = DEFAULT) -> list[int]:
-        """The versions of a line whose files are kept, newest first; the others were pruned. Also while no
-        pair is loaded."""
+        """The versions of a line whose files are kept, newest first. Works while no pair is loaded."""
         names = self._pool.known(target), self._pool.known(drafter)
         return VersionStore(self._pool.settings.storage).line(*names, check_domain(domain)).numbers()
 
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
-        """A version as a zip in PEFT's format; the file stays until the app ends or its visitor goes.
+        """A version as a zip in PEFT's format. The file stays until the app ends or its visitor is forgotten.
         ValueError or RuntimeError, one sentence."""
         try:
             return self._lines(target, drafter).export(
@@ -128,8 +124,7 @@ class AdaptationService:
             ) from error
 
     def forget_copies(self, domain: str = "") -> None:
-        """Let no later answer of a line (of any, without one) copy from earlier answers, as when they are
-        deleted from the history."""
+        """Empty the memory of a line, or of all lines: answers that left the history are not copied from."""
         for lines in self._pool.all_lines():
             lines.forget_copies(domain)
 
@@ -139,8 +134,8 @@ class AdaptationService:
             file.unlink(missing_ok=True)
 
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
-        """Make an adapter from a zip or folder in PEFT's format the line's active version; its number.
-        ValueError or RuntimeError, one sentence, for anything else."""
+        """Make an adapter in PEFT's format (zip or folder) the line's active version; its number. ValueError
+        or RuntimeError, one sentence, for anything else."""
         try:
             return self._lines(target, drafter).adopt(domain, Path(path))
         except OSError as error:
@@ -149,15 +144,15 @@ class AdaptationService:
             ) from error
 
     def configure(self, /, **changes: Any) -> None:
-        """Change adaptable settings, for all pairs alike and from the next request and update on. ValueError,
-        one sentence, for a name or value that is not possible; then nothing has changed."""
+        """Change adaptable settings of all pairs, from the next request and update on. ValueError, one
+        sentence, for an impossible name or value; then nothing has changed."""
         self._pool.settings = changed(self._pool.settings, changes)
         for lines in self._pool.all_lines():
             lines.configure(self._pool.settings)
 
     def choose(self, lines: TrainerPool, domain: str | None, messages: Sequence[Mapping[str, str]]) -> Route:
-        """The line of an answer. `domain`: a line's name, "auto", or None for what the settings say.
-        ValueError for a name that no line can have."""
+        """The line of an answer. `domain`: a line's name, "auto", or None for that of the settings.
+        ValueError for an impossible name."""
         asked = self._pool.settings.domain if domain is None else domain
         said = [str(message["content"]) for message in messages if message["role"] == "user"]
         if asked == AUTO:
@@ -169,9 +164,9 @@ class AdaptationService:
         return replace(chosen, topic=about.topic, topic_why=about.topic_why)
 
     def teach(self, prompt: str, domain: str) -> None:
-        """Teach the router that a prompt belongs to a line. Errors are logged and not raised, because the
-        answer is already shown."""
-        if owned(domain):  # the router is common to all visitors, their lines are not
+        """Teach the router that a prompt belongs to a line. Errors are logged: the answer is already
+        shown."""
+        if owned(domain):  # all visitors share the router
             return
         try:
             self.router.teach(prompt, domain)
@@ -179,7 +174,6 @@ class AdaptationService:
             log.exception("the router could not learn")
 
     def _routed(self, lines: TrainerPool, said: Sequence[str]) -> Route:
-        """The line that the router chooses by the words of the messages."""
         route = self._about(said)
         if lines.accepts(route.domain):
             return route
@@ -190,9 +184,8 @@ class AdaptationService:
         )
 
     def _about(self, said: Sequence[str]) -> Route:
-        """The line that suits the newest message, or where that is too short ("and then?") all messages
-        together. The topic is that of the newest message alone, where the router is LABELLED sure: a label
-        stands beside one answer."""
+        """The line that suits the newest message, or all messages together where the newest is too short
+        ("and then?"). The topic is that of the newest message, from the confidence LABELLED on."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt.")
             topic, why = (
@@ -212,11 +205,8 @@ class AdaptationService:
 
 
 def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
-    """The settings with the page's changes. ValueError, one sentence, for a name that is not adaptable or a
-    value that is not possible.
-
-    What came out is compared with the limits, not what was given: numbers may be written as texts.
-    """
+    """The settings with the page's changes. ValueError, one sentence, for a name that is not adaptable or an
+    impossible value. The parsed values are compared with the limits, because numbers may come as texts."""
     if changes.get("domain", AUTO) != AUTO:
         changes = {**changes, "domain": check_domain(changes["domain"])}
     made = config.changed(settings, changes, CONTROLS)
@@ -228,7 +218,7 @@ def changed(settings: Settings, changes: Mapping[str, Any]) -> Settings:
 
 
 def _sample_prompts() -> list[tuple[str, str]]:
-    """Labelled prompts for a new router, from what ships with the project; none where that is missing."""
+    """Labelled prompts for a new router; none where the files of the project are missing."""
     try:
         return [
             (prompt, topic)

@@ -1,5 +1,5 @@
-"""Measured repetitions of an answer: by the target alone, or with the base drafter and with the present one,
-for the races on the page."""
+"""Measured repetitions of an answer for the races on the page: by the target alone, or by the base drafter
+and by the one that drafts now."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from omnidemo.pair.pair import Pair
 from omnidemo.serving.conversation_window import newest
 from omnidemo.serving.pair_pool import PairPool
 
-# no line can have this name: nothing is ever published for it, so the base drafter drafts
+# `check_domain` refuses this name: nothing is ever published for it, so the base drafter drafts
 FRESH_LINE = "\x00fresh"
-# of the runs before and after: a fixed length, so that no draft policy enters the comparison
-DRAFT_LENGTH = 4
+DRAFT_LENGTH = 4  # of `fresh_and_today`: fixed, so that no draft policy enters the comparison
 WARM_UP = 8  # tokens before the clock counts
 PATIENCE = 10.0  # seconds to wait while the pair answers others
 TRIES = 3  # attempts of a run: a request that arrives ends it
@@ -28,9 +27,9 @@ BUDGET = Budget(passes=3, seconds=5.0)  # a page waits
 
 
 class Beside:
-    """Measured runs that are neither recorded nor learned from. They begin while the pair is idle and end as
-    soon as a request arrives, so that neither slows the other. RuntimeError or ValueError, one sentence,
-    where they cannot be made."""
+    """Measured runs that are neither recorded nor learned from. A run begins while the pair is idle and ends
+    when a request arrives, so that neither slows the other. RuntimeError or ValueError, one sentence, where
+    it cannot be made."""
 
     def __init__(self, pool: PairPool) -> None:
         self._pool = pool
@@ -39,8 +38,8 @@ class Beside:
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], max_new_tokens: int,
         seed: int | None = None, **sampling: float | None,
     ) -> list[Generation]:  # fmt: skip
-        """Runs of the target alone, one token a round; the median run comes first. `sampling`: the options of
-        that name; what it leaves out is as the target's manner has it."""
+        """Runs of the target alone, one token a round; the median run comes first. Options that `sampling`
+        leaves out come from the target's defaults (`Manner`)."""
         with self._pool.using(target, drafter) as (pair, _):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             options = {"max_new_tokens": max_new_tokens, "seed": seed, **sampling}
@@ -50,10 +49,10 @@ class Beside:
         self, *, target: str, drafter: str, messages: Sequence[Mapping[str, str]], method: str,
         max_new_tokens: int, domain: str,
     ) -> tuple[list[Generation], list[Generation]]:  # fmt: skip
-        """The answer with the base drafter and with what drafts for `domain` now: at temperature 0, else in
-        the target's manner, with four guesses a round and nothing copied, so that the drafters alone are
-        compared. Runs alternate; the median run of each comes first. A method that does not draft is replaced
-        by the one that suits the pair."""
+        """The answer with the base drafter and with what drafts for `domain` now. Temperature is 0, other
+        sampling comes from the target's defaults (`Manner`). Drafts have DRAFT_LENGTH tokens and nothing is
+        copied, so that the drafters alone are compared. Runs alternate; the median run of each comes first. A
+        method that does not draft is replaced by "auto"."""
         with self._pool.using(target, drafter) as (pair, lines):
             prompt = newest(pair, messages, reading(target), max_new_tokens).messages
             drafting = method in METHODS and METHODS[method].drafts and not METHODS[method].refusal(pair.map)
@@ -76,7 +75,7 @@ class Beside:
 
 
 def _often(**lanes: Callable[[], Generation]) -> list[list[Generation]]:
-    """The runs of each lane, the middle one of each first."""
+    """The runs of each lane, the median run of each first."""
     passes = passes_of(lanes, BUDGET, time.monotonic)
     return [_middle_first([made[name] for made in passes]) for name in lanes]
 
@@ -87,7 +86,7 @@ def _middle_first(runs: list[Generation]) -> list[Generation]:
 
 
 def _alone(pair: Pair, prompt: Sequence[Mapping[str, str]], **options: Any) -> Generation:
-    """Generate while the pair answers nobody else; started again where a request came in between."""
+    """Generate while the pair answers nobody else; start again where a request arrived meanwhile."""
     unasked: dict[str, Any] = {
         "learn": False,
         "note": False,

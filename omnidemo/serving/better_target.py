@@ -19,8 +19,8 @@ Stage = Literal["none", "fetching", "compiling", "ready", "stopped", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class BetterState:
-    """How far the better target is. `name`: what it is known by; `done` of `size` bytes are here, from
-    `source`; `error`: why it cannot be had, one sentence."""
+    """How far the better target is: `done` of `size` bytes are here, from `source`. `name`: its known name.
+    `error`: why it cannot be had, one sentence."""
 
     stage: Stage = "none"
     name: str = ""
@@ -32,9 +32,9 @@ class BetterState:
 
 
 def first_target(settings: Settings) -> Settings:
-    """The settings with the target to start with, where they leave it open. Without machine code the
-    catalogue's first choice would answer too slowly, so a smaller one begins and the first choice is offered
-    once the code is there; a Space waits for it, for its visitors cannot change the target."""
+    """The settings with the target to start with, where they leave it open. Until the kernels are compiled
+    the catalogue's first choice would answer too slowly, so a smaller target begins, and the first choice is
+    offered later. A Space waits for the kernels: its visitors cannot change the target."""
     best = identity.defaults()[0]
     if settings.target != DEFAULT or os.environ.get("SPACE_ID") or compile_kernels.kept():
         return settings
@@ -43,50 +43,41 @@ def first_target(settings: Settings) -> Settings:
 
 
 class BetterTarget:
-    """Brings the file and waits for the machine code; `start` begins, `state` says how far it is. All methods
-    may be called from any thread."""
+    """Fetches the file and waits for the compiled kernels; `start` begins, `state` says how far it is.
+    Thread-safe."""
 
     def __init__(
         self, settings: Settings, compiled: Callable[[], bool] = lambda: compile_kernels.kernels() is not None
     ) -> None:
         """`settings`: as the user gave them. Where these name a target, nothing is fetched or offered.
-        `compiled`: whether machine code is there."""
+        `compiled`: whether the kernels are compiled."""
         self._settings, self._compiled = settings, compiled
         self._entry = identity.defaults()[0]
+        self._wanted = settings.target == DEFAULT
         self._fetch: Fetch | None = None
 
-    @property
-    def wanted(self) -> bool:
-        """Whether the settings leave the target open."""
-        return self._settings.target == DEFAULT
-
-    @property
-    def name(self) -> str:
-        """What the better target is known by."""
-        return str(self._entry["known"])
-
     def start(self) -> None:
-        """Fetch the file, unless it is here, on its way, or would not fit the memory. Also after a stop or a
-        failure."""
+        """Fetch the file, unless it is here, is being fetched, or would not fit the memory. A fetch that was
+        stopped or failed begins again."""
         running = self._fetch is not None and not self._fetch.state.finished
-        if not self.wanted or running or self._here() or lacking(self._entry):
+        if not self._wanted or running or self._here() or lacking(self._entry):
             return
         self._fetch = Fetch(fetchable(self._entry["short"]), self._settings).start()
 
     def stop(self) -> None:
-        """End the fetch. What has come stays."""
+        """End the fetch; bytes that have arrived stay."""
         if self._fetch is not None:
             self._fetch.stop()
 
     def state(self) -> BetterState:
-        if not self.wanted:
+        if not self._wanted:
             return BetterState()
-        size = int(self._entry["bytes"])
-        about: dict[str, Any] = {"name": self.name, "title": self._entry["title"], "size": size}
+        entry, size = self._entry, int(self._entry["bytes"])
+        about: dict[str, Any] = {"name": str(entry["known"]), "title": entry["title"], "size": size}
         found = self._fetch.state if self._fetch is not None else None
         if self._here():
             return BetterState(self._made(), done=size, **about)
-        if short := lacking(self._entry):
+        if short := lacking(entry):
             return BetterState("failed", error=short, **about)
         if found is None:
             return BetterState()
@@ -96,7 +87,7 @@ class BetterTarget:
         return BetterState(stage, done=found.done, source=found.source, **about)
 
     def _made(self) -> Stage:
-        """How far a file is that is here. Where compiling failed it would answer too slowly."""
+        """The stage of a file that is here. "none" where compiling failed: it would answer too slowly."""
         if self._compiled():
             return "ready"
         return "none" if compile_kernels.failure() else "compiling"

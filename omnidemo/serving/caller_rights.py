@@ -1,4 +1,5 @@
-"""Who calls the services of a public app, what belongs to that caller, and how much they may still ask."""
+"""Who calls the services of a public app, what belongs to the caller, and how much the caller may still
+ask."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ from omnidemo.storage.visitors import Caller, Visitors, is_operator, is_public
 
 
 class CallerRights:
-    """What `PublicServices` asks before it acts. `who()` is the caller; None: the program itself.
+    """The checks that `PublicServices` makes before it acts. `who()` is the caller; None: the program itself.
 
-    In an app that only this computer can reach, everybody may do everything. In a public app the operator
-    may; everybody else is a visitor.
+    In an app that only this computer can reach, everybody may do everything. In a public app only the
+    operator may; everybody else is a visitor.
     """
 
     def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
@@ -38,21 +39,20 @@ class CallerRights:
         self.uploads = Quotas((UPLOADS, 5 * most), (10 * UPLOADS, 50 * most), words=("files", "kB of files"))
 
     def calling_as(self, caller: Caller) -> Self:
-        """The same services for one given caller, for the endpoint, which identifies callers by keys and not
-        by the page's headers."""
+        """The same services for a given caller; the endpoint identifies callers by keys."""
         view = object.__new__(type(self))
         view.__dict__.update(self.__dict__, _who=lambda: caller)
         return view
 
     @property
     def caller_name(self) -> str:
-        """The name of the visitor who calls; "" for a call without one."""
+        """The name of the calling visitor; "" for a call without one."""
         caller = self._who()
         return caller.name if caller is not None else ""
 
     @property
     def own(self) -> str:
-        """The line and session of the visitor who calls; "" for whoever may do everything."""
+        """The line and session of the calling visitor; "" for a caller who may do everything."""
         return "" if (visitor := self._visitor()) is None else visitor.own
 
     @property
@@ -62,13 +62,13 @@ class CallerRights:
         return is_public(settings) or (self._proxied and settings.public == "auto")
 
     def seen_through_proxy(self) -> None:
-        """Note that a request came through a proxy: with the setting `auto` the app is public from now on."""
+        """A request came through a proxy: with the setting `auto` the app is public from now on."""
         self._proxied = True
         self._services.speeds.public = self.public
 
     @property
     def settings(self) -> Settings:
-        """The settings for the caller: `public` is "true" or "false"."""
+        """The settings as the caller sees them: `public` is "true" or "false"."""
         stated = "true" if self.public and not self._operator() else "false"
         return self._services.settings.model_copy(update={"public": stated})
 
@@ -77,7 +77,7 @@ class CallerRights:
         return is_operator(self._services.settings, key)
 
     def refusal(self) -> str:
-        """The sentence of a refusal where a call concerns all visitors."""
+        """The sentence that refuses a call that concerns all visitors."""
         keyed = self._services.settings.operator_key
         how = "enter the operator's key first" if keyed else "it is off, for the app has no operator's key"
         return f"This concerns everybody who uses this app: {how}."
@@ -86,8 +86,8 @@ class CallerRights:
         return (caller := self._who()) is not None and caller.operator
 
     def _visitor(self) -> Caller | None:
-        """The visitor who calls; None for the operator, on this computer alone, and for the program
-        itself. `Refused` for a visitor without an id."""
+        """The calling visitor; None for the operator, in a private app, and for the program itself. `Refused`
+        for a visitor without an id."""
         caller = self._who()
         if caller is None or caller.operator or not self.public:
             return None
@@ -100,15 +100,15 @@ class CallerRights:
             raise Refused(self.refusal())
 
     def _own(self, domain: str) -> str:
-        """The line that a call is about: a visitor's own, whatever the page calls it. `Refused` where they
-        named another one."""
+        """The line that a call is about: a visitor's own, which the page calls the default line. `Refused`
+        where the visitor names another one."""
         own = self.own
         if own and domain not in ("", DEFAULT, AUTO, own):
             raise Refused(f"The line {domain[:40]} is not yours. {self.refusal()}")
         return own or domain
 
     def _own_changed(self, domain: str) -> str:
-        """As `_own`, of a line that is changed, which counts as used now."""
+        """As `_own`, for a call that changes the line; the line counts as used now."""
         line = self._own(domain)
         if self.own:
             self._services.visitor_lines.use(line)
@@ -118,25 +118,25 @@ class CallerRights:
         return not self.public or self._operator()
 
     def _offered(self, name: str) -> bool:
-        """Whether visitors may use a model: the bundled ones and the configured pair."""
+        """Whether visitors may use a model: bundled models and the configured pair."""
         pair = (self._services.settings.target, self._services.settings.drafter)
         return name.startswith("bundled/") or self._services.known(name) in pair
 
     def _told(self, state: PairState) -> PairState:
-        """What a visitor is told of a pair names no folder of the server."""
+        """The state of a pair; a visitor's names no folder of the server."""
         if self._visitor() is None:
             return state
         there = state.meanwhile if state.meanwhile and all(map(self._offered, state.meanwhile)) else None
         return replace(state, error=state.error and without_folders(state.error), meanwhile=there)
 
     def _begin(self, visitor: Caller) -> None:
-        """Count an answer of the visitor's, whose line counts as used now. `Refused` where the quota is used
+        """Count an answer of the visitor; the line counts as used now. `Refused` where the quota is used
         up."""
         self.quotas.ask(visitor.name)
         self._services.visitor_lines.use(visitor.own)
 
     def _counted(self, visitor: Caller, answer: Iterator[Any]) -> Iterator[Any]:
-        """The answer, whose tokens count as they are written, and whose line is called the default one."""
+        """The answer. Its tokens count as they are written, and its line is called the default one."""
         with closing(answer):  # type: ignore[type-var]
             for item in answer:
                 if isinstance(item, Round):
@@ -144,8 +144,8 @@ class CallerRights:
                 yield replace(item, domain=DEFAULT) if isinstance(item, Generation) else item
 
     def check_draft(self, target: str, drafter: str, asked: Check) -> Checked:
-        """A draft of another machine, checked by the target of a loaded pair. For a visitor a text that
-        begins counts as an answer, and what is written as its tokens."""
+        """As `CheckedDrafts.check`. A visitor's new session counts as an answer, and accepted tokens as its
+        tokens."""
         visitor = self._visitor()
         if visitor is None:
             return self._services.drafts.check(target, drafter, asked, "")
@@ -156,13 +156,13 @@ class CallerRights:
         return made
 
     def describe_target(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
-        """What whoever drafts elsewhere has to know of the target of a loaded pair, or its tokenizer."""
+        """As `CheckedDrafts.describe`."""
         return self._services.drafts.describe(target, drafter, tokenizer)
 
     def _each_counted(
         self, visitor: Caller, *, count: int = 10, first: int = 0, **options: Any
     ) -> Iterator[Part | Repeated]:
-        """The answers of a task, each of which counts when it begins and is made by the visitor's line."""
+        """The answers of a task, by the visitor's line; each counts when it begins."""
         if options.get("max_new_tokens"):
             options["max_new_tokens"] = min(options["max_new_tokens"], LONGEST_ANSWER)
         for number in range(first, first + count):

@@ -1,5 +1,4 @@
-"""Answers for page, endpoint and MCP tools: chats that are recorded and learned from, played traffic,
-comparisons."""
+"""Answers for page, endpoint and MCP tools: chats, played traffic, comparisons."""
 
 from __future__ import annotations
 
@@ -36,22 +35,18 @@ from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import TRAFFIC
 
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
-# longest wait for a row at the end of an answer: it takes milliseconds, and a lock is reported after five
-# seconds
-COMMIT_SECONDS = 15.0
-STOP_SECONDS = 1.0  # the same for one that was stopped: the page gives a stop up after three
+COMMIT_SECONDS = 15.0  # longest wait for the row of an answer, which takes milliseconds
+STOP_SECONDS = 1.0  # the same for a stopped answer: the page gives up a stop after three seconds
 NOTED = tuple(shown_by("history"))
-PACE_ANSWERS, PACE_TOKENS = (
-    5,
-    16,
-)  # newest answers that a target's pace is taken from, and the least tokens of one
+PACE_ANSWERS = 5  # newest answers whose median is a target's pace
+PACE_TOKENS = 16  # least tokens of such an answer
 Kind = Literal["chat", "traffic", "api"]
 
 
 @dataclass(slots=True)
 class _Request:
-    """A request while it is answered. `domain`: the line that was asked for; `options` become those that the
-    answer is made with."""
+    """A request while it is answered. `domain`: the requested line. `options`: first the requested ones, then
+    those of the answer."""
 
     session: str
     target: str
@@ -77,7 +72,7 @@ class _Request:
 
 
 class ChatService:
-    """Generates with the pairs of a pool. All methods may be called from any thread."""
+    """Generates with the pairs of a pool. Thread-safe."""
 
     def __init__(self, pool: PairPool, adaptation: AdaptationService, store: Store, speeds: Speeds) -> None:
         self._pool, self._adaptation, self._store, self._speeds = pool, adaptation, store, speeds
@@ -85,7 +80,7 @@ class ChatService:
         self._paces: dict[str, deque[float]] = {}  # by target: tokens a second of its newest answers
 
     def pace_of(self, target: str) -> float | None:
-        """Tokens a second of a target's newest answers, the median; None where there are too few."""
+        """Median tokens/s of a target's newest PACE_ANSWERS answers; None for fewer."""
         paces = list(self._paces.get(self._pool.known(target), ()))
         return median(paces) if len(paces) == PACE_ANSWERS else None
 
@@ -96,18 +91,18 @@ class ChatService:
         topic: str | None = None, watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None,
         **options: Any,
     ) -> Iterator[Part]:  # fmt: skip
-        """Yield how far the prompt is read, where that takes several pieces, then the rounds of an answer and
-        at the end its one `Generation`, also when it was cancelled.
+        """Yield a `Reading` for each piece of a long prompt, then the rounds, then the `Generation`, of a
+        cancelled answer too. RuntimeError or ValueError, one sentence, where it cannot start.
 
-        `options` are those of `GenerationConfig`. The request is recorded (unless `keep` is off) and learned
-        from (unless `learn` is off). domain: the adapter line that drafts and learns, "auto" to have it
-        chosen by the prompt. Where it or an option of DRAFTING is None or missing, the settings' value is
-        used. A missing option of SAMPLING is taken from the target's manner, and a missing seed is drawn. The
-        session's `routed` says which line it became and why. A target reads as much of the conversation as
-        the catalogue says it was made for; where it is `raw`, it goes on from the last message's text,
-        without a chat template (with `control_tokens` names of such tokens in it are read as these). topic:
-        what the prompt is about, where that is known; else the router labels it. watch: called just before
-        the answer begins. RuntimeError or ValueError, one sentence, if it cannot start.
+        options: those of `GenerationConfig`. Missing options of DRAFTING come from the settings, missing
+        options of SAMPLING from the target's defaults (`Manner`), and a missing seed is drawn.
+        keep: record the request (the option `learn`: learn from it).
+        domain: the adapter line that drafts and learns; None: that of the settings; "auto": by the prompt.
+        `routed` names the chosen line and the reason.
+        messages: shortened to what the catalogue says the target was made for (`newest`).
+        raw: continue the text of the last message without a chat template. control_tokens: names of control
+        tokens in that text are read as control tokens.
+        topic: the topic of the prompt; None: the router labels it. watch: called just before the answer.
         """
         usual = self._pool.settings.drafting
         options |= {name: value for name, value in usual.items() if options.get(name) is None}
@@ -126,11 +121,11 @@ class ChatService:
             self._routes.note(session, route)
             if asked.learn:
                 lines.measurer.topic(route.topic, route.domain)
-            if request.cancelled():  # while it waited for its turn: there is nothing to record
+            if request.cancelled():  # before it began: there is nothing to record
                 name, none = make_method(asked.method, pair.map).name, measure((), None)
                 yield Generation((), "", (), none, "cancelled", name, 0, asked.seed, domain=route.domain)
                 return
-            # Written while the answer is made; its end waits for one write, not for two.
+            # Now, so that the end of the answer waits for one write instead of two.
             self._store.start_session(session, keep=keep, learn=asked.learn)
             with lines.using(route.domain):
                 yield from self._answer(pair, request, route, raw, control_tokens)
@@ -140,7 +135,6 @@ class ChatService:
     def _answer(
         self, pair: Pair, request: _Request, route: Route, raw: bool, control_tokens: bool
     ) -> Iterator[Part]:
-        """The answer of the line of a route, recorded at its end."""
         messages, most = request.messages, request.options.max_new_tokens
         window = None if raw else newest(pair, messages, reading(request.target), most, request.cancelled)
         remember = request.keep and self._pool.settings.keep_text
@@ -151,8 +145,7 @@ class ChatService:
 
         def finish(generation: Generation) -> None:
             if not generation.token_ids and generation.finish_reason == "cancelled":
-                # it was stopped while the prompt was read: there is nothing to record, as where it waited
-                return
+                return  # it was stopped while the prompt was read: there is nothing to record
             if request.options.learn and self._chosen(request.domain) not in (AUTO, DEFAULT):
                 self._adaptation.teach(request.prompt, route.domain)
             if request.keep:
@@ -169,13 +162,13 @@ class ChatService:
     def _written(
         self, pair: Pair, request: _Request, read: Prompt
     ) -> Generator[Reading | Round, None, Generation]:
-        """The pair's answer, with the conditions that it was made under."""
+        """The pair's answer, with its conditions."""
         names = request.target, request.drafter
         before = self._pool.conditions(*names)
         if request.watch is not None:
             request.watch(pair, request.options, read)
         made = yield from pair.parts(read, cancelled=request.cancelled, **dict(request.options))
-        after = self._pool.conditions(*names)  # another one where its passes were compiled within the answer
+        after = self._pool.conditions(*names)  # they change where the kernels were compiled meanwhile
         return replace(made, conditions=before if after == before else f"{before}-then-{after}")
 
     def play(
@@ -183,12 +176,11 @@ class ChatService:
         learn: bool = True, cancel: threading.Event | None = None, domain: str | None = None,
         **options: Any,
     ) -> Iterator[tuple[int, str, Generation]]:  # fmt: skip
-        """Answer `count` sample prompts of a topic, one after another: yields (index, prompt, generation)
-        each.
+        """Answer `count` sample prompts of a topic, one after another; yields (index, prompt, generation).
 
-        Where the default line or "auto" drafts, the router learns the topic of each, and with "auto" the
-        topic is the line; with another shared line it learns that line's name. `options` are those of `chat`.
-        The requests belong to a session of their own: no visitor wrote them, so no opt-out applies to them.
+        domain: as in `chat`, but "auto" means the line of the topic's name. The router learns the topic of
+        each prompt, or the name of another shared line. The requests have a session of their own, because no
+        visitor wrote them and no opt-out applies. options: those of `chat`.
         """
         chosen = self._chosen(domain)
         line = topic if chosen == AUTO else chosen
@@ -196,8 +188,7 @@ class ChatService:
         for index, prompt in enumerate(sample_prompts.sample(topic, count, seed, "train")):
             if cancel is not None and cancel.is_set():
                 return
-            # To its end, which gives line and pair back: whoever plays may stay away for good after any
-            # prompt.
+            # Read to its end, which releases line and pair: the caller may stop iterating after any prompt.
             *_, made = self.chat(
                 session=f"{session}{TRAFFIC}",
                 target=target,
@@ -214,8 +205,8 @@ class ChatService:
         self, target: str, drafter: str, line: str, cancel: threading.Event | None = None, topic: str = "",
         longest: float = LEARN_SECONDS,
     ) -> None:  # fmt: skip
-        """Pause between two requests of one run while an update that is due runs and its effect is measured;
-        `longest`: seconds at most."""
+        """Wait between two requests while a due update runs and its effect is measured, for at most `longest`
+        seconds."""
         until = time.monotonic() + longest
         while time.monotonic() < until and not (cancel is not None and cancel.is_set()):
             status = self._adaptation.trainer(target, drafter, line)
@@ -232,10 +223,10 @@ class ChatService:
         cancel: threading.Event | None = None, domain: str | None = None, runs: int = 1,
         seconds: float = math.inf, draft_policy: Policy | None = None, **sampling: float | None,
     ) -> Iterator[Comparison]:  # fmt: skip
-        """Each method on each prompt, in turns; `runs` and `seconds` as in `comparison.compare`. The adapter
-        line `domain` drafts (None: the settings' line, or `default` where that is chosen by topic). Without a
-        `draft_length` the `draft_policy` decides, else that of the settings. `sampling`: the others of
-        SAMPLING; what it leaves out is as the target's manner has it."""
+        """Each method on each prompt, in turns; `runs` and `seconds` as in `comparison.compare`. domain: the
+        adapter line that drafts; None: that of the settings, "default" for "auto". draft_length: a fixed one;
+        None: `draft_policy` decides, by default that of the settings. sampling: further options of SAMPLING;
+        missing ones come from the target's defaults (`Manner`)."""
         domain = self._chosen(domain)
         domain = DEFAULT if domain == AUTO else domain
         drafting = self._pool.settings.drafting | ({"draft_policy": draft_policy} if draft_policy else {})
@@ -252,12 +243,11 @@ class ChatService:
             )  # fmt: skip
 
     def following(self, session: str) -> Route | None:
-        """Line and topic of the session's newest question or played prompt; None where there was none
-        lately."""
+        """Line and topic of the session's newest question or played prompt; None where none is known."""
         return self._routes.newest(session)
 
     def routed(self, session: str) -> Route | None:
-        """The line of a session's newest question, and why; None for a session that asked nothing lately."""
+        """The line of the session's newest question, and why; None where none is known."""
         return self._routes.of(session)
 
     def forget(self, session: str) -> None:
@@ -267,8 +257,8 @@ class ChatService:
         return self._pool.settings.domain if domain is None else domain
 
     def _record(self, pair: Pair, request: _Request, route: Route, made: Generation) -> None:
-        """Put a request into the history. The reason of a route quotes the prompt, so it is kept only where
-        that is."""
+        """Put a request into the history. The reason of its route quotes the prompt, so both are kept or
+        neither."""
         keep_text, asked = self._pool.settings.keep_text, request.options
         settings = {name: getattr(asked, name) for name in NOTED}
         settings |= {"conditions": made.conditions, "guesses": made.guesses}
@@ -282,9 +272,9 @@ class ChatService:
             remembered=asked.learn and keep_text and made.finish_reason != "cancelled",
         )  # fmt: skip
         self._store.record_request(record, agreed=True)
-        # So that an answer that was shown to its end is in the history even if the process is killed now. A
-        # database that is known to fail at the moment is not waited for, nor is any where nobody sees the
-        # end: a page that goes is closed by the thread that serves all others.
+        # An answer that was shown to its end is in the history even if the process is killed now. A failing
+        # database is not waited for. Nor is any after the page was closed: then this is the event loop's
+        # thread.
         if self._store.status.ok and not request.page_closed.is_set():
             longest = STOP_SECONDS if made.finish_reason == "cancelled" else COMMIT_SECONDS
             self._store.flush(longest, while_ok=True)

@@ -17,14 +17,13 @@ from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 from omnidemo.serving import beside
 
-FRESH = "fresh"  # not a method of its own: TODAY with the drafter as it was before it learned anything
-TODAY = "ngram-exact"  # it serves every pair, so that these two lanes differ by what was learned alone
+FRESH = "fresh"  # names a lane: TODAY with the base drafter
+TODAY = "ngram-exact"  # serves every pair, so that the two lanes differ by what was learned alone
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a user asks in several turns, each behind the answers to those before; `category` is the
-    file's."""
+    """Turns of a user, each asked behind the answers to the earlier ones; `category` is the file's."""
 
     turns: tuple[str, ...]
     category: str = ""
@@ -34,16 +33,16 @@ Asked = Prompt | Question
 
 
 def turns_of(asked: Asked) -> Sequence[Prompt]:
-    """The turns of a question; a prompt is one."""
+    """The turns of a question; a prompt is one turn."""
     return asked.turns if isinstance(asked, Question) else (asked,)
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One run of a method on one prompt, or one turn of a question. `speedup`: tokens/s over the baseline's
-    of the same prompt and run; `identical`: the same ids as the baseline's. Both are None where the baseline
-    did not run, `identical` also where ids need not be the same: above temperature 0 without a seed, or by a
-    method whose text a seed does not fix (`Method.coupled`)."""
+    """One run of a method on one prompt, or on one turn of a question. `speedup`: tokens/s ÷ the baseline's
+    in the same run. `identical`: whether the ids equal the baseline's. Both are None where the baseline did
+    not run. `identical` is None too where ids may differ: above temperature 0 without a seed, or with a
+    method that is not `coupled`."""
 
     prompt_index: int
     prompt: str
@@ -62,17 +61,19 @@ def compare(
     temperature: float | None = 0.0, domain: str = "default", seed: int | None = 0, warm: bool = False,
     runs: int = 1, seconds: float = math.inf, cancelled: Callable[[], bool] = lambda: False, **options: Any,
 ) -> Iterator[Comparison]:  # fmt: skip
-    """Yield one `Comparison` for each prompt, run and method. The methods take turns, who begins changes from
-    run to run, and the row of the baseline, where it is among them, comes first in each. After so many
-    `seconds` no other prompt begins. A later turn of a question stands, for every method, behind the answer
-    that the first of them gave in its first run, so that all read the same; it is left out where it does not
-    fit the target's window. Nothing is learned from them; earlier answers may still bring a version or
-    n-grams meanwhile (`adapter_version` says so). Each reads the whole prompt. `warm`: answer every prompt
-    once before, untimed, so that its n-grams are in the cache as they would be in a longer chat. The
-    `options` are those of `Pair.stream`; sampling that is None or left out is as the target's manner has it.
-    The name FRESH stands for TODAY with the base drafter and, for a visitor of a public app, with the n-grams
-    that all share instead of the visitor's own. ValueError, before anything runs, for no method, an unknown
-    one, or one that this pair cannot use, and for a second turn where the target has no chat template."""
+    """Yield one `Comparison` for each prompt, run and method.
+
+    Methods take turns, and another one begins in each run; the baseline's row comes first. Every answer reads
+    the whole prompt, and nothing is learned. Earlier answers may still bring a version or n-grams meanwhile
+    (`adapter_version` shows it). A later turn of a question stands behind the first answer to the turn
+    before, for every method, and is left out where it does not fit the window.
+
+    seconds: after these no further prompt begins. warm: answer every prompt once before, untimed, so that its
+    n-grams are in the cache as in a longer chat. options: those of `Pair.stream`; missing sampling comes from
+    the target's defaults (`Manner`). The method FRESH is TODAY with the base drafter and the shared n-grams.
+    ValueError, before anything runs, for no method, an unknown one, one that this pair cannot use, and for a
+    second turn where the target has no chat template.
+    """
     lanes = _Lanes(pair, methods, max_new_tokens, temperature, domain, seed, cancelled, options)
     if not pair.target.chat and any(len(turns_of(asked)) > 1 for asked in prompts):
         raise ValueError(
@@ -94,7 +95,6 @@ def compare(
 def _compared(
     pair: Pair, lanes: _Lanes, index: int, asked: Asked, runs: int, warm: bool
 ) -> Iterator[Comparison]:
-    """The turns of a question."""
     category = asked.category if isinstance(asked, Question) else ""
     messages: list[dict[str, str]] = []
     for turn, prompt in enumerate(turns_of(asked)):
@@ -120,7 +120,7 @@ def _compared(
 
 
 class _Lanes:
-    """The methods that are compared, each with the line that drafts for it."""
+    """The compared methods, each with the line that drafts for it."""
 
     def __init__(
         self, pair: Pair, methods: Sequence[str], max_new_tokens: int, temperature: float | None, domain: str,
@@ -148,8 +148,8 @@ class _Lanes:
             self._run(name, prompt, **self._sampling, max_new_tokens=8, temperature=self.temperature)
 
     def warm_cache(self, prompt: Prompt) -> None:
-        """Answer a prompt at temperature 0 and keep the n-grams that the answer needs; as after any answer,
-        the cost model knows its times."""
+        """Answer a prompt at temperature 0 and keep the n-grams of the answer. The cost model learns from
+        it."""
         options: dict[str, Any] = {"max_new_tokens": self._tokens, "domain": self._domain, "temperature": 0.0}
         method = make_method("auto", self._pair.map).name
         for done in self._pair.stream(prompt, method=method, **self._sampling, **options, **self._fixed):
@@ -158,7 +158,7 @@ class _Lanes:
     def answers(
         self, index: int, prompt: Prompt, runs: int
     ) -> Iterator[tuple[int, str, Generation, Generation | None]]:
-        """(run, lane, its answer, the baseline's of the same run). Raises Stopped."""
+        """(run, lane, answer, the baseline's answer in that run). Raises Stopped."""
         lanes = {name: partial(self._run, name, prompt, **self._options) for name in self._lanes}
         waiting, baselines = dict[str, Generation](), dict[int, Generation]()
         for run, name, made in in_turns(lanes, Budget(runs), time.monotonic, index):

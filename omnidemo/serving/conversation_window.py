@@ -1,5 +1,4 @@
-"""How much of a conversation a model reads: what the catalogue says it was made for, and never more than its
-window."""
+"""How much of a conversation a model reads: as much as the catalogue says, within the model's window."""
 
 from __future__ import annotations
 
@@ -12,14 +11,12 @@ from omnidemo.pair.pair import Pair
 from omnidemo.pair.prompt_reader import TooLong
 
 Message = Mapping[str, str]
-# characters; a text with more of them per token of the window is too long without counting its tokens
-LONGEST_TOKEN = 64
+LONGEST_TOKEN = 64  # characters per token of the window from which on a text is too long, uncounted
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a target reads of a chat, and how many of its messages it does not read: older ones, behind the
-    system message."""
+    """The messages that a target reads, and how many older ones were `dropped`."""
 
     messages: list[Message]
     dropped: int
@@ -29,22 +26,20 @@ def newest(
     pair: Pair, messages: Sequence[Message], reading: Reading, max_new_tokens: int,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Window:  # fmt: skip
-    """The newest exchanges of a chat: as many as the target was made for and as leave space for an answer; at
-    least the last message.
+    """The newest exchanges of a chat, as many as the target was made for and as leave space for an answer; at
+    least the last message. ValueError where the chat template refuses the messages.
 
-    They begin with a question, as an answer without its question means little; a system message at the
-    beginning stays. A chat that has outgrown its space loses up to a quarter of the window at once, so that
-    it begins alike for several turns, and what the target has read is not read again. Where it begins depends
-    on the messages alone, and is found by halving, so that a long history is tokenised a few times at most;
-    `cancelled` is called before each time. ValueError where the chat template refuses the messages.
+    They begin with a question; a system message at the beginning stays. A chat that has outgrown its space
+    loses up to a quarter of the window at once: it begins alike for several turns, so the target need not
+    read it again. The beginning depends on the messages alone. It is found by bisection, so that a long
+    history is tokenised a few times at most; `cancelled` is called before each time.
     """
     head = list(messages[:1]) if messages and messages[0]["role"] == "system" else []
     rest = messages[len(head) :]
     space = pair.target.context - min(max_new_tokens, pair.target.context // 2)
     space = min(space, reading.tokens or space)
     questions = [place for place, message in enumerate(rest) if message["role"] == "user"]
-    # A token has three bytes or more in what a tokenizer was made for, so this many bytes are a quarter of
-    # what is read at most.
+    # A token has about three bytes or more, so this many bytes are at most a quarter of the read tokens.
     block = max(1, min(pair.target.context, reading.tokens or pair.target.context) * 3 // 4)
     starts = questions[-reading.turns :] if reading.turns else list(_block_starts(rest, questions, block))
     starts.append(len(rest) - 1)
@@ -58,9 +53,9 @@ def newest(
 
 
 def _block_starts(messages: Sequence[Message], questions: Sequence[int], block: int) -> Iterator[int]:
-    """The questions with which a shortened chat may begin: the first of each block of so many bytes, one
-    whose exchange is half a block long, and all of the newest block, for the case that none of the others
-    leaves enough space. They stay the same as a chat grows, but in its newest block."""
+    """The places of questions with which a shortened chat may begin: the first of each block of `block`
+    bytes, those whose exchange is half a block long, and all of the newest block, in case no other leaves
+    enough space. They stay the same as a chat grows, but for the newest block."""
     before = [0]  # bytes before each message
     for message in messages:
         before.append(before[-1] + len(message["content"].encode("utf-8", "replace")))

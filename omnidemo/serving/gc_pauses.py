@@ -1,4 +1,4 @@
-"""Short pauses by garbage collection, and freed memory that goes back to the system."""
+"""Shorter pauses by garbage collection, and freed memory for the system."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from functools import cache
 
 
 def settle() -> None:
-    """Collect garbage, then freeze all objects that are left, so that later collections skip them.
+    """Collect garbage, then freeze the remaining objects, so that later collections skip them. Called after
+    models were loaded or dropped.
 
-    A full collection stops all threads while it visits every object, half a million of the libraries' and
-    vocabularies' among them: a tenth of a second or more, in the middle of an answer. Called by the process
-    that holds the models, when it has loaded or dropped some.
+    A full collection stops all threads while it visits every object. Libraries and vocabularies have half a
+    million, which takes a tenth of a second or more in the middle of an answer.
     """
-    gc.unfreeze()  # some of it may be unused by now
+    gc.unfreeze()  # frozen objects may be unused by now
     gc.collect()
     gc.freeze()
 
 
 @contextmanager
 def off() -> Iterator[None]:
-    """No collection within. What libraries make when they are imported stays, and looking through it again
-    and again takes a sixth of the time."""
+    """No garbage collection within, for imports: their objects stay, and collections take a sixth of the
+    time."""
     gc.disable()
     try:
         yield
@@ -33,11 +33,11 @@ def off() -> Iterator[None]:
 
 
 def give_back() -> None:
-    """Return freed memory that the C library keeps to the system (`malloc_trim`): a few milliseconds; no
-    effect without glibc.
+    """Return memory that glibc keeps after it was freed (`malloc_trim`), in a few milliseconds; without glibc
+    nothing happens.
 
-    glibc gives threads separate arenas. Threads come and go with the answers, and memory freed in an arena
-    that no thread uses any more would stay there: tens of megabytes in each.
+    glibc gives threads separate arenas. Threads come and go with the answers, and tens of megabytes would
+    stay in each arena that no thread uses any more.
     """
     trim = _malloc_trim()
     if trim is not None:

@@ -1,2 +1,2 @@
-"""Which drafter for a target: what configurations, tokenizers and headers of weight files say, before any
-weights are read."""
+"""Which drafter suits a target, by configurations, tokenizers and headers of weight files. No weights are
+read."""

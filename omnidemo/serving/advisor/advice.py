@@ -1,5 +1,4 @@
-"""Which drafter for a target: candidates in the order of their modelled speedup, with what speaks against
-each."""
+"""Which drafter suits a target: candidates in the order of their modelled speedup, with warnings."""
 
 from __future__ import annotations
 
@@ -19,13 +18,13 @@ from omnidemo.serving.advisor.overlap import Overlap, overlap, read_vocabulary, 
 
 ACCEPTANCES = (0.3, 0.5, 0.7)
 RANKED_AT = 0.5
-LARGEST_SHARE = 0.2  # of the target's bytes that a drafter may have without a warning
+LARGEST_SHARE = 0.2  # a drafter with a larger share of the target's bytes gets a warning
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Speedups in tokens/s over plain decoding, from `low` to `high`. `what` says what the range is of,
-    `parameters` the target's size."""
+    """A speedup that a paper reports: tokens/s over plain decoding, from `low` to `high`. `what` names what
+    the range is over, `parameters` is the target's size."""
 
     target: str
     drafter: str
@@ -42,9 +41,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A drafter. `cost` is c: bytes read per guess over bytes read per pass of the target. `share`: its
-    weights over the target's. `modelled`: speedups at ACCEPTANCES. `pays_from`: the lowest acceptance, in
-    hundredths, with a modelled gain; None: there is none."""
+    """A drafter. `cost` is c: bytes read per guess ÷ bytes read per pass of the target. `share`: its
+    parameters ÷ the target's. `modelled`: speedups at ACCEPTANCES. `pays_from`: the lowest acceptance, in
+    steps of 0.01, with a modelled gain; None: there is none."""
 
     model: ModelFacts
     bytes: int
@@ -59,8 +58,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`candidates`, the best one first; `bytes` are the target's weights here, `warnings` are of the target,
-    and `assumptions` what the modelled figures rest on."""
+    """`candidates`: the best first. `bytes`: of the target's weights in memory. `warnings`: about the target.
+    `assumptions`: what the modelled figures rest on."""
 
     target: ModelFacts
     bytes: int
@@ -71,8 +70,8 @@ class Advice:
 
 
 def modelled_speedup(acceptance: float, draft_length: int, cost: float) -> float:
-    """(1 − α^(k+1)) / ((1 − α)(1 + c·k)), Leviathan et al. 2023, theorem 3.8: the expected speedup of drafts
-    of k tokens of which each is accepted with chance α, where a drafter's pass costs c of the target's."""
+    """The expected speedup (1 − α^(k+1)) / ((1 − α)(1 + c·k)) of drafts of k tokens, each accepted with
+    chance α, where a drafter's pass costs c passes of the target (Leviathan et al. 2023, theorem 3.8)."""
     tokens = (
         draft_length + 1 if acceptance == 1 else (1 - acceptance ** (draft_length + 1)) / (1 - acceptance)
     )
@@ -81,7 +80,7 @@ def modelled_speedup(acceptance: float, draft_length: int, cost: float) -> float
 
 def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None = None) -> Advice:
     """Judge `drafters`, by default the catalogue's `candidates`. Reads no weights and uses no network.
-    ModelError or ValueError, one sentence, for a model that is not known, or where there is no candidate."""
+    ModelError or ValueError, one sentence, for an unknown model, or where there is no candidate."""
     settings = settings or Settings()
     target, *drafters = (resolve(name, settings).name for name in (target, *drafters))
     length, large = settings.draft_length, read_facts(target)
@@ -110,9 +109,9 @@ def advise(target: str, drafters: Sequence[str] = (), settings: Settings | None 
 
 
 def candidates(target: str, names: Sequence[str]) -> list[str]:
-    """Those of `names` that are there and smaller than the target: for a bundled target bundled ones, as
-    larger ones would be too slow for it; for another one the bundled drafter that has read real text, and
-    those of others."""
+    """Those of `names` that are on this machine or in the catalogue and smaller than the target. A bundled
+    target gets bundled drafters, because others would be too slow for it. Another target gets the bundled
+    drafter that has read real text, and drafters that are not bundled."""
     models, large = [], read_facts(target).parameters
     for name in names:
         if name != target and (_bundled(name) == _bundled(target) or name == REAL_DRAFTER):
@@ -122,8 +121,8 @@ def candidates(target: str, names: Sequence[str]) -> list[str]:
 
 
 def _reports(target: str, drafter: str, parameters: int) -> tuple[Report, ...]:
-    """Reports of this pair; else of the drafter with the next larger target where it lost, for it loses with
-    a smaller one the more."""
+    """Reports of this pair, else of the drafter with the next larger target where it lost: it would lose more
+    with a smaller one."""
     reports = [Report(**row) for row in reported()["speedups"] if row["drafter"] == drafter]
     own = [report for report in reports if report.target == target]
     larger = sorted(
@@ -138,13 +137,12 @@ def _bundled(name: str) -> bool:
 
 
 def _stranger(drafter: str, target: str) -> bool:
-    """Whether a drafter knows only what bundled targets write, and this target is none."""
+    """Whether the drafter has read bundled targets' text only, and the target is not bundled."""
     return _bundled(drafter) and drafter != REAL_DRAFTER and not _bundled(target)
 
 
 def _useless(large: ModelFacts, small: ModelFacts, shared: Overlap | None) -> bool:
-    """Whether its guesses can hardly be right, so that it comes last: no token in common, or it never saw
-    such text."""
+    """Whether its guesses can hardly be right: no token in common, or it never read such text."""
     return (shared is not None and shared.mapped == 0) or _stranger(small.name, large.name)
 
 

@@ -1,5 +1,4 @@
-"""What is known of a model before its weights are read: its size, licence and tokenizer. Nothing is
-downloaded."""
+"""Size, licence and tokenizer of a model before its weights are read. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -23,11 +22,10 @@ from omnidemo.models.load import ModelError
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """`parameters` are all numbers of the weights, `read` those that a pass over one token reads: where the
-    input embedding is a matrix of its own, it is only looked up. `family` names the tokenizer. `folder` holds
-    the configuration and perhaps a tokenizer; None: only the catalogue's facts are here, or a GGUF file
-    (`gguf`), which is that itself. None elsewhere: not known. `source` says where the sizes are from;
-    `packed_bytes` as in `GgufFile`."""
+    """`parameters`: all numbers of the weights. `read`: those that a pass over one token reads, without an
+    input embedding that is a matrix of its own. `family`: of the tokenizer. `folder`: of the configuration
+    and perhaps a tokenizer; None for a GGUF file (`gguf`) and for a model that only the catalogue knows. None
+    elsewhere: unknown. `source`: where the sizes are from. `packed_bytes`: as in `GgufFile`."""
 
     name: str
     title: str
@@ -44,9 +42,8 @@ class ModelFacts:
 
 
 def read_facts(name: str) -> ModelFacts:
-    """The facts of a bundled model, a folder (with or without weights), a GGUF file, or a model of the Hub
-    that the catalogue knows or whose configuration is on this machine. ModelError, one sentence, for any
-    other."""
+    """The facts of a bundled model, a folder (with or without weights), a GGUF file, or a Hub model that is
+    in the catalogue or has its configuration on this machine. ModelError, one sentence, for any other."""
     if sources.is_gguf(name) and (facts := _of_file(name)) is not None:
         return facts
     entry, folder = entry_of(name), None if sources.is_gguf(name) else _folder(name)
@@ -80,8 +77,8 @@ def read_facts(name: str) -> ModelFacts:
 
 
 def _of_file(name: str) -> ModelFacts | None:
-    """What the header of a GGUF file says; None for one of the Hub that is not here and that the catalogue
-    knows."""
+    """The facts in the header of a GGUF file; None for a file of the catalogue that is not on this
+    machine."""
     try:
         found = sources.find(name)
     except sources.NotHere as error:
@@ -118,8 +115,7 @@ def _folder(name: str) -> Path | None:
 
 
 def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
-    """All numbers of the weights, those of an input embedding that is only looked up, and where this is
-    from."""
+    """All numbers of the weights, those of an input embedding that is only looked up, and the source."""
     if not (folder / "config.json").exists():
         raise ModelError(
             f"{name} has no config.json; give the folder of a model saved with `save_pretrained`"
@@ -147,15 +143,15 @@ def _sizes(name: str, folder: Path) -> tuple[int, int, str]:
 
 
 def _built_empty(name: str, config: Any) -> int:
-    """The numbers of a model of this configuration, whose weights are nowhere: it is built without memory."""
+    """The parameters of a model without weight files: it is built on the device `meta`, without memory."""
     layers = getattr(config.get_text_config(decoder=True), "num_hidden_layers", 0)
     try:
         if not isinstance(layers, int) or layers > MOST_LAYERS:
             raise ValueError(f"{str(layers)[:20]} layers")
-        # Building changes torch's default type for the whole process meanwhile, unless it is float32.
+        # With another dtype building changes torch's default dtype in all threads meanwhile.
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
-    except Exception as error:  # as above, and what is no causal language model
+    except Exception as error:  # as in `_sizes`, and a model of another kind
         raise ModelError(
             f"{name} has a configuration that makes no causal language model; choose another model"
         ) from error
@@ -163,7 +159,7 @@ def _built_empty(name: str, config: Any) -> int:
 
 
 def _licence(folder: Path) -> str | None:
-    with suppress(Exception):  # a card is anything that somebody wrote
+    with suppress(Exception):  # a model card may hold any text
         found = (metadata_load(folder / "README.md") or {}).get("license")
         return found if isinstance(found, str) else None
     return None

@@ -1,5 +1,5 @@
-"""How much of a target's vocabulary a drafter has: measured between tokenizers on this machine, else as a
-paper or the catalogue says."""
+"""How much of a target's vocabulary a drafter has: measured where both tokenizers are on this machine, else
+as a paper or the catalogue says."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ REPORTED = ASSETS / "reported.json"
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """`mapped` of the target's `tokens` have a token of the drafter with the same bytes; None: all of them,
-    without a count. `direct` is the share of the tokens of sample prompts that these are, 0 to 1, None where
-    only a count is known. `source` says by whom."""
+    """`mapped` of the target's `tokens` have a drafter token with the same bytes; None: all, without a count.
+    `direct`: their share of the tokens of sample prompts, 0 to 1; None where only a count is known. `source`:
+    who says so."""
 
     mapped: int | None
     tokens: int | None
@@ -42,15 +42,15 @@ class Overlap:
 
 @cache
 def reported() -> dict[str, Any]:
-    """What papers report of pairs and vocabularies: other people's figures on other machines, each with its
-    source, never ours."""
+    """What papers report of pairs and vocabularies, each figure with its source. None of it was measured by
+    this project."""
     found: dict[str, Any] = json.loads(REPORTED.read_text(encoding="utf-8"))
     return found
 
 
 def prompts_of(topic: str, count: int) -> list[str]:
-    """Sample prompts of a topic, or of all in turn for "mixed"; always the same ones. ValueError for an
-    unknown topic."""
+    """The first sample prompts of a topic, for "mixed" of all topics in turn. ValueError for an unknown
+    topic."""
     if topic != "mixed":
         return sample_prompts.sample(topic, count)
     each = [
@@ -60,7 +60,7 @@ def prompts_of(topic: str, count: int) -> list[str]:
 
 
 def read_vocabulary(model: ModelFacts) -> Vocabulary | None:
-    """The vocabulary of a tokenizer on this machine, else None."""
+    """The vocabulary of a model whose tokenizer is on this machine, else None."""
     with suppress(ModelError):
         if model.folder is not None:
             return vocabularies.read_tokenizer(
@@ -72,7 +72,7 @@ def read_vocabulary(model: ModelFacts) -> Vocabulary | None:
 
 
 def overlap(target: ModelFacts, large: Vocabulary | None, drafter: ModelFacts) -> Overlap | None:
-    """`large` is the target's vocabulary. None where nobody has measured it."""
+    """The overlap of two models; None where nobody has measured it. `large`: the target's vocabulary."""
     small = read_vocabulary(drafter) if large is not None else None
     if large is not None and small is not None:
         source = f"measured here on the bytes of both tokenizers and {TEXTS} sample prompts"

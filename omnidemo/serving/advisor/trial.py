@@ -1,4 +1,4 @@
-"""Try a pair: what a short interleaved run on sample prompts measures, beside what was modelled."""
+"""A pair on trial: the figures of a short interleaved run on sample prompts, beside the modelled ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ METHODS = (BASELINE, "auto")
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """`acceptance` is α, the share of judged guesses that were right, `per_round` tokens per pass of the
-    target; `plain` and `speculative` are tokens/s, and all are means over `prompts`. `modelled`: the formula
-    at this α. None: nothing was guessed."""
+    """Means over `prompts`. `acceptance` is α, the accepted share of judged guesses. `per_round`: tokens per
+    pass of the target. `plain` and `speculative`: tokens/s. `modelled`: the formula at this α. None: nothing
+    was guessed."""
 
     acceptance: float | None
     per_round: float | None
@@ -31,13 +31,13 @@ class Trial:
 
 
 def prompts_in(results: Sequence[Comparison]) -> int:
-    """How many prompts the METHODS are done with."""
+    """How many prompts all METHODS have answered."""
     return len(results) // len(METHODS)
 
 
 def summed_up(results: Sequence[Comparison], draft_length: int, cost: float, topic: str) -> Trial:
-    """What the whole prompts of a comparison of METHODS show, with drafts of a fixed length. RuntimeError
-    where there is none."""
+    """The figures of a comparison of METHODS with drafts of a fixed length, over the prompts that all of them
+    have answered. RuntimeError where there is none."""
     prompts = prompts_in(results)
     if not prompts:
         raise RuntimeError(

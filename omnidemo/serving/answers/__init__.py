@@ -1,1 +1,1 @@
-"""What stands around an answer of a session."""
+"""Answers that are more than one chat: repeated tasks, drafts of other machines, closed pages."""

@@ -1,4 +1,4 @@
-"""Drafts of other machines, checked by the targets of a pool."""
+"""Drafts of other machines, which the targets of a pool check."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from omnidemo.serving.speed import Speeds
 
 
 class CheckedDrafts:
-    """Has the targets of loaded pairs check drafts. All methods may be called from any thread. ValueError,
-    one sentence, where a target computes elsewhere."""
+    """Lets the targets of loaded pairs check drafts. Thread-safe. ValueError, one sentence, where a target
+    computes in another process."""
 
     def __init__(self, pool: PairPool, speeds: Speeds) -> None:
         self._pool, self._speeds = pool, speeds
         self._checkers: WeakKeyDictionary[Pair, DraftChecker] = WeakKeyDictionary()
 
     def check(self, target: str, drafter: str, asked: Check, owner: str = "") -> Checked:
-        """As `DraftChecker.check`. Nothing of it is recorded or learned from."""
+        """As `DraftChecker.check`. Drafts are neither recorded nor learned from."""
         self._speeds.hold()
         with self._pool.using(target, drafter) as (pair, _):
             return self._checkers.setdefault(_here(pair), DraftChecker(pair)).check(asked, owner)
 
     def describe(self, target: str, drafter: str, tokenizer: bool = False) -> dict[str, Any]:
-        """What a client has to know of a target, or its tokenizer, as JSON."""
+        """A target as `draft_checks.described`, or its tokenizer as `spelled_out`."""
         pair = _here(self._pool.ready(target, drafter)[0])
         return spelled_out(pair) if tokenizer else described(pair, self._pool.conditions(target, drafter))
 

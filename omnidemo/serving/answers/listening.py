@@ -1,4 +1,4 @@
-"""An answer is finished and recorded also where its page is closed meanwhile."""
+"""An answer whose page is closed is still finished and recorded."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def listen(
     began: float,
     dropped: int = 0,
 ) -> Iterator[Part]:  # fmt: skip
-    """Yield the parts and then the generation. `finish` is called with the generation before it is yielded.
-    Where the caller stops iterating, `gone` is set, which ends the answer early, and `finish` is called all
-    the same. The time to the first token is counted from `began` (`perf_counter`), the request. `dropped`:
-    the generation's `dropped_messages`."""
+    """Yield the parts, then the generation. `finish` gets the generation before it is yielded. Where the
+    caller stops iterating, `gone` is set, which ends the answer early, and `finish` is called too. `began`:
+    the time of the request (`perf_counter`), from which the time to the first token counts. `dropped`: the
+    generation's `dropped_messages`."""
     generation: Generation | None = None
     first: float | None = None
 
@@ -38,7 +38,7 @@ def listen(
                 yield made
     except GeneratorExit:
         gone.set()
-        with suppress(Exception):  # the page is closed
+        with suppress(Exception):  # nobody would see it
             generation = since_request(drain(parts))
         if generation is not None:
             finish(generation)

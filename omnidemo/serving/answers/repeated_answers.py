@@ -1,4 +1,4 @@
-"""One task again and again, as answers of a session like any other."""
+"""The inputs of one task, answered one after another in a session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RepeatedAnswers:
-    """Answers the inputs of a task by `ChatService.chat`. All methods may be called from any thread."""
+    """Answers the inputs of a task by `ChatService.chat`. Thread-safe."""
 
     def __init__(self, pool: PairPool, chats: ChatService) -> None:
         self._pool, self._chats = pool, chats
@@ -29,12 +29,11 @@ class RepeatedAnswers:
         self, *, target: str, drafter: str, task: Task | str, count: int = 10, first: int = 0,
         order: int = 0, cancel: threading.Event | None = None, **options: Any,
     ) -> Iterator[Part | Repeated]:  # fmt: skip
-        """Answer inputs of a task, one after another: the parts of each answer as `chat` gives them, and
-        behind its `Generation` what is known of it.
+        """Yield the parts of each answer as `chat` does, and behind each `Generation` its `Repeated`.
 
         task, count, first, order: as in `Pair.repeat`. options: those of `chat`; by default temperature 0,
         the policy "chance" and an adapter line of the task's name. Each answer is recorded and learned from
-        as any other of the session. One that is cancelled is the last, and has no `Repeated`.
+        like a chat. A cancelled answer is the last, and has no `Repeated`.
         """
         task = named_task(task) if isinstance(task, str) else task
         given = {name: value for name, value in options.items() if value is not None}
@@ -59,7 +58,7 @@ class RepeatedAnswers:
 
 
 class Watch:
-    """What `chat` tells of an answer that begins."""
+    """Takes what `chat` hands to its `watch` when an answer begins."""
 
     watched: Watched | None = None
     prompt: list[int]
