@@ -1,4 +1,4 @@
-"""OpenAI's wire format and an MCP server beside the page, over one `Endpoint`. Knows no page."""
+"""OpenAI's wire format and an MCP server over one `Endpoint`, without the page."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Endpoint", "ToolServer", "asks_for_keys", "refusal_body", "routes"]
 
 
 def asks_for_keys(path: str) -> bool:
-    """Whether an address is one of these, which ask for keys where the page asks for a visitor's id."""
+    """Whether an address belongs to endpoint or MCP server, which ask for keys instead of a visitor's id."""
     return path.startswith(PREFIX) or path == PATH
 
 
 def refusal_body(path: str, status: int, sentence: str) -> dict[str, Any] | None:
-    """A refusal in the shape that the clients of an address read; None for the page's addresses."""
+    """A refusal in the shape that clients of the address read; None for the page's addresses."""
     if path.startswith(PREFIX):
         return error_body(status, sentence)
     return tool_error(sentence) if asks_for_keys(path) else None

@@ -18,8 +18,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 class StopFilter:
-    """Takes an answer piece by piece and gives what may be shown of it. A generation's text still has the
-    stop string that ended it; OpenAI's format leaves it out."""
+    """Removes the stop string that ended an answer from its text, which comes in pieces."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = [stop for stop in stops if stop]
@@ -27,7 +26,7 @@ class StopFilter:
         self._over = False
 
     def add(self, text: str) -> str:
-        """What can be shown now. Looks at the new text and what was held back, never at the whole answer."""
+        """The text that can be shown now, from the new piece and the held-back end of earlier ones."""
         if not self._stops:
             return text
         if self._over:
@@ -44,18 +43,18 @@ class StopFilter:
         return shown
 
     def end(self) -> str:
-        """What was held back and did not become a stop string."""
+        """The held-back text, which did not become a stop string."""
         rest, self._held = self._held, ""
         return rest
 
     def _begun(self, stop: str) -> int:
-        """Characters at the end of the text with which the stop string begins."""
+        """How many characters at the end of the text begin the stop string."""
         most = min(len(stop) - 1, len(self._held))
         return next((length for length in range(most, 0, -1) if self._held.endswith(stop[:length])), 0)
 
 
 class AnswerFormat:
-    """One answer to one request. `facts` are added to our figures."""
+    """The answer to one request as JSON. `facts` go into its field `omnidemo`."""
 
     def __init__(self, asked: AnswerRequest, model: str, facts: Mapping[str, str]) -> None:
         self._asked, self._facts = asked, facts
@@ -71,7 +70,6 @@ class AnswerFormat:
         self._first = True
 
     def whole(self, made: Generation) -> dict[str, Any]:
-        """The answer in one piece."""
         text = self._filter.add(made.text) + self._filter.end()
         said = (
             {"message": {"role": "assistant", "content": text, "refusal": None}}
@@ -89,12 +87,12 @@ class AnswerFormat:
         }  # fmt: skip
 
     def round(self, done: Round) -> bytes:
-        """The event of a round; its text may be empty, while a character or a stop string is not complete."""
+        """The event of a round. Its text is empty while a character or a stop string is incomplete."""
         own = {"tokens": sources(done.tokens)} if self._asked.omnidemo.token_sources else None
         return self._event(self._filter.add(done.text), None, {"omnidemo": own} if own else {})
 
     def last(self, made: Generation) -> bytes:
-        """The events at the end: reason and figures, usage if it was asked for, and the mark."""
+        """The last events: reason and figures, usage if requested, and DONE."""
         named = {"system_fingerprint": fingerprint(made)}
         own = {"omnidemo": self._own(made)}
         events = self._event(self._filter.end(), REASONS[made.finish_reason], named | own)
@@ -135,9 +133,9 @@ class AnswerFormat:
 
 
 def fingerprint(made: Generation) -> str:
-    """The conditions under which an answer's seed repeats it: what the target's own numbers depended on. The
-    guesses of a method that is not `coupled` show in the text above temperature 0; then it also names what
-    they came from."""
+    """The conditions under which a seed repeats an answer: what the target's numbers depend on. Above
+    temperature 0 the text of a method that is not `coupled` depends on its guesses, so the sources of those
+    are named too."""
     if METHODS[made.method].coupled:
         return made.conditions
     return f"{made.conditions}.{made.method}.{made.domain}.{made.guesses}"
@@ -158,7 +156,7 @@ def usage(made: Generation) -> dict[str, int]:
 
 
 def sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
-    """Each token with its source; of a copied one `match` says how many tokens before it agreed, and with
+    """Each token with its source. `match` of a copied token: how many tokens before it agreed, and with
     what."""
     return [
         {"id": token.id, "text": token.text, "source": token.source}
@@ -169,8 +167,5 @@ def sources(tokens: Iterable[Token]) -> list[dict[str, Any]]:
 
 def event(value: Mapping[str, Any]) -> bytes:
     """An event of a stream."""
-    return (
-        b"data: "
-        + json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        + b"\n\n"
-    )
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return b"data: " + data + b"\n\n"

@@ -1,5 +1,4 @@
-"""The HTTP side of an answer: sent whole or streamed, and ended as soon as its client has gone.
-`api_routes.py` asks for the answer."""
+"""The HTTP side of an answer: sent whole or streamed, and ended when its client disconnects."""
 
 from __future__ import annotations
 
@@ -28,11 +27,8 @@ Item = Part | Exception | None
 
 
 class AnswerResponse:
-    """An ASGI app for one request. `begin(cancel)` starts the answer, in the thread that makes it.
-
-    What fails before a long prompt is read, or before the first token, has its own status; later it is an
-    event of the stream.
-    """
+    """An ASGI app for one request. `begin(cancel)` starts the answer in its thread. An error before the first
+    `Reading` or `Round` has an HTTP status of its own; a later error is an event of the stream."""
 
     def __init__(
         self,
@@ -76,7 +72,7 @@ class AnswerResponse:
         while True:
             events, more = b"", True
             for item in items:
-                if more:  # what follows the end of an answer is nothing to send
+                if more:  # the end is sent once
                     events += self._events(item)
                     more = isinstance(item, Reading | Round)
             await send({"type": "http.response.body", "body": events, "more_body": more})
@@ -85,7 +81,7 @@ class AnswerResponse:
             items = await work.made()
 
     def _events(self, item: Item) -> bytes:
-        if isinstance(item, Reading):  # a comment, which clients skip: it keeps them waiting
+        if isinstance(item, Reading):  # a comment, which clients skip, against their timeouts
             return f": reading the prompt, {item.read:,} of {item.total:,} tokens\n\n".encode()
         if isinstance(item, Round):
             return self._form.round(item)
@@ -95,7 +91,7 @@ class AnswerResponse:
 
 
 async def _until_gone(receive: Receive, scope: Any) -> None:
-    """End the answer when its client closes the connection."""
+    """Cancel `scope` when the client closes the connection."""
     while (await receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

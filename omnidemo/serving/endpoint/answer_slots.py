@@ -1,5 +1,5 @@
-"""Threads in which answers are made: so many at a time, the others wait in order, and more than can wait are
-refused."""
+"""Threads in which answers are made: a bounded number runs, a bounded number waits in order, and the others
+are refused."""
 
 from __future__ import annotations
 
@@ -17,17 +17,15 @@ from omnidemo.serving.endpoint.api_errors import ApiError
 
 Item = TypeVar("Item")
 RETRY = {"Retry-After": "1"}
-# seconds between two looks at the rounds of an answer: twenty-five a second, as the pictures of a film
-LOOK_SECONDS = 0.04
+LOOK_SECONDS = 0.04  # between two looks at the rounds of an answer: 25 a second, as in a film
 
 
 class AnswerSlots:
-    """Decoding blocks, so it never runs in the thread that serves the connections. Methods may be called from
-    any thread."""
+    """Decoding blocks, so it never runs in the thread of the event loop. Thread-safe."""
 
     def __init__(self, slots: int, waiting: int, each: int) -> None:
-        """slots: answers at a time; waiting: those that may wait for one; each: most that a caller with a
-        name may have of both."""
+        """slots: answers at a time; waiting: answers that may wait for a slot; each: most that a named caller
+        may have of both."""
         self._slots, self._most, self._each = slots, slots + waiting, each
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._threads = 0
@@ -40,8 +38,7 @@ class AnswerSlots:
         return self._callers.total()
 
     def take(self, caller: str) -> None:
-        """Count an answer of this caller, "" for nobody in particular; ApiError 503 or 429 where there are
-        too many."""
+        """Count an answer of a caller ("": unnamed). ApiError 503 or 429 where there are too many."""
         with self._lock:
             if caller and self._callers[caller] >= self._each:
                 raise ApiError(
@@ -63,7 +60,7 @@ class AnswerSlots:
 
     @contextmanager
     def place(self, caller: str) -> Iterator[None]:
-        """Count one that waits for something else before its answer can begin; ApiError as `take`."""
+        """Count a request within the block as an answer. ApiError as `take`."""
         self.take(caller)
         try:
             yield
@@ -73,16 +70,15 @@ class AnswerSlots:
     def start(
         self, caller: str, begin: Callable[[threading.Event], Iterator[Item]], wanted: type | None = None
     ) -> Work[Item]:
-        """Have a thread make something as soon as one is free; to be called on the event loop that looks at
-        it. `wanted`: the only kind of item that is looked at. ApiError as `take`."""
+        """Let the next free thread iterate `begin`; to be called on the event loop that reads the items.
+        `wanted`: the only kind of item that is read. ApiError as `take`."""
         self.take(caller)
         work = Work(begin, wanted, lambda: self.give_back(caller))
         self._jobs.put(work.run)
         with self._lock:
             if self._threads < min(self._slots, self.in_use):  # else one is free, and its caches are warm
                 self._threads += 1
-                # They must not keep a program from ending, so no executor of the standard library, which
-                # waits for its threads.
+                # Daemons: an executor of the standard library would wait for its threads at the end.
                 threading.Thread(target=self._work, name=f"answers {self._threads}", daemon=True).start()
         return work
 
@@ -92,10 +88,8 @@ class AnswerSlots:
 
 
 class Work(Generic[Item]):
-    """What a thread makes, item by item, and looked at in an event loop.
-
-    The thread works ahead of whoever looks at the items: a slow reader holds nobody up.
-    """
+    """Items that a thread makes and an event loop reads. The thread works ahead, so a slow reader holds
+    nobody up."""
 
     def __init__(
         self,
@@ -106,19 +100,18 @@ class Work(Generic[Item]):
         self.cancel = threading.Event()
         self._made: deque[Item | Exception | None] = deque()
         self._news, self._urgent, self._looked = asyncio.Event(), asyncio.Event(), -math.inf
-        # whether the loop knows that there is something: it is woken once for all that it has not looked at
-        self._told = False
+        self._told = False  # whether the loop was woken for the unread items
         self._begin, self._wanted, self._over = begin, wanted, over
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()  # of the next two
         self._begun = self._left = False
 
     async def made(self) -> list[Item | Exception | None]:
-        """What was made since the last look, one item at least; after the last one comes None, or the
-        exception that ended it.
+        """The items since the last call, at least one; behind the last comes None, or the exception that
+        ended the work.
 
-        Looks are LOOK_SECONDS apart, for each wakes the loop and the client, on the cores that decode; only
-        an item that is neither reading nor round is seen at once.
+        Calls return LOOK_SECONDS apart, because each wakes loop and client on the cores that decode. Only an
+        item that is neither `Reading` nor `Round` is returned at once.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout_at(self._looked + LOOK_SECONDS):
@@ -132,8 +125,7 @@ class Work(Generic[Item]):
         return [self._made.popleft() for _ in range(len(self._made))]
 
     def stop(self) -> None:
-        """Nobody looks at it any more: end it early, and give its place back at once if no thread has begun
-        it."""
+        """End the work early; work that no thread has begun gives its place back at once."""
         self.cancel.set()
         with self._lock:
             waiting, self._left = not self._begun and not self._left, True
@@ -141,7 +133,6 @@ class Work(Generic[Item]):
             self._over()
 
     def run(self) -> None:
-        """Make it, in the thread of this call."""
         with self._lock:
             if self._left:
                 return

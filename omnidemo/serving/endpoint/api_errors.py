@@ -1,4 +1,4 @@
-"""What goes wrong, in OpenAI's shape: one sentence with its status, type and code."""
+"""Errors in OpenAI's shape: one sentence with status, type and code."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from omnidemo.serving.pair_pool import Ending
 from omnidemo.serving.quotas import QuotaUsed, Refused
 
 log = logging.getLogger(__name__)
-KINDS: dict[int, tuple[str, str | None]] = {  # (type, code) of a status; of all others a wrong request
+KINDS: dict[int, tuple[str, str | None]] = {  # (type, code) by status; all others are wrong requests
     401: ("invalid_request_error", "invalid_api_key"),
     403: ("invalid_request_error", "not_allowed"),
     429: ("rate_limit_error", "rate_limit_exceeded"),
     500: ("server_error", None),
     503: ("server_error", "busy"),
 }
-NO_RETRY = {"x-should-retry": "false"}  # OpenAI's own client looks at it, and does not ask again at once
+NO_RETRY = {"x-should-retry": "false"}  # keeps OpenAI's own client from asking again at once
 
 
 class ApiError(Exception):
@@ -51,16 +51,16 @@ def error_body(
 ) -> dict[str, Any]:
     """The JSON of an error."""
     kind, known = KINDS.get(status, ("invalid_request_error", None))
-    # half a character in what was asked for cannot be answered
+    # the request may have held half a character
     written = message.encode("utf-8", "replace").decode()
     return {"error": {"message": written, "type": kind, "param": param, "code": code or known}}
 
 
 def as_api_error(error: BaseException) -> ApiError:
-    """Any error as one for the client. What this project raises has a sentence; of anything else the log gets
-    the whole and the client the name."""
+    """Any error as one for the client. Errors of this project have a sentence. Of any other the client gets
+    the name, and the log the traceback."""
     said = " ".join(str(error).split())
-    said = said if " = " in said else said[:1].upper() + said[1:]  # the name of an option is written as it is
+    said = said if " = " in said else said[:1].upper() + said[1:]  # an option's name keeps its case
     said += "" if said.endswith((".", "!", "?")) else "."
     if isinstance(error, ApiError):
         return error

@@ -1,4 +1,4 @@
-"""The endpoint's addresses, and the way from a request to an answer."""
+"""The endpoint's addresses, and how a request becomes an answer."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from omnidemo.serving.public_services import PublicServices
 from omnidemo.storage.visitors import Caller
 
 PREFIX = "/v1/"
-ANSWERS = 3  # made at the same time by each process that answers, round by round in turns
+ANSWERS = 3  # that each answering process writes at the same time, round by round in turns
 MOST_OF_ONE = 6  # requests of one visitor of a public app that run or wait
-# how long a request waits for a pair that is being loaded, and between two looks
+# longest wait of a request for a pair that is being loaded, and between two looks
 LOAD_SECONDS, LOOK_SECONDS = 300.0, 0.1
-LOADING = {"Retry-After": "10"}  # beyond that
+LOADING = {"Retry-After": "10"}  # after that wait
 VERBS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 CLOSED = (
     "Nobody may use the endpoint of an app that is public, or asks for a password, and has no keys; whoever"
@@ -42,7 +42,7 @@ CLOSED = (
 NO_KEY = "This endpoint needs a key; send one as `Authorization: Bearer KEY` or as `X-API-Key: KEY`."
 WRONG_KEY = "That key is none of this endpoint's; check it against OMNIDEMO_API_KEYS and send it again."
 Handler = Callable[[PublicServices, Request], Awaitable[ASGIApp]]
-Gone = Callable[[], Awaitable[bool]]  # whether a client has left
+Gone = Callable[[], Awaitable[bool]]  # whether the client has disconnected
 
 
 async def _never() -> bool:
@@ -50,8 +50,8 @@ async def _never() -> bool:
 
 
 def routes(endpoint: Endpoint) -> list[Route]:
-    """`/v1/models`, `/v1/chat/completions`, `/v1/completions` and `/v1/drafts`; everything else below `/v1/`
-    is an error in OpenAI's shape."""
+    """`/v1/models`, `/v1/chat/completions`, `/v1/completions` and `/v1/drafts`; any other address below
+    `/v1/` answers with an error in OpenAI's shape."""
     drafts = DraftRoutes(endpoint)
     addresses: list[tuple[str, Handler, list[str]]] = [
         ("models", endpoint.models, ["GET"]),
@@ -69,7 +69,7 @@ def routes(endpoint: Endpoint) -> list[Route]:
 
 
 class Endpoint:
-    """Answers in OpenAI's wire format over the app's services: what a page may do, and no more."""
+    """Answers in OpenAI's wire format, with the same services as the page."""
 
     def __init__(self, front: PublicServices) -> None:
         self.front = front
@@ -77,12 +77,9 @@ class Endpoint:
         self.slots = AnswerSlots(ANSWERS * front.processes, front.settings.queue_size, MOST_OF_ONE)
 
     def calling(self, headers: Headers) -> PublicServices:
-        """The services as whoever sends these headers sees them. ApiError 404 where nobody may use the
-        endpoint, 401 without a right key.
-
-        Each key is a visitor. Without keys in the settings whoever reaches a private app is answered, unless
-        its page asks for a password.
-        """
+        """The services for the caller that these headers name; each key is a visitor. ApiError 401 without a
+        valid key. Without keys in the settings a private app whose page asks for no password answers
+        everybody; any other raises ApiError 404."""
         front = self.front
         keys = [key for key in (part.strip() for part in front.settings.api_keys.split(",")) if key]
         if not keys:
@@ -147,7 +144,7 @@ class Endpoint:
         return AnswerResponse(begin, form, self.slots, self.counted_as(front), asked)
 
     def counted_as(self, front: PublicServices) -> str:
-        """By what name a caller's answers are counted; in a private app they are nobody's in particular."""
+        """The name under which a caller's answers are counted; "" in a private app."""
         return front.caller_name if front.public else ""
 
     def plan(
@@ -158,7 +155,7 @@ class Endpoint:
         messages: list[dict[str, str]],
         raw: bool = False,
     ) -> Begin:
-        """How the answer to a request begins."""
+        """The function that begins the answer to a request."""
         settings = front.settings
         options: dict[str, Any] = {
             "target": model.target,
@@ -182,14 +179,13 @@ class Endpoint:
         return begin
 
     async def ready(self, front: PublicServices, name: str, gone: Gone = _never) -> ModelId:
-        """The model of a request, loaded; ApiError where there is none, or it cannot be loaded, or takes
-        long, or too many wait for it."""
+        """The loaded model of a request. ApiError for an unknown one, and where loading fails, takes too
+        long, or too many requests wait."""
         model = model_ids.find_own(front.settings, name)
         if model is None:
             model = await anyio.to_thread.run_sync(model_ids.find, front, name)
         state = front.load(model.target, model.drafter)
         if state.stage != "ready":
-            # whoever waits here counts among those that wait for an answer
             with self.slots.place(self.counted_as(front)):
                 until = time.monotonic() + LOAD_SECONDS
                 while state.stage not in ("ready", "failed") and time.monotonic() < until:
@@ -198,7 +194,7 @@ class Endpoint:
                         raise ClientDisconnect
                     state = front.state(model.target, model.drafter)
         if state.stage == "failed":
-            why = without_folders(state.error or "")  # `state` strips them for visitors only
+            why = without_folders(state.error or "")  # `front.state` strips folders for visitors only
             raise ApiError(
                 503, f"{name[:120]} could not be loaded: {why}", code="model_not_loaded", headers=NO_RETRY
             )
@@ -217,12 +213,12 @@ class Endpoint:
 
 
 def _answering(endpoint: Endpoint, handler: Handler) -> Any:
-    """The handler for whoever has a key, with every error in OpenAI's shape."""
+    """The handler with its caller identified, and with errors in OpenAI's shape."""
 
     async def handle(request: Request) -> ASGIApp:
         try:
             return await handler(endpoint.calling(request.headers), request)
-        except ClientDisconnect:  # before the whole request was here, or its model
+        except ClientDisconnect:  # before the request was complete or its model loaded
             return Response(status_code=400)
         except Exception as error:
             return as_api_error(error).response()
@@ -231,7 +227,7 @@ def _answering(endpoint: Endpoint, handler: Handler) -> Any:
 
 
 def _given(headers: Headers) -> list[str]:
-    """A private Space's own token comes as a bearer, too, so both places are looked at."""
+    """The keys of a request. A private Space's token comes as a bearer too, so both headers are read."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return [
         key

@@ -1,5 +1,5 @@
-"""The addresses by which other machines have their drafts checked: the target described, its tokenizer, and
-the check of one round."""
+"""`/v1/drafts`, by which other machines have drafts checked: the target's description, its tokenizer, and the
+check of one round."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ INSTEAD = 'send an object such as {"ids": [1, 2, 3], "draft": [4, 5], "begin": 3
 
 
 class DraftRoutes:
-    """What stands behind `/v1/drafts`, for whoever may use the endpoint."""
-
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
 
@@ -41,7 +39,7 @@ class DraftRoutes:
         return Response(packed, media_type="application/json", headers={"Content-Encoding": "gzip"})
 
     async def check(self, front: PublicServices, request: Request) -> ASGIApp:
-        """One round, in one of the threads that answers wait in, so that there are no more at a time."""
+        """Check the draft of one round; it counts among the answers that run or wait."""
         try:
             given = json.loads(await request.body())
         except (ValueError, RecursionError):

@@ -1,5 +1,5 @@
-"""The two tools by the Model Context Protocol at `/mcp`, streamable HTTP. The package `mcp` is optional:
-without it the address says so."""
+"""The two tools over the Model Context Protocol at `/mcp` (streamable HTTP). Without the optional package
+`mcp` the address answers with an error."""
 
 from __future__ import annotations
 
@@ -39,16 +39,15 @@ MISSING = (
     " app again."
 )
 ENDING = "The app is ending; ask again when it has been started."
-REFUSED = -32600  # JSON-RPC's code for a request that is not taken
-# clients at a time that keep a session, and how long one may be silent
-SESSIONS, SESSION_SECONDS = 256, 600.0
+REFUSED = -32600  # JSON-RPC's "invalid request"
+SESSIONS, SESSION_SECONDS = 256, 600.0  # most sessions, and how long one may be silent
 TELL_SECONDS = 0.1  # between two notices of progress
 NAME = "omnidemo"
 INSTRUCTIONS = (
     "A big language model that a small one helps by guessing ahead (speculative decoding). generate answers;"
     " compare shows what the guessing gains."
 )
-# of each: how it runs, what it takes and gives, what it is for
+# name → function, arguments, result, description
 TOOLS: dict[str, tuple[Any, type[BaseModel], type[BaseModel], str]] = {
     "generate": (
         mcp_tools.generate, mcp_tools.GenerateArguments, mcp_tools.GenerateResult,
@@ -65,8 +64,7 @@ TOOLS: dict[str, tuple[Any, type[BaseModel], type[BaseModel], str]] = {
 
 
 class ToolServer:
-    """An ASGI app, for the time of `life`. A call passes the endpoint's rules: keys, quotas, its threads and
-    limits."""
+    """An ASGI app that answers within `life`. Calls obey the endpoint's keys, quotas and limits."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
@@ -75,7 +73,6 @@ class ToolServer:
 
     @asynccontextmanager
     async def life(self) -> AsyncIterator[None]:
-        """While the app runs."""
         if not INSTALLED:
             yield
             return
@@ -83,7 +80,7 @@ class ToolServer:
             NAME, title="OmniDemo", instructions=INSTRUCTIONS, on_list_tools=self._list,
             on_call_tool=self._call,
         )  # fmt: skip
-        # The guard has checked host, origin and size of every request.
+        # `ui/guard.py` has checked host, origin and size of every request.
         manager = StreamableHTTPSessionManager(
             server,
             session_idle_timeout=SESSION_SECONDS,
@@ -110,8 +107,8 @@ class ToolServer:
             )
             return
         name = front.caller_name
-        # By its user a session belongs to the key that began it. What runs for a request is ended with it: no
-        # answer can be fetched later.
+        # The user ties a session to the key that began it. Work ends with its request, because no answer can
+        # be fetched later.
         user = AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
         running: list[Any] = []
         try:
@@ -162,7 +159,7 @@ class ToolServer:
                     content=[types.TextContent(text=str(as_api_error(error)))], is_error=True
                 )
             given = made.model_dump(mode="json", exclude_none=False)
-            # Clients that know no structured content read the same as text.
+            # Clients without structured content read the text.
             return types.CallToolResult(
                 content=[types.TextContent(text=json.dumps(given, ensure_ascii=False))],
                 structured_content=given,
@@ -171,5 +168,5 @@ class ToolServer:
 
 
 def tool_error(sentence: str) -> dict[str, Any]:
-    """The JSON of a request that goes no further."""
+    """The JSON of a refused request."""
     return {"jsonrpc": "2.0", "id": None, "error": {"code": REFUSED, "message": sentence}}

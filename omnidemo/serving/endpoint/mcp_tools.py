@@ -1,4 +1,4 @@
-"""The two tools of the MCP server: what they take, what they give, and how they run. Knows no protocol."""
+"""The two tools of the MCP server: arguments, results and functions, without the protocol."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from omnidemo.serving.endpoint.request_body import (
 )
 from omnidemo.serving.public_services import PublicServices
 
-Tell = Callable[[int, int], Awaitable[None]]  # how much is done, of how much
+Tell = Callable[[int, int], Awaitable[None]]  # (done, total)
 MODEL = "target@drafter:line, a target alone, or omnidemo for the pair that this server is set to."
 METHOD = f"Decoding method: {', '.join(METHODS)}, or auto."
 
@@ -81,7 +81,7 @@ class TokenSource(BaseModel):
 
 
 def with_figures(form: type[BaseModel]) -> type[BaseModel]:
-    """Give a form the figures of the table, each null where it is not defined."""
+    """The form with the figures of `core/answer_figures.py`, each null where it is undefined."""
     numbers: dict[str, Any] = {
         figure.mcp or figure.name: (float | None, Field(description=figure.help))
         for figure in figures_of("mcp")
@@ -141,8 +141,8 @@ class CompareResult(BaseModel):
 async def generate(
     endpoint: Endpoint, front: PublicServices, given: dict[str, Any], tell: Tell | None
 ) -> GenerateResult:
-    """An answer with its figures, learned from like one of the page. ApiError, ValueError or Refused, one
-    sentence."""
+    """An answer with its figures; the drafter learns from it as from a chat. ApiError, ValueError or Refused,
+    one sentence."""
     other_fields.refuse({"messages": given.get("messages")})
     asked = checked(GenerateArguments, given, f"this tool takes {', '.join(GenerateArguments.model_fields)}")
     if (asked.prompt is None) == (asked.messages is None):
@@ -224,8 +224,8 @@ async def _run(
     each: Callable[[Item], Awaitable[None]],
     wanted: type | None = None,
 ) -> None:
-    """Make something in one of the endpoint's threads; it ends early where this is cancelled, which is how a
-    client's leaving arrives."""
+    """Make items in one of the endpoint's threads. Cancellation, by which a client's disconnect arrives, ends
+    it early."""
     work = endpoint.slots.start(endpoint.counted_as(front), begin, wanted)
     try:
         while True:

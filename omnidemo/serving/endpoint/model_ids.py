@@ -1,4 +1,4 @@
-"""Models by their ids: `target@drafter:line`, `target` alone, or `omnidemo` for the pair of the settings."""
+"""Ids of models: `target@drafter:line`, `target` alone, or `omnidemo` for the pair of the settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHOWN = 12  # ids in an error
 
 @dataclass(frozen=True, slots=True)
 class ModelId:
-    """A pair and the adapter line that drafts; without a line it is the settings'."""
+    """A pair and the adapter line that drafts (None: that of the settings)."""
 
     target: str
     drafter: str
@@ -37,17 +37,16 @@ class ModelId:
 
 
 def find_own(settings: Any, name: str) -> ModelId | None:
-    """The settings' pair, where the id names it; reads nothing."""
+    """The pair of the settings, where the id names it. Reads no files."""
     if name == ALIAS:
         return ModelId(settings.target, settings.drafter)
     return _match(name, [settings.target], [settings.drafter], settings.drafter)
 
 
 def find(front: PublicServices, name: str) -> ModelId:
-    """The pair and line that an id names; reads folders. ApiError 404 for an id that names none.
+    """The pair and line that an id names, among the models in known folders. ApiError 404 for an unknown id.
 
-    Names hold slashes, and may hold `@` and `:`, so an id is held against the known names and not taken
-    apart.
+    Names may hold `@` and `:`, so an id is compared with the known names instead of split.
     """
     targets, drafters = _known(front)
     found = find_own(front.settings, name) or _match(name, targets, drafters, front.settings.drafter)
@@ -61,8 +60,8 @@ def find(front: PublicServices, name: str) -> ModelId:
 
 
 def check_line(front: PublicServices, model: ModelId) -> ModelId:
-    """The model of a loaded pair, if that has the line. ApiError 404 where not: a slip of the pen must not
-    begin a new one."""
+    """The model, where its loaded pair has the line. ApiError 404 otherwise: a typing error must not begin a
+    new line."""
     lines = _lines(front, model)
     if model.line not in lines:
         raise _unknown(model.written(front.settings), f"its lines are {', '.join([AUTO, *lines])[:200]}")
@@ -70,8 +69,7 @@ def check_line(front: PublicServices, model: ModelId) -> ModelId:
 
 
 def listed(front: PublicServices) -> list[str]:
-    """The ids of all that can be had without a download: aliases first, then pairs with their lines. May read
-    folders."""
+    """The ids that need no download: aliases first, then pairs with their lines. May read folders."""
     targets, drafters = _known(front, AT_HAND)
     pairs = [ModelId(target, drafter) for target in targets for drafter in drafters]
     return [
@@ -92,7 +90,7 @@ def _known(front: PublicServices, availability: Iterable[str] | None = None) -> 
     cards = [card for card in front.models() if availability is None or card.availability in availability]
     targets = [card.name for card in cards if card.role in ("target", "both")]
     drafters = [card.name for card in cards if card.role in ("drafter", "both")]
-    # the settings' own pair is an id even where its files are gone: loading it says what is wrong
+    # the pair of the settings is an id even where its files are gone: loading says what is wrong
     if availability is None:
         targets, drafters = [front.settings.target, *targets], [front.settings.drafter, *drafters]
     return list(dict.fromkeys(targets)), list(dict.fromkeys(drafters))

@@ -1,5 +1,5 @@
-"""Fields of a request that are not offered here: which are known and refused unless they ask for nothing, and
-which change nothing."""
+"""Fields of a request that are not offered. Known ones are refused, unless their value asks for nothing;
+unknown ones are ignored and named in a header."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from pydantic import BaseModel
 
 from omnidemo.serving.endpoint.api_errors import ApiError
 
-# Each with the values that ask for nothing, which clients send by default; first of OpenAI, then of other
-# servers.
+# Name → values that ask for nothing, which clients send by default; first OpenAI's, then other servers'.
 FIELDS: Mapping[str, tuple[Any, ...]] = {
     "n": (1,), "best_of": (1,), "logprobs": (False,), "top_logprobs": (0,), "echo": (False,), "suffix": ("",),
     "frequency_penalty": (0,), "presence_penalty": (0,), "logit_bias": ({},), "tools": ([],),
@@ -40,13 +39,12 @@ MESSAGE_FIELDS: Mapping[str, tuple[Any, ...]] = {
 }  # fmt: skip
 NO_TOOLS = "there are no tools here; leave out their calls and results, or write them into the texts"
 HEADER = "X-OmniDemo-Ignored"
-MOST_NAMED = 20  # names in the header; each may have so many characters
-LONGEST_NAME = 60
-DEEPEST = 8  # levels of a request in which null is looked for; nothing that is read lies deeper
+MOST_NAMED, LONGEST_NAME = 20, 60  # names in the header, and characters of each
+DEEPEST = 8  # levels of a request that are searched for null; no field that is read lies deeper
 
 
 def without_nulls(value: Any, depth: int = 0) -> Any:
-    """The value without the fields that are null: a null says that a field is not given."""
+    """The value without fields that are null, which counts as not given."""
     if depth == DEEPEST:
         return value
     if isinstance(value, dict):
@@ -55,7 +53,7 @@ def without_nulls(value: Any, depth: int = 0) -> Any:
 
 
 def refuse(given: Mapping[str, Any]) -> None:
-    """ApiError 400, one sentence, where a field that is known and not offered asks for something."""
+    """ApiError 400, one sentence, where a known field that is not offered asks for something."""
     for name, neutral in FIELDS.items():
         if name in given and not _among(given[name], neutral):
             allowed = f" or send {json.dumps(neutral[0])}" if neutral else ""
@@ -76,7 +74,7 @@ def refuse(given: Mapping[str, Any]) -> None:
 
 
 def header_of_ignored(given: Mapping[str, Any], form: type[BaseModel]) -> dict[str, str]:
-    """The header that names the fields of a request that nothing here knows; {} where there are none."""
+    """The header that names the unknown fields of a request; {} where there are none."""
     names = list(dict.fromkeys(_unknown(given, form)))
     if not names:
         return {}
@@ -110,5 +108,5 @@ def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _among(value: Any, neutral: tuple[Any, ...]) -> bool:
-    """Whether it is one of these values, and of its kind: 0 is not false, and true is not 1."""
+    """Whether a value is one of these, where 0 differs from false, and 1 from true."""
     return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in neutral)

@@ -1,4 +1,4 @@
-"""What a client asks for: the JSON of a request, read and checked."""
+"""The JSON of a request, read and checked."""
 
 from __future__ import annotations
 
@@ -53,21 +53,20 @@ def _number(value: Any) -> Any:
 
 
 def _top_k(value: Any) -> Any:
-    return 0 if value == -1 else value  # how some clients switch it off
+    return 0 if value == -1 else value  # some clients switch it off by −1
 
 
 def _top_p(value: Any) -> Any:
-    # OpenAI takes 0: the likeliest token alone
+    # OpenAI takes 0 for the likeliest token alone
     return LEAST_TOP_P if value == 0 and not isinstance(value, bool) else value
 
 
 def _most(value: Any) -> Any:
-    return None if value == -1 else value  # how clients of other servers ask for no limit of theirs
+    return None if value == -1 else value  # clients of other servers ask for no limit by −1
 
 
 def _seed(value: int | None) -> int | None:
-    """-1 is how some clients ask for none; other negative numbers are seeds there, and each stands for one of
-    ours."""
+    """Some clients ask for no seed by −1; their other negative seeds become positive ones."""
     return None if value == -1 else value % SEEDS if value is not None and value < 0 else value
 
 
@@ -80,7 +79,7 @@ def _prompt(value: Any) -> Any:
 
 
 Number = BeforeValidator(_number)  # pydantic takes true for 1
-# How clients of other servers write an option of an answer, made ours.
+# Values that clients of other servers write, made ours.
 HABITS = {"top_k": _top_k, "top_p": _top_p}
 Tokens = Annotated[answer_options.Tokens, Number]
 Temperature = Annotated[answer_options.Temperature, Number]
@@ -88,8 +87,8 @@ Seed = Annotated[Annotated[int, Number, Field(ge=-SEEDS, lt=SEEDS)] | None, Afte
 
 
 def with_options(way: str, table: type[BaseModel] = GenerationConfig) -> Callable[[type[Form]], type[Form]]:
-    """Give a form every option of an answer that is shown there (`Option.shown`), each None where a client
-    says nothing; one that the form declares itself stays as it is."""
+    """A decorator that adds to a form every option that is shown that way (`Option.shown`), by default None.
+    A field that the form declares itself stays."""
 
     def extend(form: type[Form]) -> type[Form]:
         fields: dict[str, Any] = {}
@@ -132,12 +131,9 @@ class StreamOptions(BaseModel):
 
 @with_options("own")
 class OwnOptions(BaseModel):
-    """Our own field of a request.
-
-    token_sources: have each token with its source. method: a decoding method in place of the settings'.
-    learn, keep: whether the answer is learned from, and recorded in the history. The others, such as
-    `copying`, are options of the answer.
-    """
+    """The field `omnidemo` of a request. token_sources: return each token with its source. method: a decoding
+    method; "": that of the settings. learn, keep: learn from the answer, and record it in the history. All
+    others, such as `copying`, are options of the answer."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -148,15 +144,15 @@ class OwnOptions(BaseModel):
 
 
 class CompletionOptions(OwnOptions):
-    """control_tokens: names of control tokens in the prompt are read as these, for clients that fill in a
-    template themselves."""
+    """control_tokens: read names of control tokens in the prompt as such tokens, for clients that fill in a
+    chat template themselves."""
 
     control_tokens: StrictBool = False
 
 
 @with_options("endpoint")
 class AnswerRequest(BaseModel):
-    """The fields that chats and completions share; `other_fields.py` says what becomes of all others."""
+    """The fields of chats and completions; `other_fields.py` handles all others."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
@@ -172,7 +168,7 @@ class AnswerRequest(BaseModel):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of the answer that the client gave."""
+        """The options of the answer that the client has given."""
         values = {name: getattr(self, name) for name in shown_by("endpoint")}
         values |= {name: getattr(self.omnidemo, name) for name in shown_by("own")}
         optional = {name for name, field in GenerationConfig.model_fields.items() if field.default is None}
@@ -188,7 +184,7 @@ class AnswerRequest(BaseModel):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What the answer says of the request, whatever becomes of it."""
+        """Response headers about the request."""
         return self._headers
 
 
@@ -199,7 +195,7 @@ class ChatRequest(AnswerRequest):
 
 
 class CompletionRequest(AnswerRequest):
-    """POST /v1/completions: a text that is continued as it stands, without a chat template."""
+    """POST /v1/completions: a text that is continued without a chat template."""
 
     prompt: Annotated[str, BeforeValidator(_prompt)]
     omnidemo: CompletionOptions = CompletionOptions()
@@ -210,10 +206,10 @@ class CompletionRequest(AnswerRequest):
 
 
 def read(body: bytes, form: type[Asked]) -> Asked:
-    """The request. ApiError 400, one sentence, for what is none."""
+    """Read and check a request. ApiError 400, one sentence, for a wrong one."""
     try:
         given = json.loads(body)
-    except (ValueError, RecursionError) as error:  # also bytes that are no text
+    except (ValueError, RecursionError) as error:  # bytes that are no text are a ValueError too
         why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
         raise ApiError(
             400, f"The body is not JSON ({why}); send an object such as {form_example(form)}."
@@ -236,8 +232,8 @@ def read(body: bytes, form: type[Asked]) -> Asked:
 
 
 def checked(form: type[Form], given: Mapping[str, Any], instead: str) -> Form:
-    """What a client sent, as that form; null is as good as nothing. ApiError 400: which field is wrong, why,
-    and what to do `instead`."""
+    """The fields of a client as a form; null counts as not given. ApiError 400 names the wrong field, the
+    reason, and what to do `instead`."""
     try:
         return form.model_validate(other_fields.without_nulls(dict(given)))
     except ValidationError as error:

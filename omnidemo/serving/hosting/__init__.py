@@ -1,1 +1,1 @@
-"""Where the app is hosted: what a Space would refuse in this checkout."""
+"""Whether a checkout would start on a Space of the Hugging Face Hub."""

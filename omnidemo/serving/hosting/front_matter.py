@@ -1,4 +1,4 @@
-"""The front matter of README.md, where a Space reads its settings: what is wrong with it."""
+"""Faults in the front matter of README.md, from which a Space reads its settings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-ZERO_GPU = "zero-a10g"  # what ZeroGPU is called in the front matter, whichever GPU is behind it
-LEAST_PYTHON = "3.10"  # what a Space takes without python_version
+ZERO_GPU = "zero-a10g"  # ZeroGPU's name in the front matter, whichever GPU is behind it
+LEAST_PYTHON = "3.10"  # of a Space without python_version
 
 
 def read_front_matter(root: Path) -> dict[str, Any]:
-    """The front matter; ValueError, one sentence, where there is none that can be read."""
+    """The front matter. ValueError, one sentence, where it is missing or cannot be read."""
     path = root / "README.md"
     if not path.is_file():
         raise ValueError(
@@ -26,7 +26,7 @@ def read_front_matter(root: Path) -> dict[str, Any]:
         )
     try:
         front = metadata_load(path)
-    except Exception as error:  # whatever YAML makes of it
+    except Exception as error:  # of the YAML parser
         raise ValueError(
             f"the front matter of README.md is no YAML ({' '.join(str(error).split())[:120]}); mend it"
             " between its two lines of ---"
@@ -42,8 +42,8 @@ def read_front_matter(root: Path) -> dict[str, Any]:
 def front_matter_troubles(
     front: Mapping[str, Any], root: Path, requirements: Mapping[str, Requirement], pair: Sequence[str]
 ) -> Iterator[str]:
-    """What is wrong with a front matter, one sentence each. requirements: by name; pair: the Hub's models
-    that ZeroGPU would load."""
+    """The faults of a front matter, one sentence each. requirements: by name. pair: the Hub's models that
+    ZeroGPU would load."""
     if front.get("sdk") != "gradio":
         yield f"sdk is {front.get('sdk')!r}, and the app is a Gradio page; write `sdk: gradio`"
     yield from _gradio(front.get("sdk_version"), requirements.get("gradio"))

@@ -1,5 +1,4 @@
-"""What would stop this checkout from starting on a Space of the Hugging Face Hub, without asking the Hub
-anything."""
+"""Faults that would stop a checkout from starting on a Space of the Hugging Face Hub, found offline."""
 
 from __future__ import annotations
 
@@ -37,15 +36,14 @@ print("FOUND", ",".join(heavy + threads))
 
 
 class SpaceReport(NamedTuple):
-    """Sentences: what stops the app, and what is only worth knowing."""
+    """Sentences: faults that stop the app, and notes."""
 
     stops: list[str]
     notes: list[str]
 
 
 def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> SpaceReport:
-    """Hold the checkout in `root`, with the settings and variables that the Space would have, against what a
-    Space asks for."""
+    """Check the checkout in `root` with the settings and variables that the Space would have."""
     needed = _requirements(root)
     stops: list[str] = []
     hardware: str | None = None
@@ -67,12 +65,8 @@ def check(root: Path, settings: Settings, environment: Mapping[str, str]) -> Spa
     return SpaceReport(stops, [*_small_binaries(root), *_public(settings)])
 
 
-# files and requirements
-# ----------------------------------------------------------------------------------------------------
-
-
 def _git(root: Path, *arguments: str) -> list[str]:
-    """What git says, split at zero bytes; nothing where there is no git or no repository."""
+    """The output of git, split at zero bytes; [] without git or a repository."""
     try:
         done = subprocess.run(
             ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True
@@ -83,7 +77,7 @@ def _git(root: Path, *arguments: str) -> list[str]:
 
 
 def _plain_files(root: Path) -> Iterator[tuple[str, int]]:
-    """(path, bytes) of the files that git carries by itself."""
+    """(path, bytes) of the files in git without LFS."""
     for name in _git(root, "ls-files", "-z", ":(exclude,attr:filter=lfs)"):
         if (root / name).is_file():
             yield name, (root / name).stat().st_size
@@ -125,7 +119,7 @@ def _requirements(root: Path) -> dict[str, Requirement]:
 
 
 def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
-    """Packages that a module imports as it is imported itself, and that no requirement brings along."""
+    """Packages that a module imports at its top and that no requirement brings along."""
     if not needed:
         yield (
             "requirements.txt is missing or empty, so a Space would install nothing but Gradio; list what the"
@@ -146,8 +140,7 @@ def _missing(root: Path, needed: Mapping[str, Requirement]) -> Iterator[str]:
 
 
 def _imports(path: Path) -> set[str]:
-    """The packages that are imported together with a file, not later inside a function and not for types
-    alone."""
+    """The packages that a file imports at its top, outside functions and TYPE_CHECKING."""
     packages = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
@@ -174,12 +167,8 @@ def _with_dependencies(names: set[str]) -> set[str]:
     return needed
 
 
-# the app, its storage and its variables
-# --------------------------------------------------------------------------------------
-
-
 def _import(root: Path) -> Iterator[str]:
-    """Importing app.py has to build nothing: a Space's own tools import it, and on ZeroGPU `spaces` comes
+    """Importing app.py must build nothing: a Space's tools import it, and on ZeroGPU `spaces` is imported
     before torch."""
     environment = {**os.environ, "PYTHONPATH": str(root)}
     try:
