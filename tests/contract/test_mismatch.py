@@ -28,9 +28,8 @@ from omnidemo.decoding.randomness import NUMBERS, Sampler
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.models.load import load_model
 from omnidemo.serving.measuring import mismatch
-from omnidemo.serving.measuring.company import differing
 from omnidemo.serving.measuring.mismatch import Report
-from omnidemo.serving.measuring.rounding import unstable
+from omnidemo.serving.measuring.rounding import differing, unstable
 from tests.support.cli import Cli, refused
 from tests.support.gguf_files import tiny_model, write_gguf
 from tests.support.models import save

@@ -1,2 +1,2 @@
-"""What the commands that measure and the page's Compare share: files of prompts, tables, methods side by
-side, a drafter that learns."""
+"""Measurements of commands and of the page's Compare: prompt files, tables, methods side by side,
+learning."""

@@ -1,5 +1,4 @@
-"""The adaptation curve: traffic with training on, and what that changes on prompts that never were
-traffic."""
+"""The adaptation curve: traffic with training on, and its effect on held-out prompts."""
 
 from __future__ import annotations
 
@@ -29,15 +28,15 @@ from omnidemo.serving.pair_loading import build_measured_pair
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
 
-# kind: traffic, held-out or offline; requests: answered before
+# kind: traffic, held-out or offline; requests: how many were answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
-OFFLINE = -1  # the version that the offline drafter shows
+OFFLINE = -1  # the version of the offline drafter
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The held-out prompts after so many requests: how often the drafter was trained, and the chosen method's
-    figures. agreement: over all held-out answers, whatever the draft policy."""
+    """The held-out prompts after so many requests: version, optimiser steps, and the method's figures.
+    agreement: over all held-out answers, whatever the draft policy."""
 
     requests: int
     version: int
@@ -46,7 +45,7 @@ class Point:
     agreement: Agreement | None = None
 
     def cells(self) -> list[str]:
-        """As text: requests, version, steps and agreement, then the cells of the summary."""
+        """Requests, version, steps and agreement as text, then the cells of the summary."""
         place = ["offline", "–"] if self.version == OFFLINE else [str(self.requests), str(self.version)]
         agreed = (
             "–"
@@ -58,9 +57,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """What to send and when to look; everything else is in the settings. `pause`: seconds after a request,
-    like a visitor who reads. `offline`: at the end the base drafter is trained so many epochs on the same
-    answers, the ceiling of what can be learned."""
+    """Traffic, and after how many requests (`checkpoints`) held-out prompts are answered. All else is in the
+    settings. `pause`: seconds after each request. `offline`: epochs for which the base drafter is trained on
+    the same answers at the end, which shows how much can be learned; 0: none."""
 
     traffic: Sequence[str]
     held_out: Sequence[str]
@@ -73,21 +72,22 @@ class Experiment:
 
 
 def plan_checkpoints(text: str, requests: int) -> list[int]:
-    """The numbers of a list such as "0,25,50" that lie within the run, with its beginning and its end.
-    ValueError for other text."""
+    """The numbers of a list such as "0,25,50" that lie within the run, and its beginning and end. ValueError
+    for other text."""
     wanted = numbers(text, "--eval-at") if text.strip() else []
     return sorted({0, requests, *(number for number in wanted if 0 < number < requests)})
 
 
 def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator[Stage | Point]:
-    """Yield a `Stage` after each request, and a `Point` at each checkpoint; all rows are in the CSV by then.
+    """Yield a `Stage` after each request, and a `Point` at each checkpoint; their rows are in the CSV by
+    then.
 
-    An update that is due is run and swapped in before the next request, so that the curve does not depend on
-    the machine's speed. keep: learn on in the settings' storage; else from nothing, and nothing stays.
-    ModelError or ValueError, before anything runs, for a model or prompt that cannot be used; RuntimeError
+    A due update runs and is swapped in before the next request, so that the curve does not depend on the
+    machine's speed. keep: continue the line in the settings' storage; else begin with nothing, and keep
+    nothing. ModelError or ValueError, before anything runs, for an unusable model or prompt; RuntimeError
     where training failed.
     """
-    logging.disable_progress_bar()  # of the trainer's copy of the drafter, in the middle of the run's own
+    logging.disable_progress_bar()  # of the trainer, which loads the drafter within the run's own bar
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, [*what.traffic, *what.held_out])
     with (
@@ -107,7 +107,7 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
 
 
 class _Adaptation:
-    """A run on its way. Each row is appended to the CSV when it is known."""
+    """A run. Each row is appended to the CSV when it is known."""
 
     def __init__(
         self, pair: Pair, what: Experiment, store: Store, lines: TrainerPool, append: Callable[[Any], None]
@@ -124,13 +124,13 @@ class _Adaptation:
             pair.record(pair.prompt_ids(prompt), settings.max_new_tokens, lambda: False)
             for prompt in what.held_out
         ]
-        self.held = [one[1] for one in recorded if one is not None]  # of the target's own answers
+        self.held = [one[1] for one in recorded if one is not None]  # traces of the target's own answers
         self.traces: list[Trace] = []  # of the traffic
         if what.offline:
             pair.learners.append(self.traces.append)
 
     def serve(self, count: int, prompt: str) -> None:
-        """Answer one request, note it in the CSV and in the history, and learn from it."""
+        """Answer one request, write it to CSV and history, and learn from it."""
         pair, settings = self.pair, self.settings
         created = datetime.now(UTC).isoformat(timespec="milliseconds")
         made = pair.generate(
@@ -151,8 +151,8 @@ class _Adaptation:
             raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
 
     def evaluate(self, count: int) -> Point:
-        """The held-out prompts, plain decoding and the chosen method, interleaved; and the agreement on the
-        target's own answers to them. Nothing is learned from them."""
+        """Answer the held-out prompts by plain decoding and by the method, interleaved, and measure the
+        agreement on the target's own answers. Nothing is learned."""
         trainer = self.distiller.status()
         found = self.measurer.agree("default", trainer.version, self.held)
 
@@ -162,7 +162,7 @@ class _Adaptation:
         return Point(count, trainer.version, trainer.step, self._read(tell), mean_of(found))
 
     def ceiling(self) -> Point:
-        """The base drafter, trained on all answers at once, on the held-out prompts."""
+        """The held-out prompts with the base drafter trained on all answers at once."""
         epochs, requests = self.what.offline, self.what.requests
         steps = epochs * -(-len(self.traces) // self.settings.batch_size)
         cosine = self.settings.model_copy(update={"schedule": "cosine", "schedule_steps": steps})

@@ -1,5 +1,5 @@
-"""The tables that papers on speculative decoding print, of a comparison: lengths, costs, speed, same ids,
-losses too."""
+"""A comparison in the tables of papers on speculative decoding: lengths, costs, speed, same ids, slower
+answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from omnidemo.serving.measuring.prompt_files import group_of
 from omnidemo.serving.measuring.report_tables import Percentiles, group_by
 
 Table = tuple[str, list[str], list[list[str]]]  # title, headings, lines
-# Heading → metric, factor, format: medians over the answers, with the 10th and the 90th percentile.
+# heading → metric, factor, format; cells are medians over the answers, with the 10th and 90th percentile
 TIMES: Mapping[str, tuple[str, float, str]] = {
     "c": ("cost_ratio", 1.0, ".3f"),
     "first token ms": ("time_to_first_token", 1e3, ".0f"),
@@ -23,7 +23,7 @@ TIMES: Mapping[str, tuple[str, float, str]] = {
     "tokens/s": ("tokens_per_second", 1.0, ".1f"),
 }
 HEADINGS = ["method", "answers", "τ", "accepted", "α", *TIMES, "speedup", "slower", "same ids", "TV"]
-MOST_POSITIONS = 12  # of a table; a copied draft may be longer
+MOST_POSITIONS = 12  # columns of a table; a copied draft may be longer
 NOTE = (
     "τ: mean accepted length (MAT), tokens per pass of the target with its own one; accepted: of all proposed"
     " tokens; α: of those that were judged; c: a drafter's step ÷ a pass of the target. Times and speedup,"
@@ -35,9 +35,9 @@ NOTE = (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One method at one temperature over all its answers. `lengths` are pooled over their rounds; `slower`
-    counts answers with a speedup below 1 of those that have one, `same` those with the baseline's ids of
-    those compared. `variation`: the mean over all tokens."""
+    """One method at one temperature over all its answers. `lengths`: pooled over their rounds. `slower`:
+    (answers with a speedup below 1, answers with a speedup). `same`: (answers with the baseline's ids,
+    compared answers). `variation`: the mean over all tokens."""
 
     method: str
     answers: int
@@ -72,15 +72,15 @@ class Standing:
 
 
 def standings(results: Iterable[Comparison]) -> list[Standing]:
-    """Of one temperature, the methods in the order of their first result."""
+    """The methods at one temperature, in the order of their first result."""
     return [
         Standing.of(method, group) for method, group in group_by(results, lambda done: done.method).items()
     ]
 
 
 def tables(results: Sequence[Comparison]) -> Iterator[Table]:
-    """For each temperature: the methods; acceptance by position; how many tokens a pass brought; and, where
-    there are categories, the speedup and τ in each."""
+    """For each temperature: the methods, acceptance by position, tokens by pass, and speedup and τ of each
+    category, if there are categories."""
     for temperature, group in group_by(results, lambda done: done.temperature).items():
         at = "the target's own sampling" if temperature is None else f"temperature {temperature:g}"
         found = standings(group)
@@ -105,7 +105,7 @@ def tables(results: Sequence[Comparison]) -> Iterator[Table]:
 
 
 def _by_category(group: Sequence[Comparison], at: str) -> Iterator[Table]:
-    """Median speedup and τ of each method in each category, as Spec-Bench has them."""
+    """Median speedup and τ of each method in each category of Spec-Bench."""
     parts = group_by(group, lambda done: group_of(done.category))
     if len(parts) > 1:
         methods = list(dict.fromkeys(done.method for done in group))
@@ -125,7 +125,7 @@ def _pair(one: Standing | None) -> str:
 
 
 def _histogram(lengths: Lengths, count: int) -> list[str]:
-    """Shares of the rounds with 1 … `count` tokens; the last one is of all that wrote so many or more."""
+    """Shares of the rounds with 1 … `count` tokens; the last is of rounds with `count` or more."""
     total = sum(lengths.rounds)
     return [_share(part / total) for part in [*lengths.rounds[1:count], sum(lengths.rounds[count:])]]
 

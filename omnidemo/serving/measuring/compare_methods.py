@@ -1,4 +1,4 @@
-"""Methods side by side on the prompts of a file: a CSV row for each answer, and mean and spread for each
+"""Methods side by side on the prompts of a file: a CSV row for each answer, mean and spread of each
 method."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnidemo.serving.comparison import Asked, Comparison, compare, turns_of
 from omnidemo.serving.measuring.prompt_files import check_prompts
 from omnidemo.serving.measuring.report_tables import Spread, Stage, group_by, recorded
 
-# CSV column: metric. The units are in the names, but for one, which had none from the beginning.
+# CSV column → metric. `right` never had its unit in its name.
 FIGURES = {column.replace("right_share", "right"): name for column, name in columns("report").items()}
 COLUMNS = (
     "prompt_index", "turn", "category", "temperature", "run", "method", "speedup", "identical", *FIGURES,
@@ -33,9 +33,8 @@ HEADINGS = ("prompts", "speedup", "tokens/s", "α", "acceptance", "tokens/round"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """One method over all prompts. `figures`: "speedup" (tokens/s over the baseline's on the same prompt),
-    then the metrics `AVERAGED`. `identical`: how many answers have the baseline's ids; None above temperature
-    0 where a seed does not fix the text."""
+    """One method over all prompts. `figures`: "speedup" (tokens/s ÷ the baseline's on the same prompt), then
+    the metrics AVERAGED. `identical`: answers with the baseline's ids; None where ids may differ."""
 
     method: str
     prompts: int
@@ -43,13 +42,13 @@ class Summary:
     identical: int | None
 
     def cells(self) -> list[str]:
-        """The figures as text, under `HEADINGS`."""
+        """The figures as text, under HEADINGS."""
         identical = "–" if self.identical is None else f"{self.identical}/{self.prompts}"
         return [str(self.prompts), *map(str, self.figures.values()), identical]
 
 
 def check_methods(names: Sequence[str]) -> list[str]:
-    """The methods to run, the baseline first and each once. ValueError for an unknown one, or none."""
+    """The methods to run, the baseline first, each once. ValueError for an unknown one, or none."""
     if not names:
         raise ValueError("choose at least one method to compare")
     for name in names:
@@ -58,7 +57,7 @@ def check_methods(names: Sequence[str]) -> list[str]:
 
 
 def csv_row(done: Comparison) -> dict[str, Any]:
-    """A result under `COLUMNS`."""
+    """The row of a result under COLUMNS."""
     made = done.generation
     lengths = Lengths.of(made.rounds)
     return {
@@ -85,12 +84,9 @@ def run(
     runs: int = 1,
     **options: Any,
 ) -> Iterator[Comparison | Stage]:
-    """Measure the methods of `check_methods` at each temperature, interleaved and after a warm-up; each
-    result is in the CSV `out` when it is yielded.
-
-    The options are those of `serving.comparison.compare`. ValueError, at the call, for prompts that cannot be
-    used.
-    """
+    """Measure the methods (of `check_methods`) at each temperature, interleaved and after a warm-up; a result
+    is in the CSV `out` when it is yielded. options: those of `comparison.compare`. ValueError, at the call,
+    for unusable prompts."""
     check_prompts(pair, prompts)
     measured = (
         compare(pair, prompts, methods, temperature=temperature, runs=runs, **options)

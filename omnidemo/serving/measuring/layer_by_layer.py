@@ -1,9 +1,8 @@
 """The first wrong number: a target's compiled passes, layer by layer and tensor by tensor, against
 `transformers` with the weights of the same file.
 
-A compiled pass is one call, in which nothing can be looked at. So each part is called by itself, as a model
-of no layers or of one, whose embeddings are what `transformers` gave that part to read. An error is told
-where it arises, and not in what follows from it.
+A compiled pass is one call without intermediate results. So each part is called as a model of no or one
+layer, whose embeddings are what that part of `transformers` has read. So an error is named where it arises.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from omnidemo.serving.measuring.report_tables import Stage
 
 Array = NDArray[np.float32]
 TOKENS = 24  # of a prompt that are read
-BOUND = 1e-4  # of the largest number of a tensor: by so much another order of sums may move one
-NOWHERE = 16  # rows of an output layer that nobody looks at
+BOUND = 1e-4  # share of a tensor's largest number by which another order of sums may move a number
+NOWHERE = 16  # rows of an output layer whose logits are not used
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A `part` of a layer: its numbers and the reference's are up to `most` apart, of numbers up to
+    """A `part` of a layer: its numbers differ by up to `most` from the reference's, which are up to
     `largest`."""
 
     part: str
@@ -51,8 +50,8 @@ class Difference:
 
 @dataclass(slots=True)
 class LayerReport:
-    """`parts` were compared, of passes over a form of the weights, in an arithmetic; `different` have other
-    numbers, in the order of a pass; `closest` came nearest to that of the others."""
+    """`passes` names form and arithmetic of the weights. `parts` were compared. `different`: the parts beyond
+    the bound, in the order of a pass. `closest`: the part within the bound that differs most."""
 
     passes: str
     parts: int = 0
@@ -62,7 +61,7 @@ class LayerReport:
     def note(self, part: str, got: Any, wanted: Any, bound: float = BOUND) -> None:
         """Compare numbers of one shape; a `bound` of 0 asks for equal ones."""
         apart, self.parts = np.abs(np.asarray(got) - np.asarray(wanted)), self.parts + 1
-        # of what is no number, the difference is none
+        # NaN − NaN is no difference either
         most = float(apart.max()) if np.isfinite(apart).all() else float("inf")
         found = Difference(part, most, float(np.abs(wanted).max()))
         if found.share > bound:
@@ -81,12 +80,10 @@ class LayerReport:
 
 
 def check(settings: Settings, text: str) -> Iterator[Stage | LayerReport]:
-    """Compare the settings' target, as the backend reads it, with `transformers`, over the first tokens of a
-    text, and yield a report for each form of its weights or arithmetic; products in whole numbers are held
-    against numpy. Both models are in memory.
-
-    ValueError or ModelError, one sentence, for a target without compiled passes and as `load_model`.
-    """
+    """Compare the settings' target, as the backend reads it, with `transformers` over the first tokens of a
+    text; yield a report for each form of the weights or arithmetic. Integer products are compared with numpy.
+    Both models are in memory. ValueError or ModelError, one sentence, for a target without compiled passes
+    and as `load_model`."""
     at, device = resolve(settings.target, settings), choice.device(settings.backend, settings.device)
     how: dict[str, Any] = {"hub": settings.trust_hub, "models": settings.models, "packed": settings.packed}
     target = load_model(
@@ -128,8 +125,8 @@ def compare(runner: FusedLlama, reference: Any, ids: Sequence[int]) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What each module of the reference has read and written, rows of numbers by its name; and of each layer
-    the keys and values [heads, tokens, D]."""
+    """The rows that each module of the reference has read and written, by its name, and the keys and values
+    [heads, tokens, D] of each layer."""
 
     ids: NDArray[np.int64]
     read: dict[str, Array]
@@ -150,7 +147,7 @@ class _Seen:
         hooks = [
             one.register_forward_hook(hook(name))
             for name, one in model.named_modules()
-            if [*one.parameters(recurse=False)]  # others read no rows of numbers
+            if [*one.parameters(recurse=False)]  # other modules read no rows of numbers
         ]
         try:
             with torch.inference_mode():
@@ -202,11 +199,11 @@ class _Check:
         self._products(report, "", None, products[6:], place + 6)
         last = number + 1 == self.passes.runner.depth
         following = "model.norm" if last else f"model.layers.{number + 1}.input_layernorm"
-        if self.size is None:  # whose sums, each by itself, were compared with the same in numpy
+        if self.size is None:  # integer sums were compared with numpy's
             report.note(f"{name}, output", self._whole(number), self._normed(seen.read[following]))
 
     def _attention(self, report: LayerReport, number: int, before: bool) -> None:
-        """The keys and values of a layer, or, behind its output matrix, what it then has."""
+        """Compare the keys and values of a layer, or its rows behind the output matrix."""
         if self.size is not None:
             return
         name, count = f"model.layers.{number}", len(self.seen.ids)
@@ -221,7 +218,7 @@ class _Check:
         report.note(f"{name}, values", values[:, :count], self.seen.kept[number][1])
 
     def _weight(self, report: LayerReport, name: str) -> None:
-        """Whether passes have the reference's numbers of a weight; in whole numbers it is the same one."""
+        """Compare a weight; integer forms hold the file's own numbers."""
         if self.size is None:
             held = self.held[name]
             values = held.values() if isinstance(held, PackedMatrix) else held
@@ -230,8 +227,8 @@ class _Check:
     def _products(
         self, report: LayerReport, norm: str, weight: Array | None, names: Sequence[str], place: int
     ) -> None:
-        """The products of matrices, the first at a `place` of the table, with what the reference's modules of
-        these names have read; and the `norm` before them, if there is one, by its `weight`."""
+        """Compare the products of matrices (the first at `place` of the table) with the rows that the
+        reference's modules of these names have read, and the `norm` before them, if any, by its `weight`."""
         x = self.seen.read[norm or names[0]]
         for number, name in enumerate(names):
             tied = name == "lm_head" and self.passes.runner.tied
@@ -250,7 +247,7 @@ class _Check:
                 report.note(f"{name}, product", got, read @ self.weights[matrix].T)
 
     def _whole(self, number: int, down: Array | None = None) -> Array:
-        """What a layer by itself makes of what the reference's has read, normed. `down`: in place of its last
+        """The normed output of a layer for what the reference's layer has read. `down`: replaces its last
         matrix."""
         x = np.ascontiguousarray(self.seen.read[f"model.layers.{number}.input_layernorm"])
         nowhere = np.zeros((NOWHERE, x.shape[1]), np.float32)
@@ -266,8 +263,8 @@ class _Check:
         return self._call(model, np.arange(len(x)))[1]
 
     def _without_layers(self, last: Array, row: NDArray[np.int64], x: Array | None = None) -> Model:
-        """A model of no layers: a norm, and as output layer the matrix that a row of the table has. It looks
-        up rows of `x`, or, for None, of the matrix itself."""
+        """A model of no layers: a norm, and the matrix of a table's row as output layer. Its embeddings are
+        `x`, or for None that matrix."""
         self._x = None if x is None else np.ascontiguousarray(x)  # to which the table points
         self._nowhere = np.zeros((NOWHERE, len(last)), np.float32)
         ends = [_row(self._nowhere), row] if self._x is None else [row, _row(self._x)]
@@ -278,7 +275,7 @@ class _Check:
         )  # fmt: skip
 
     def _call(self, model: Model, ids: NDArray[np.int64], outputs: int = NOWHERE) -> tuple[Array, Array]:
-        """The logits [tokens, outputs] of a pass, and what its output layer has read for them."""
+        """The logits [tokens, outputs] of a pass, and the rows [tokens, H] that its output layer has read."""
         kernels: Any = compile_kernels.kernels()
         logits = np.empty((len(ids), outputs), np.float32)
         states = np.empty((len(ids), len(model.last)), np.float32)
@@ -292,5 +289,5 @@ class _Check:
 
 
 def _row(matrix: Array) -> tuple[int, int, int, int]:
-    """A matrix as the table has it."""
+    """A float32 matrix as a row of the table."""
     return FLOAT32, matrix.ctypes.data, len(matrix), 0

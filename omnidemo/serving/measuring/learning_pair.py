@@ -20,9 +20,9 @@ from omnidemo.storage.store import Store
 def learning(
     pair: Pair, settings: Settings, keep: bool = False, **changed: Any
 ) -> Iterator[tuple[Settings, Store, TrainerPool]]:
-    """Have the pair learn with the settings `changed` so, and always where there is something to learn. keep:
-    in the settings' storage (ValueError where another process uses it); else in a folder that is dropped at
-    the end. Everything is closed at the end."""
+    """Let the pair learn within the block, with `changed` settings and without the test whether training
+    pays. keep: in the settings' storage (ValueError where another process uses it); else in a temporary
+    folder."""
     with ExitStack() as stack:
         if not keep:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="omnidemo-"))

@@ -1,5 +1,5 @@
-"""An adapter line without clock, thread or files: what the distiller does to traces, for experiments that
-must not depend on speed."""
+"""An adapter line without clock, thread or files: the distiller's updates, for experiments that must not
+depend on speed."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Learners = dict[tuple[str, int, int], Learner]
 
 
 class Line:
-    """Traces in, weights out: one update every `update_interval` answers, with the distiller's own buffer,
-    plan and step."""
+    """Traces in, weights out: one update every `update_interval` answers, with the distiller's buffer, plan
+    and step."""
 
     def __init__(
         self, folder: Path, settings: Settings, learners: Learners, only_ngrams: bool = False
     ) -> None:
-        """`learners` may be shared by all lines of a process: training is a pure function."""
+        """All lines of a process may share `learners`, because training is a pure function."""
         self.folder, self.settings, self.only_ngrams = folder, settings, only_ngrams
         self.plan = plan_of(settings)
         self.buffer = TraceBuffer(settings.buffer_mb << 20, self.plan.seed, settings.buffer_order)
@@ -44,7 +44,7 @@ class Line:
         return self.optimiser.step if self.optimiser else 0
 
     def observe(self, trace: Trace) -> None:
-        """Take an answer, and learn where an update is due."""
+        """Take the trace of an answer, and run a due update."""
         trace = without_direct(trace) if self.only_ngrams else trace
         if usable(trace):
             self.buffer.add(trace)
@@ -66,10 +66,10 @@ class Line:
         self.seconds += sum(step.seconds for step in steps)
 
     def epochs(self, traces: Sequence[Trace], count: int) -> Iterator[int]:
-        """Offline: so many passes over all traces, each in a new order; yields the number of each pass when
-        it is done."""
+        """Train `count` epochs over all traces, each in a new order; yields the number of each finished
+        epoch."""
         order, size = np.random.default_rng(self.plan.seed), self.settings.batch_size
-        for trace in traces:  # what an interleaved head draws from
+        for trace in traces:  # from which an interleaved head draws
             self.buffer.add(trace)
         for epoch in range(1, count + 1):
             shuffled = [traces[index] for index in order.permutation(len(traces))]
@@ -77,7 +77,7 @@ class Line:
             yield epoch
 
     def learner(self) -> Learner:
-        """The model that trains, with whatever weights it was used with last."""
+        """The model that trains; its weights are those of its last use."""
         return learner_for(self._learners, self.folder, self.adapter, self.plan)
 
     def weights(self) -> dict[str, Tensor]:

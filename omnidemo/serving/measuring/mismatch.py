@@ -1,5 +1,5 @@
-"""The first wrong token: the same prompts, methods, temperatures and seeds on the reference and on another
-backend, id for id."""
+"""The first wrong token: the ids of the reference and of another backend for the same prompts, methods,
+temperatures and seeds."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from omnidemo.decoding.methods import METHODS, fitting, make_method
 from omnidemo.decoding.row_ops import noise
 from omnidemo.decoding.sampling import as_tensor
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.measuring.company import MOST, differing
 from omnidemo.serving.measuring.report_tables import Stage
-from omnidemo.serving.measuring.rounding import NEAR, unstable
+from omnidemo.serving.measuring.rounding import MOST, NEAR, differing, unstable
 from omnidemo.serving.pair_loading import build_measured_pair
 
 PROMPTS = (
@@ -31,19 +30,18 @@ PROMPTS = (
     "How do I clean a window?",
 )
 
-# what an answer is asked for: the prompt, the method, the temperature, and as the seed the prompt's place
-Case = Mapping[str, Any]
+Case = Mapping[str, Any]  # prompt, method, temperature, and the prompt's place as seed
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     """Where two answers part: at the token `position` of the answer, counted from 0.
 
-    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended. `logits`
-    are the reference's for the two after all that comes before, None where there are no two. `gap`: by how
-    much the score of `wanted` is above that of `got` there, by which the target chooses: at temperature 0 the
-    logit, else log p + g with the seed's noise; None where one has no score. `unstable`: whether rounding
-    decides there between draws of a stream, which have no scores.
+    `wanted` is the reference's token there and `got` the other's, None for an answer that has ended.
+    `logits`: the reference's for both tokens; None where there are no two. `gap`: the score of `wanted` minus
+    that of `got`, by which the target chooses: at temperature 0 the logit, else log p + g with the seed's
+    noise; None without a score. `unstable`: draws of a stream, which have no scores, are decided there by
+    rounding.
     """
 
     case: Case
@@ -62,10 +60,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`answers` were compared, of `tokens` reference tokens in all; `different` of them differ, the first as
-    `first` says, and `near_ties` others part where rounding decides. `seconds`: how long
-    the reference took to load the target in float32, where the backend reads it as its file packs it.
-    `company`: for such a target, see `company.differing`."""
+    """`answers` were compared, with `tokens` reference tokens. `different` of them differ, the first at
+    `first`; `near_ties` others part where rounding decides. For a packed target also: `seconds` that the
+    reference took to load it in float32, and `company`, `rounding.differing` by arithmetic."""
 
     backend: str
     answers: int
@@ -81,7 +78,7 @@ class Report:
         return self.first is None and not any(self.company.values())
 
     def lines(self) -> list[str]:
-        """For people: one sentence, or what there is to know of the first mismatch; and what it took."""
+        """The report as lines for people."""
         if self.seconds is None:
             return self._found()
         took = f"The reference was loaded in float32 in {self.seconds:.1f} s"
@@ -125,12 +122,10 @@ def check(
     prompts: Sequence[str] = PROMPTS,
 ) -> Iterator[Stage | Report]:
     """Answer every prompt by every method (none given: all that serve the pair) at every temperature, on the
-    reference and on the backend of the settings, and compare; yield how far that is, and after each
-    comparison the report of all so far. The n-gram cache is full, so that n-grams are merged, and nothing is
-    learned.
+    reference and on the backend of the settings. Yield a `Stage` and the report so far after each comparison.
 
-    Both pairs are in memory. ValueError, one sentence, for a method that cannot serve the pair and
-    as in `load_pair`.
+    The n-gram cache is full, so that n-grams are merged, and nothing is learned. Both pairs are in memory.
+    ValueError, one sentence, for a method that cannot serve the pair and as in `load_pair`.
     """
     if settings.backend == "reference":
         raise ValueError(
@@ -176,7 +171,7 @@ def check(
 
 
 def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) -> Mismatch | None:
-    """Where two answers to a case part; None where they do not."""
+    """Where two answers to a case part; None for equal ids."""
     if wanted.token_ids == got.token_ids:
         return None
     position = common_prefix(wanted.token_ids, got.token_ids)
@@ -194,7 +189,7 @@ def parting(reference: Pair, case: Case, wanted: Generation, got: Generation) ->
 
 
 def _judged(reference: Pair, found: Mismatch, wanted: Generation, options: Mapping[str, Any]) -> Mismatch:
-    """The same, where its answer was drawn from a stream with whether rounding decides."""
+    """The mismatch, with `unstable` where the answer was drawn from a stream."""
     if found.case["temperature"] == 0.0 or METHODS[found.case["method"]].coupled:
         return found
     return replace(

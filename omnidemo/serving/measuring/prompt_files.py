@@ -1,5 +1,5 @@
-"""The prompts that are measured: from files or bundled topics, split into traffic and held out. All checks
-come before a measurement."""
+"""Prompts for measurements: from files or bundled topics, split into traffic and held-out ones, checked
+before anything runs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from omnidemo.serving.comparison import Asked, Question, turns_of
 
 Sources = dict[str, list[str]]
 LONGEST = 4_000_000  # characters of a line: more than any window holds
-
-
-# Spec-Bench (2401.07851) reports these eight, which are MT-Bench's, as one.
+# Spec-Bench (2401.07851) reports these eight categories of MT-Bench as one.
 MT_BENCH = ("writing", "roleplay", "reasoning", "math", "coding", "extraction", "stem", "humanities")
 LINE = 'write {"prompt": "…"}'
 QUESTION_LINE = 'write {"prompt": "…"}, or {"category": "…", "turns": ["…", "…"]}'
@@ -28,8 +26,8 @@ Number = TypeVar("Number", int, float)
 
 
 def read_prompts(path: Path, limit: int | None = None) -> list[str]:
-    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for a file that
-    cannot serve."""
+    """The `prompt` of each line of a JSON Lines file. ValueError, with the line's number, for an unusable
+    file."""
     return _read(
         path,
         lambda value: _text(value.get("prompt") if isinstance(value, dict) else value, "prompt"),
@@ -40,9 +38,8 @@ def read_prompts(path: Path, limit: int | None = None) -> list[str]:
 
 
 def read_questions(path: Path, limit: int | None = None) -> list[Question]:
-    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`. A `limit` takes so many,
-    evenly over the file, which is sorted by category. A line with a `prompt` is a question of one turn.
-    ValueError, as of `read_prompts`."""
+    """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`; a `prompt` is one turn.
+    `limit` takes so many evenly over the file, which is sorted by category. ValueError as `read_prompts`."""
     found = _read(path, _question, QUESTION_LINE, "questions")
     return (
         found
@@ -54,7 +51,7 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
 def _read(
     path: Path, item: Callable[[Any], Item], form: str, what: str, limit: int | None = None
 ) -> list[Item]:
-    """The `item` of each line's value; its ValueError says what is missing. `form`: how a line is written."""
+    """`item` of each line's JSON value; its ValueError says what is missing. `form`: how to write a line."""
     found: list[Item] = []
     try:
         with path.open(encoding="utf-8-sig") as file:
@@ -92,7 +89,7 @@ def _item(path: Path, number: int, row: str, item: Callable[[Any], Item], form: 
 
 
 class Missing(ValueError):
-    """A line does not have what it must."""
+    """A line lacks a field."""
 
 
 def _text(value: Any, what: str) -> str:
@@ -117,12 +114,12 @@ def _question(value: Any) -> Question:
 
 
 def group_of(category: str) -> str:
-    """The category under which Spec-Bench reports a question."""
+    """The group of categories under which Spec-Bench reports a question."""
     return "mt_bench" if category in MT_BENCH else category
 
 
 def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
-    """The questions whose first turn the target can read."""
+    """The questions whose first turn fits the target's window."""
 
     def fits(question: Question) -> bool:
         try:
@@ -134,12 +131,8 @@ def fitting(pair: Pair, found: Sequence[Question]) -> list[Question]:
 
 
 def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> tuple[list[str], list[str]]:
-    """(traffic, held out): no prompt is in both. Held out are `count` of the given prompts, else the last
-    ones of the file.
-
-    Given prompts are taken evenly over their list, which may be sorted by topic. ValueError where no traffic
-    would be left.
-    """
+    """(traffic, held out) without a common prompt. Held out are `count` of the `given` prompts, taken evenly
+    over their list, else the last ones of the file. ValueError where no traffic is left."""
     chosen = list(given if given is not None else list(dict.fromkeys(found))[-count:])
     held = [chosen[index * len(chosen) // count] for index in range(count)] if len(chosen) > count else chosen
     traffic = [prompt for prompt in found if prompt not in set(chosen)]
@@ -152,8 +145,8 @@ def hold_out(found: Sequence[str], given: Sequence[str] | None, count: int) -> t
 
 
 def bundled(topics: Sequence[str], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of bundled topics: the prompts to distil from, and the first `limit` of those to
-    test with. ValueError for an unknown topic."""
+    """(traffic, held out) of bundled topics: the prompts to train on, and the first `limit` test prompts.
+    ValueError for an unknown topic."""
     held = {topic: list(dict.fromkeys(prompts(topic)))[:limit] for topic in topics}
     traffic = {
         topic: [one for one in dict.fromkeys(prompts(topic, "train")) if one not in held[topic]]
@@ -163,8 +156,8 @@ def bundled(topics: Sequence[str], limit: int) -> tuple[Sources, Sources]:
 
 
 def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
-    """(traffic, held out) of JSON Lines files, a topic each, named after the file: its last `limit` prompts
-    are held out. ValueError for a file that cannot serve, and for two of one name."""
+    """(traffic, held out) of JSON Lines files; each file is the topic of its name, and its last `limit`
+    prompts are held out. ValueError for an unusable file, and for two of one name."""
     traffic: Sources = {}
     held: Sources = {}
     for path in paths:
@@ -178,8 +171,8 @@ def files(paths: Sequence[Path], limit: int) -> tuple[Sources, Sources]:
 
 
 def numbers(text: str, what: str, kind: Callable[[str], Number] = int) -> list[Number]:
-    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other text, or
-    none."""
+    """The numbers of a list such as "0,1,2", each once. ValueError, which names `what`, for other or no
+    text."""
     try:
         found = [kind(part) for part in text.split(",") if part.strip()]
     except ValueError:
@@ -193,7 +186,7 @@ def numbers(text: str, what: str, kind: Callable[[str], Number] = int) -> list[N
 
 
 def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
-    """ValueError for a prompt, or a first turn, that the target cannot read."""
+    """ValueError for a prompt or first turn that the target cannot read."""
     for asked in found:
         prompt = turns_of(asked)[0]
         try:
@@ -214,7 +207,7 @@ def make_writable(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """ValueError where an output file that was named cannot be written."""
+    """ValueError where an output file cannot be written."""
     if not path.parent.exists():
         raise ValueError(f"there is no folder {path.parent} for {path.name}; make it, or name another file")
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -1,4 +1,4 @@
-"""One task again and again, with training on: a CSV row for each answer when it is written."""
+"""The inputs of one task, answered one after another with training on: a CSV row for each answer."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ def run(
     settings: Settings, task: Task, count: int, out: Path | None, keep: bool, first: int = 0, order: int = 0,
     pause: float = 0.0, **options: Any,
 ) -> Iterator[Repeated]:  # fmt: skip
-    """Yield the answers of a task, each when its row is in the CSV `out`, where one is given.
+    """Yield the answers of a task, each when its row is in the CSV `out`, if there is one.
 
-    An update that is due is run and swapped in before the next answer, so that what is learned does not
-    depend on the machine's speed. keep: learn on in the settings' storage, whose memory holds the answers of
-    earlier runs where texts may be kept; else from nothing, and nothing stays. The other arguments are those
-    of `Pair.repeat`. ModelError or ValueError, before anything runs, for a model, task or option that cannot
-    be used; RuntimeError where training failed.
+    A due update runs and is swapped in before the next answer, so that the result does not depend on the
+    machine's speed. keep: continue the line and the memory in the settings' storage; else begin with nothing,
+    and keep nothing. The other arguments are those of `Pair.repeat`. ModelError or ValueError, before
+    anything runs, for an unusable model, task or option; RuntimeError where training failed.
     """
-    logging.disable_progress_bar()  # of the trainer's copy of the drafter
+    logging.disable_progress_bar()  # of the trainer, which loads the drafter
     domain = check_domain(task.name)
     own = {name: getattr(settings, name) for name in DRAFTING if name in settings.model_fields_set}
     if own.get("draft_policy") == "auto":

@@ -1,4 +1,4 @@
-"""Measurements: how far one is, rows in a CSV file, figures in cells, cells in Markdown."""
+"""The progress of a measurement, its rows in a CSV file, its figures in cells, its tables in Markdown."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """So many of so many (None: not known yet) of a stage of a measurement are done. Every measurement yields
-    its rows, and between them these."""
+    """`done` of `total` (None: unknown) of a stage. A measurement yields these between its rows."""
 
     name: str
     done: int
@@ -30,13 +29,11 @@ class Stage:
 
 @contextmanager
 def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[Any], None]]:
-    """Start a CSV file in place of an older one, and yield what appends a row: a mapping, or a dataclass
-    whose fields are the columns. Of a mapping only the columns are written.
-
-    Every row is on disk at once, so that an interrupted run leaves what it had measured.
-    """
+    """Begin a CSV file (an older one is replaced) and yield the function that appends a row: a mapping, of
+    which the columns are written, or a dataclass whose fields are the columns. Every row is on disk at once,
+    so that an interrupted run keeps its rows."""
     names = [field.name for field in fields(columns)] if isinstance(columns, type) else list(columns)
-    # the mark tells spreadsheets the encoding
+    # utf-8-sig: its mark tells spreadsheets the encoding
     with path.open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
         writer = csv.DictWriter(file, names, extrasaction="ignore")
 
@@ -51,7 +48,7 @@ def csv_table(path: Path, columns: type | Sequence[str]) -> Iterator[Callable[[A
 
 
 def counted(rows: Iterable[T], stage: str, total: int | None = None) -> Iterator[T | Stage]:
-    """Yield each row, and after it how many there were."""
+    """Yield each row, and after it a `Stage`."""
     for done, row in enumerate(rows, 1):
         yield row
         yield Stage(stage, done, total)
@@ -65,8 +62,8 @@ def recorded(
     total: int,
     cells: Callable[[T], Any] = lambda row: row,
 ) -> Iterator[T | Stage]:
-    """Yield each row when it (its `cells`) is in a CSV file, and after it how far that is; stages within a
-    row go by."""
+    """Yield each row when its `cells` are in a CSV file, and after it a `Stage`; stages of `rows` pass
+    through."""
     count = 0
     with csv_table(path, columns) as append:
         for row in rows:
@@ -80,7 +77,7 @@ def recorded(
 
 
 def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Rows by key, in the order in which the keys first came."""
+    """Rows by key, in the order of the keys' first rows."""
     found: dict[Any, list[T]] = {}
     for row in rows:
         found.setdefault(key(row), []).append(row)
@@ -89,8 +86,7 @@ def group_by(rows: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Mean and sample standard deviation; both None where no value is known, `deviation` also for a single
-    one."""
+    """Mean and sample standard deviation; both None without a value, `deviation` also for a single one."""
 
     mean: float | None
     deviation: float | None
@@ -113,7 +109,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Median, 10th and 90th percentile; None where no value is known."""
+    """Median, 10th and 90th percentile; None without a value."""
 
     median: float | None
     low: float | None = None
@@ -159,8 +155,8 @@ def markdown_list(lines: Iterable[str]) -> str:
 
 
 def report(title: str, note: str, about: Mapping[str, Any], sections: Iterable[str]) -> str:
-    """A Markdown page: title, what the tables mean, the command and facts of the run (`about`, without those
-    that are None), sections."""
+    """A Markdown page: title, note, the command and the facts of the run (`about`; those that are None are
+    left out), sections."""
     known = [
         f"{name}: {_plain(value)}" for name, value in about.items() if name != "command" and value is not None
     ]

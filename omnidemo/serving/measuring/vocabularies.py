@@ -1,5 +1,5 @@
-"""How well one tokenizer's tokens can be proposed by another's: the direct map, and the n-grams that cover
-the other tokens of a text."""
+"""How well a drafter's tokens can propose a target's: the direct map, and n-grams for the other tokens of a
+text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from omnidemo.models.names import gguf_file
 from omnidemo.vocabulary.vocabulary import Vocabulary, read_vocabulary
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
-Tell = Callable[[str], None]  # what is being done, and how far that is
+Tell = Callable[[str], None]  # takes a line of progress
 HEADINGS = (
     "target", "drafter", "mapped", "tokens", "direct", "2-grams", "3-grams", "4-grams", "longer", "none",
     "n-grams", "map ms",
@@ -28,10 +28,9 @@ HEADINGS = (
 class Report:
     """Two vocabularies, and the target tokens of some texts by how the drafter can propose them.
 
-    `mapped`: tokens of the target's vocabulary that have one of the drafter's; `seconds`: how long building
-    that map took. `spelled`: number of drafter tokens that spell a token → tokens of the texts, special ones
-    not counted: 1 goes through the map, 0 are those that nothing spells. `distinct`: different n-grams among
-    them, as many as the n-gram cache of these texts would have.
+    `mapped`: tokens of the target's vocabulary with a drafter token; `seconds`: to build that map. `spelled`:
+    how many drafter tokens spell a token (1: the map; 0: nothing spells it) → tokens of the texts, without
+    special ones. `distinct`: different n-grams among them, which is the size of an n-gram cache.
     """
 
     target: str
@@ -50,8 +49,8 @@ class Report:
         return self.spelled.get(1, 0)
 
     def shares(self) -> list[float | None]:
-        """From 0 to 1: of all tokens those mapped directly; of the others those that 2-, 3-, 4- and longer
-        n-grams and nothing cover."""
+        """Shares from 0 to 1: of all tokens the directly mapped ones; of the others those that 2-, 3-, 4-,
+        longer n-grams and nothing cover."""
         others = self.tokens - self.direct
         longer = sum(count for n, count in self.spelled.items() if n > 4)
         covered = (*(self.spelled.get(n, 0) for n in (2, 3, 4)), longer, self.spelled.get(0, 0))
@@ -61,7 +60,7 @@ class Report:
         ]
 
     def cells(self) -> list[str]:
-        """The figures as text, under `HEADINGS`."""
+        """The figures as text, under HEADINGS."""
         shares = ["–" if share is None else f"{share:.2%}" for share in self.shares()]
         counts = (f"{self.mapped:,}", f"{self.tokens:,}")
         return [
@@ -77,9 +76,8 @@ def report(
     texts: Sequence[str],
     tell: Tell = lambda said: None,
 ) -> Report:
-    """Build the map of two named vocabularies, and count the target tokens of `texts` as the target's
-    tokenizer writes them. ValueError where they have no token in common, and for a target's vocabulary that
-    cannot encode."""
+    """Build the map of two named vocabularies, and count the target tokens of `texts`. ValueError where they
+    have no token in common, and for a target's vocabulary that cannot encode."""
     (target_name, large), (drafter_name, small) = target, drafter
     if large.encode_text is None:
         raise ValueError("the target's vocabulary came without its tokenizer; read it with `read_vocabulary`")
@@ -102,8 +100,8 @@ def report(
 def compare(
     target: str, drafter: str, texts: Sequence[str], hub: bool = True, tell: Tell = lambda said: None
 ) -> list[Report]:
-    """Reports of two tokenizers, by bundled name, folder or Hub id, in both directions; `tell` hears how far
-    it is. ModelError or ValueError, one sentence."""
+    """Reports of two tokenizers (bundled name, folder or Hub id) in both directions. ModelError or
+    ValueError, one sentence."""
     named = []
     for name in (target, drafter):
         tell(f"reading the tokenizer of {name}")
@@ -121,8 +119,7 @@ def read_tokenizer(name: str, hub: bool = True) -> Vocabulary:
         return read_vocabulary(
             AutoTokenizer.from_pretrained(folder or name, trust_remote_code=False, local_files_only=not hub)
         )
-    # a missing file or package, a damaged file, an unknown family, no network: whatever transformers raises
-    except Exception as error:
+    except Exception as error:  # whatever transformers raises
         cause = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise ModelError(
             f"the tokenizer of {name} cannot be read ({cause}); give a folder with a tokenizer.json or a"
