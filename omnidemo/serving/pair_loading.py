@@ -1,4 +1,4 @@
-"""Building a pair from names: load both models, join them, attach storage and the adapter lines."""
+"""Building a pair from names: load both models, join them, attach storage and adapter lines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from omnidemo.pair.pair import Pair
 from omnidemo.pair.remote.linked_pair import LinkedPair, linked_target
 from omnidemo.storage.store import Store
 
-StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole, detail)
+StageReport = Callable[[str, float, str], None]  # (stage, fraction of the whole from 0 to 1, detail)
 
 
 def build_pair(
@@ -30,8 +30,8 @@ def build_pair(
     detail: None,
     make: Callable[..., Pair] = Pair, large: LanguageModel | None = None,
 ) -> Pair:  # fmt: skip
-    """Load both models and join them; `make` joins them. `large`: the target, where it is loaded already.
-    ModelError or ValueError, one sentence, when that cannot be."""
+    """Load both models and join them by `make`. `large`: a target that is loaded already. ModelError or
+    ValueError, one sentence, where that fails."""
 
     def reporter(role: str, low: float, high: float, name: str) -> Callable[[str, float], None]:
         def report(stage: str, fraction: float) -> None:
@@ -50,7 +50,7 @@ def build_pair(
         "fast": settings.backend != "reference",
     }
     options["device"] = choice.device(settings.backend, settings.device)
-    # A drafter's weights have to stay trainable, so only the target's can be packed.
+    # Only the target's weights can stay packed: the drafter's are trained.
     if large is None:
         large_at = resolve(target, settings)
         large = load_model(
@@ -69,8 +69,7 @@ def build_pair(
     if isinstance(large.runner, FusedLlama) and settings.compact in ("both", "auto"):
         large.runner.compact(True)
     if large.device.type == "cpu":
-        # After its sums torch's threads spin for a while, and so do the threads of a compiled pass: each
-        # would take the others' cores.
+        # Threads of torch and of a compiled pass spin for a while after their work, on the others' cores.
         shared = isinstance(large.runner, FusedLlama) and large.runner.passes is not None
         for runner in (large.runner, small.runner):
             if isinstance(runner, FusedLlama):
@@ -83,8 +82,8 @@ def build_pair(
 
 
 def build_linked_pair(address: str, drafter: str, settings: Settings, progress: StageReport) -> Pair:
-    """A pair whose target is at an address, asked with the first key of the settings. Errors as `build_pair`,
-    and LinkError where the target does not answer."""
+    """A pair whose target is served at an address, with the first key of the settings. Errors as
+    `build_pair`, and LinkError where the target does not answer."""
     progress("target", 0.0, address)
     target, about = linked_target(address, settings.api_keys.split(",")[0].strip())
     own = {"training": "off", "backend": "reference" if settings.backend == "reference" else "auto"}
@@ -93,8 +92,8 @@ def build_linked_pair(address: str, drafter: str, settings: Settings, progress: 
 
 
 def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
-    """As `build_pair`, and wait until the kernels are compiled: for measurements, in which the target has no
-    manner of its own, so that what a measurement does not ask for is off."""
+    """As `build_pair`, for measurements: waits until the kernels are compiled, and gives the target greedy
+    defaults (`Manner`)."""
     pair = build_pair(target, drafter, settings)
     pair.target = replace(pair.target, manner=GREEDY)
     if pair.target.device.type == "cpu" and settings.backend != "reference":
@@ -105,8 +104,8 @@ def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
 def attach_storage(
     pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
 ) -> TrainerPool:
-    """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn
-    from its traffic. `trainers`: what trains each line; None: one process for all of them."""
+    """Restore the pair's n-gram cache and the active adapter of its default line, and let its lines learn.
+    `trainers`: makes the worker of each line; None: one process trains all of them."""
     pair.attach(store)
     pair.prices.keep_in(Path(settings.storage))
     if settings.warm_start and not len(pair.ngrams):
@@ -119,5 +118,5 @@ def attach_storage(
 
 
 def open_store(settings: Settings) -> Store:
-    """The store that the settings name: their URL, else SQLite inside the storage folder."""
+    """The store of the settings: their URL, else SQLite in the storage folder."""
     return Store(settings.database_url or Path(settings.storage).absolute() / "omnidemo.db")

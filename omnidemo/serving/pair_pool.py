@@ -33,18 +33,18 @@ LoadStage = Literal[
 Build = Callable[..., Pair]
 STOPPED = "The download was stopped. What has come stays, and it goes on from there."
 ENDING = "The app is being stopped; ask again when it runs again."
-LOG_SECONDS = 10.0  # between two lines about one stage of loading
-PAIRS_LOADED = 3  # pairs kept in memory beside those that answer; the one unused for longest goes first
+LOG_SECONDS = 10.0  # between two log lines about one stage of loading
+PAIRS_LOADED = 3  # idle pairs kept in memory; the one unused for longest is dropped first
 
 
 class Ending(RuntimeError):
-    """An answer that was asked for while the app stops."""
+    """A request came while the app stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairState:
-    """How far a pair is. `fraction` is 0 to 1; `error` names cause and next step; `info` is `Pair.summary()`
-    once ready. `meanwhile`: target and drafter of the pair that can answer until it is, if there is one."""
+    """How far loading a pair is. `fraction`: 0 to 1. `error` names cause and next step. `info`:
+    `Pair.summary()` once ready. `meanwhile`: names of a loaded pair that can answer until then, if any."""
 
     target: str
     drafter: str
@@ -61,31 +61,31 @@ class _Place:
     state: PairState
     loaded: tuple[Pair, TrainerPool] | None = None
     users: int = 0  # generations that run now
-    stop: bool = False  # whether its download is to end
-    digest: str = ""  # of the target's weights, as they were when they were read
+    stop: bool = False  # whether to end its download
+    digest: str = ""  # of the target's weight files when they were read
 
 
 class PairPool:
-    """`settings` are the app's: pairs are loaded with them, and `AdaptationService.configure` tells the lines
-    of loaded ones. A pair may be asked for by any name of its models. It is kept and shown by their known
-    names. All methods may be called from any thread."""
+    """`settings` are the app's, with which pairs are loaded; `AdaptationService.configure` changes them and
+    tells the lines of loaded pairs. Methods take any name of a model; pairs are kept by the known names.
+    Thread-safe."""
 
     def __init__(
         self, settings: Settings, store: Store, then: Callable[[], object] = lambda: None,
         build: Build = build_pair, trainers: Callable[[Pair], Trainers] | None = None,
     ) -> None:  # fmt: skip
         """`then` is called after a pair became ready, in the thread that loaded it. `build` makes pairs.
-        `trainers`: what trains the lines of a pair; None: a process for all of them."""
+        `trainers`: makes the workers of a pair's lines; None: one process for all of them."""
         self.settings = known_settings(settings)
         self._store, self._then, self._build, self._trainers = store, then, build, trainers
         self._places: dict[tuple[str, str], _Place] = {}  # in order of last use
-        self._known: dict[str, str] = {}  # other names of models → those that they are known by
+        self._known: dict[str, str] = {}  # other names of models → known names
         self._lock = threading.Lock()
-        self._loading = threading.Lock()  # one model at a time: two at once would only be slower
-        self.ending = threading.Event()  # once the app stops
+        self._loading = threading.Lock()  # one pair at a time: two at once would only be slower
+        self.ending = threading.Event()  # set when the app stops
 
     def load(self, target: str, drafter: str) -> PairState:
-        """Load a pair in the background, if it is not there or on its way; a failed one is tried again.
+        """Load a pair in the background, unless it is loaded or being loaded; a failed one is tried again.
         Returns at once."""
         key = self._key(target, drafter)
         if self.ending.is_set():
@@ -100,16 +100,15 @@ class PairPool:
         return self.state(target, drafter)
 
     def stop(self, target: str, drafter: str) -> PairState:
-        """End the download of a pair that is being loaded; its next report ends it. Loading itself is not
-        stopped."""
+        """End the download of a pair at its next report of progress. Loading from disk is not stopped."""
         place = self._places.get(self._key(target, drafter))
         if place is not None and place.state.stage in ("queued", "files", "downloading"):
             place.stop = True
         return self.state(target, drafter)
 
     def known(self, name: str) -> str:
-        """The name that a model is known by, for any name by which it was asked for and found; other names as
-        they are. Reads nothing."""
+        """The known name of a model for any name by which it was loaded; other names unchanged. Reads no
+        files."""
         return self._known.get(name, name)
 
     def state(self, target: str, drafter: str) -> PairState:
@@ -123,12 +122,12 @@ class PairPool:
                 known = replace(known, stage="failed", error=ENDING)
             return replace(known, meanwhile=there[-1] if there else None)
         pair = place.loaded[0]
-        # the fastest may have been found since
+        # the fastest form of the weights is found after loading
         forms = bf16_weights.described(target=pair.target.runner, drafter=pair.drafter.runner)
         return replace(place.state, info={**place.state.info, **forms})
 
     def ready(self, target: str, drafter: str) -> tuple[Pair, TrainerPool]:
-        """RuntimeError, one sentence, while the pair is not ready."""
+        """A loaded pair and its lines. RuntimeError, one sentence, while it is not ready."""
         place = self._places.get(self._key(target, drafter))
         if place is None or place.loaded is None:
             state = self.state(target, drafter)
@@ -138,8 +137,8 @@ class PairPool:
         return place.loaded
 
     def conditions(self, target: str, drafter: str) -> str:
-        """What the numbers of a ready target depend on, see `conditions_of`. Where answers are written
-        elsewhere: "replicas" or "ZeroGPU", and the digest."""
+        """What the numbers of a ready target depend on (`conditions_of`). Where another process writes the
+        answers: "replicas" or "ZeroGPU", and the digest."""
         pair, digest = self.ready(target, drafter)[0], self._places[self._key(target, drafter)].digest
         if isinstance(pair, RemotePair):
             return f"{pair.where}.{digest}".rstrip(".")
@@ -147,7 +146,7 @@ class PairPool:
 
     @contextmanager
     def using(self, target: str, drafter: str) -> Iterator[tuple[Pair, TrainerPool]]:
-        """Like `ready`, and the pair stays in memory within the block. Ending once the app stops."""
+        """As `ready`; the pair stays in memory within the block. Raises Ending once the app stops."""
         with self._lock:
             if self.ending.is_set():
                 raise Ending(ENDING)
@@ -195,15 +194,15 @@ class PairPool:
         self._then()
 
     def _load_into(self, place: _Place) -> bool:
-        """Load the pair of a place; False where it is there by other names. Raises whatever goes wrong."""
+        """Load the pair of a place; False where it is loaded under other names. Raises any error."""
         names, began = (place.state.target, place.state.drafter), monotonic()
         report = self._reporter(place)
         files = [resolve(name, self.settings) for name in names]
         self.settings = with_files(self.settings, files)
         if not self._rename(place, *(file.name for file in files)):
             return False
-        if self._unload_unused():
-            # a pair is a cycle, and frozen: else memory and replicas stay until after the next one
+        if self._unload(lambda idle: len(idle) - PAIRS_LOADED + 1):
+            # a pair is a reference cycle and frozen: its memory and replicas would stay until the next one
             gc_pauses.settle()
         try:
             pair = self._build(*(file.name for file in files), self.settings, report)
@@ -212,10 +211,10 @@ class PairPool:
                 raise
             gc_pauses.settle()
             pair = self._build(*(file.name for file in files), self.settings, report)
-        # what was downloaded is known only now
+        # the known name of a download is found only now
         if not self._rename(place, pair.target.name, pair.drafter.name):
             return False
-        with suppress(OSError, ValueError):  # files that are gone by now: the model is here
+        with suppress(OSError, ValueError):  # the files may be gone; the model is loaded
             place.digest = weights_digest(pair.target.folder)
             pair.drafter_digest = weights_digest(pair.drafter.folder)
         place.stop = False
@@ -224,18 +223,18 @@ class PairPool:
         gc_pauses.settle()
         try:
             pair.warm_up()
-        except BaseException:  # out of memory, say: its threads would keep it there
+        except BaseException:  # such as out of memory: threads of the lines would keep the pair
             lines.close()
             raise
         place.loaded = pair, lines
-        lines.configure(self.settings)  # they may have changed meanwhile
+        lines.configure(self.settings)  # which may have changed meanwhile
         place.state = replace(place.state, stage="ready", fraction=1.0, detail="", info=pair.summary())
         seconds = monotonic() - began
         log.info("%s with %s is ready after %.1f s", pair.target.name, pair.drafter.name, seconds)
         return True
 
     def _reporter(self, place: _Place) -> StageReport:
-        """What is told how far a place is; it raises `Stopped` where that is wanted."""
+        """The function that notes the progress of a place; it raises `Stopped` after `stop`."""
         names, said = (place.state.target, place.state.drafter), monotonic()
 
         def report(stage: str, fraction: float, detail: str) -> None:
@@ -250,8 +249,7 @@ class PairPool:
         return report
 
     def _rename(self, place: _Place, target: str, drafter: str) -> bool:
-        """Keep a place by the names that its models are known by; whether it is needed: the pair may be there
-        by these names."""
+        """Keep a place under the known names of its models; False where a pair has these names already."""
         with self._lock:
             asked = (place.state.target, place.state.drafter)
             names = (target, drafter)
@@ -267,12 +265,8 @@ class PairPool:
             place.state = replace(place.state, target=target, drafter=drafter)
             return True
 
-    def _unload_unused(self) -> bool:
-        """Drop the pairs that are too many; whether there were any."""
-        return self._unload(lambda idle: len(idle) - PAIRS_LOADED + 1)
-
     def _make_room(self, short: float) -> bool:
-        """Drop as many pairs as have so many bytes of weights; False, and all stay, where they have fewer."""
+        """Drop pairs with `short` bytes of weights together; False, and all stay, where they have fewer."""
 
         def enough(idle: list[Pair]) -> int:
             sizes = accumulate(one.target.memory_bytes + one.drafter.memory_bytes for one in idle)
@@ -281,7 +275,7 @@ class PairPool:
         return self._unload(enough)
 
     def _unload(self, many: Callable[[list[Pair]], int]) -> bool:
-        """Drop so many of the pairs that nobody uses, the one unused for longest first; whether any went."""
+        """Drop `many` of the idle pairs, the one unused for longest first; whether any was dropped."""
         with self._lock:
             idle = {key: one.loaded for key, one in self._places.items() if one.loaded and not one.users}
             gone = [*idle][: max(0, many([pair for pair, _ in idle.values()]))]
@@ -292,7 +286,7 @@ class PairPool:
         return bool(gone)
 
     def _key(self, target: str, drafter: str) -> tuple[str, str]:
-        """ValueError for what is no name: a page may not have chosen a pair yet."""
+        """The known names. ValueError for an empty name: a page may not have chosen a pair yet."""
         for name, role in ((target, "target"), (drafter, "drafter")):
             if not isinstance(name, str) or not name.strip():
                 raise ValueError(f"No {role} is chosen; choose one from the list.")

@@ -1,5 +1,5 @@
-"""The services as a caller may use them: a visitor has a line, n-grams and a history of their own; all else
-is for the operator."""
+"""The services as a caller may use them: a visitor has a line, n-grams and a history; the operator may use
+all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from omnidemo.core.config import Manner
-from omnidemo.core.metrics import Speed
 from omnidemo.core.records import Generation, Part
 from omnidemo.learning.distill.trainer_status import TrainerStatus
 from omnidemo.learning.lines.learning_curve import BeforeAfter
@@ -22,94 +20,65 @@ from omnidemo.serving.caller_rights import CallerRights
 from omnidemo.serving.comparison import Asked, Comparison, turns_of
 from omnidemo.serving.pair_pool import PairState
 from omnidemo.serving.quotas import BUSY, LONGEST_ANSWER, MOST_PROMPTS, WHY, Refused
-from omnidemo.serving.services import MethodInfo
+from omnidemo.serving.services import Services
 from omnidemo.serving.visitor_store import VisitorStore
 from omnidemo.storage.store import Store
-from omnidemo.storage.visitors import OWN, owned
+from omnidemo.storage.visitors import OWN, Caller, owned
 
 
 class PublicServices(CallerRights):
     """What page, endpoint and MCP tools may call, with the names and arguments of `Services`. Each method
-    says what it does for a visitor of a public app. For the operator, for the program itself, and in an app
-    that only this computer can reach, it passes the call on. What has no method here cannot be called."""
+    says what it does for a visitor of a public app. For the operator, for the program itself, and in a
+    private app it passes the call on. A service without a method here cannot be called."""
 
-    # What everybody may ask: it shows no visitor's data and changes nothing.
+    def __init__(self, services: Services, who: Callable[[], Caller | None]) -> None:
+        super().__init__(services, who)
+        # Open to everybody: these show no visitor's data and change nothing.
+        self.processes = services.processes
+        self.methods, self.refusals, self.manner = services.methods, services.refusals, services.manner
+        self.topics, self.examples, self.sample_prompts = (
+            services.topics, services.examples, services.sample_prompts,
+        )  # fmt: skip
+        self.measuring, self.pace_of = services.measuring, services.pace_of
+        # Open too, because nobody can guess the key of another's answer.
+        self.speeds_of, self.speed_lanes = services.speeds_of, services.speed_lanes
+        # Open too, because answers only take longer until there are new ones to copy from.
+        self.forget_copies = services.forget_copies
 
-    @property
-    def processes(self) -> int:
-        return self._services.processes
-
-    def methods(self) -> list[MethodInfo]:
-        return self._services.methods()
-
-    def refusals(self, target: str, drafter: str) -> dict[str, str]:
-        return self._services.refusals(target, drafter)
-
-    def topics(self) -> list[str]:
-        return self._services.topics()
-
-    def examples(self, target: str) -> list[dict[str, str]]:
-        return self._services.examples(target)
-
-    def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
-        return self._services.sample_prompts(topic, count, seed)
-
-    def manner(self, target: str, drafter: str) -> Manner:
-        return self._services.manner(target, drafter)
-
-    def measuring(self, target: str, drafter: str, topic: str) -> bool:
-        return self._services.measuring(target, drafter, topic)
-
-    def speeds_of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
-        """By the keys of answers, which nobody can guess."""
-        return self._services.speeds_of(keys)
-
-    def speed_lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
-        """By the key of an answer, which nobody can guess."""
-        return self._services.speed_lanes(key, patience, again)
-
-    def forget_copies(self, domain: str = "") -> None:
-        """Everybody may: answers only take longer until there are new ones to copy from."""
-        self._services.forget_copies(domain)
-
-    # What a visitor is refused: it concerns everybody.
+    # Refused to visitors, because it concerns everybody.
 
     def configure(self, /, **changes: Any) -> None:
-        """Refused to visitors."""
         self._refuse_visitors()
         self._services.configure(**changes)
 
     def import_adapter(self, target: str, drafter: str, domain: str, path: Path) -> int:
-        """Refused to visitors."""
         self._refuse_visitors()
         return self._services.import_adapter(target, drafter, domain, path)
 
     def stop(self, target: str, drafter: str) -> PairState:
-        """Refused to visitors: others may wait for the model."""
+        """Others may wait for the model."""
         self._refuse_visitors()
         return self._services.stop(target, drafter)
 
     def resolve(self, name: str) -> str:
-        """Refused to visitors: the answer tells which files are there."""
+        """The answer tells which files are there."""
         self._refuse_visitors()
         return self._services.resolve(name)
 
     def close(self) -> None:
-        """Refused to visitors."""
         self._refuse_visitors()
         self._services.close()
 
     # Models.
 
     def models(self) -> list[ModelCard]:
-        """In a public app the bundled models and the configured pair, for all but the operator; for them no
-        folder is searched."""
+        """For visitors the bundled models and the configured pair; no folder is searched for them."""
         everything = self._sees_all_models()
         cards = self._services.models(scan=everything)
         return [card for card in cards if everything or self._offered(card.name)]
 
     def load(self, target: str, drafter: str) -> PairState:
-        """A visitor loads what the list offers; anything else is a failed state with the reason."""
+        """A visitor loads models of the list; for others the state is failed, with the reason."""
         if self._visitor() is None or (self._offered(target) and self._offered(drafter)):
             return self._told(self._services.load(target, drafter))
         said = f"Only the models of the list are loaded here. {self.refusal()}"
@@ -119,14 +88,13 @@ class PublicServices(CallerRights):
         return self._told(self._services.state(target, drafter))
 
     def better(self) -> BetterTarget | None:
-        """The target that is fetched beside; none for visitors of a public app, who use the configured
-        one."""
+        """The target that is fetched meanwhile; None for visitors, who use the configured one."""
         return self._services.better if self._visitor() is None else None
 
     # Answers. A visitor's are made in their session and with their line, and count in their quota.
 
     def chat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Part]:
-        """Refused where a quota is used up; an answer that has begun is finished."""
+        """Refused where a quota is used up; a begun answer is finished."""
         visitor = self._visitor()
         if visitor is None:
             return self._services.chat(session=self.caller_name or session, domain=domain, **options)
@@ -138,7 +106,7 @@ class PublicServices(CallerRights):
     def play(
         self, *, session: str = "api", domain: str | None = None, count: int, **options: Any
     ) -> Iterator[tuple[int, str, Generation]]:
-        """Each prompt counts as an answer of the visitor's when it begins; it ends where the quota does."""
+        """Each prompt counts as an answer of the visitor when it begins; playing ends with the quota."""
         visitor = self._visitor()
         if visitor is None:
             name = self.caller_name or session
@@ -155,7 +123,7 @@ class PublicServices(CallerRights):
                 self._begin(visitor)
 
     def repeat(self, *, session: str = "api", domain: str | None = None, **options: Any) -> Iterator[Any]:
-        """As `chat`, for each answer of a task; it ends where the quota does."""
+        """As `chat` for each answer of a task, until the quota ends."""
         visitor = self._visitor()
         if visitor is None:
             name = self.caller_name or session
@@ -165,8 +133,8 @@ class PublicServices(CallerRights):
     def compare(
         self, *, prompts: Sequence[Asked], methods: Sequence[str], max_new_tokens: int, **options: Any
     ) -> Iterator[Comparison]:
-        """A visitor compares a few prompts, with short answers; together they count as one answer, and it
-        ends where the quota does."""
+        """A visitor compares a few prompts with short answers, which count as one answer, until the quota
+        ends."""
         visitor = self._visitor()
         if visitor is not None:
             if sum(len(turns_of(asked)) for asked in prompts) > MOST_PROMPTS:
@@ -184,7 +152,7 @@ class PublicServices(CallerRights):
                 return
 
     def plain(self, **options: Any) -> list[Generation]:
-        """The runs count as one answer in the visitor's quota, with the tokens of all."""
+        """For a visitor all runs count as one answer, with the tokens of all."""
         return self._beside(lambda **given: (self._services.plain(**given),), options)[0]
 
     def fresh_and_today(self, *, domain: str, **options: Any) -> Sequence[list[Generation]]:
@@ -204,10 +172,7 @@ class PublicServices(CallerRights):
             self.quotas.spend(visitor.name, len(generation.token_ids))
         return made
 
-    # Where questions went. A visitor hears of their own session and line, which they know as the default one.
-
-    def pace_of(self, target: str) -> float | None:
-        return self._services.pace_of(target)
+    # Where questions went. A visitor sees their own session, and their own line as the default one.
 
     def following(self, session: str) -> Route | None:
         own = self.own
@@ -221,10 +186,10 @@ class PublicServices(CallerRights):
         route = self._services.routed(visitor.own)
         return None if route is None else replace(route, domain=DEFAULT, why=WHY)
 
-    # Adapter lines. A visitor sees, steers and takes home their own one, whatever they call it.
+    # Adapter lines. Whatever the visitor's page calls the line, it is the visitor's own one.
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
-        """A visitor's own line; for all others those that are no visitor's."""
+        """A visitor's own line; for all others the lines that are no visitor's."""
         own, lines = self.own, self._services.lines(target, drafter)
         if not own:
             return [line for line in lines if not owned(line.domain)]
@@ -263,23 +228,23 @@ class PublicServices(CallerRights):
     def export_adapter(self, target: str, drafter: str, domain: str, version: int) -> Path:
         return self._services.export_adapter(target, drafter, self._own(domain), version)
 
-    # What is kept.
+    # Stored data.
 
     @property
     def store(self) -> Store | VisitorStore:
-        """The history; a visitor's shows and changes their own rows alone."""
+        """The history; a visitor reads and changes only their own rows."""
         visitor = self._visitor()
         return self._services.store if visitor is None else VisitorStore(self._services.store, visitor)
 
     def forget(self, name: str) -> str:
-        """Delete everything that is kept about a visitor; what happened, in one sentence."""
+        """Delete everything that is stored about a visitor; the result in one sentence."""
         services, own = self._services, OWN + name
         if not services.visitor_lines.forget(own):
             raise Refused(BUSY)
         services.forget_exports(own)
         services.speeds.forget()
         gone = 0
-        for session in (own, name):  # the latter from before the app was public, or as its operator
+        for session in (own, name):  # `name`: from before the app was public, or as its operator
             services.forget_asked(session)
             gone += services.store.forget_visitor(session)
         if not services.store.status.ok:
@@ -290,8 +255,8 @@ class PublicServices(CallerRights):
         return f"Deleted: {gone} request{'' if gone == 1 else 's'} and all that was learned from you."
 
     def sweep(self) -> None:
-        """Delete visitors' lines and rows whose time is over. `ui/guard.py` calls it at the start and every
-        few minutes."""
+        """Delete expired lines and rows of visitors. `ui/guard.py` calls it at the start and every few
+        minutes."""
         settings, services = self._services.settings, self._services
         services.visitor_lines.sweep()
         services.store.prune_visitors(settings.visitor_hours, settings.visitor_rows, settings.public_rows)

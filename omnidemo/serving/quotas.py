@@ -1,8 +1,5 @@
-"""Limits of what visitors may request in an hour: each of them, and all together, because anybody can get
-many ids.
-
-`PublicServices` counts: answers when they begin, tokens as they are written.
-"""
+"""Limits of visitors' answers and tokens within an hour: of each visitor, and of all together, because
+anybody can get many ids."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 HOUR = 3600.0
-MOST_KNOWN = 10_000  # visitors whose counts are kept; the one unused for longest goes
+MOST_KNOWN = 10_000  # visitors whose counts are kept; the one unused for longest is dropped
 
 
 class Refused(ValueError):
-    """A call that a visitor may not make. The message is one sentence: why, and what to do next."""
+    """A call that a visitor may not make. The message is one sentence: the reason and the next step."""
 
 
 class QuotaUsed(Refused):
-    """A quota is used up; the message says when there is more."""
+    """A quota is used up; the message says when it begins anew."""
 
 
 @dataclass(slots=True)
@@ -32,15 +29,16 @@ class _Spent:
 
 
 class Quotas:
-    """Counts answers and tokens of each visitor and of all together; counts start again an hour after a
-    visitor's first answer, for all together an hour after the start. Thread-safe."""
+    """Counts answers (when they begin) and tokens (as they are written) of each visitor and of all together.
+    A visitor's counts begin anew an hour after the first answer, those of all together every hour.
+    Thread-safe."""
 
     def __init__(
         self, each: tuple[int, int], together: tuple[int, int], clock: Callable[[], float] = time.monotonic,
         most_known: int = MOST_KNOWN, words: tuple[str, str] = ("answers", "tokens"),
     ) -> None:  # fmt: skip
-        """each, together: the limits of (answers, tokens) in an hour; `words` names other things that are
-        counted instead."""
+        """each, together: the limits of (answers, tokens) in an hour. words: the names of both in
+        messages."""
         self._words = words
         self._each, self._together, self._clock, self._most = each, together, clock, most_known
         self._all = _Spent(clock())
@@ -67,7 +65,7 @@ class Quotas:
             every.requests += 1
 
     def spend(self, name: str, tokens: int) -> bool:
-        """Count tokens; whether there are any left."""
+        """Count tokens; whether any are left."""
         with self._lock:
             left = True
             for spent, (_, most) in zip(self._mine(name), (self._each, self._together), strict=True):

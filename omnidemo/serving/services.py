@@ -1,4 +1,4 @@
-"""Everything that pages and command line call: models, pairs, chats, comparisons, traffic and learning."""
+"""The services that page, endpoint and command line call: models, pairs, chats, comparisons and learning."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 
 class Cluster(Protocol):
-    """Processes beside this one, here or on other machines. `processes`: how many write the answers of a
-    pair."""
+    """Further processes, on this or other machines. `processes`: how many write the answers of a pair."""
 
     processes: int
 
@@ -41,7 +40,7 @@ class Cluster(Protocol):
         """As `build_pair`, with replicas that answer."""
 
     def trainers(self, pair: Pair) -> Trainers:
-        """What trains the lines of a pair."""
+        """Makes the workers of a pair's lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,12 @@ class MethodInfo:
 
 
 class Services:
-    """The application without its pages. All methods may be called from any thread. ValueError where another
-    process uses the storage.
-
-    Most methods are those of `PairPool`, `ChatService`, `RepeatedAnswers`, `AdaptationService`, `Speeds` and
-    `Beside` that somebody outside calls; they are documented there.
-    """
+    """The application without its pages. Thread-safe. ValueError where another process uses the storage. Most
+    methods are those of its parts, which document them: `PairPool`, `ChatService`, `RepeatedAnswers`,
+    `AdaptationService`, `Speeds` and `Beside`."""
 
     def __init__(self, settings: Settings | None = None, cluster: Cluster | None = None) -> None:
-        """`cluster`: other processes that write answers and train; None: this one and its children."""
+        """`cluster`: other processes that write answers and train; None: this process and its children."""
         settings = settings or Settings()
         self.better = BetterTarget(settings)
         settings = first_target(settings)
@@ -70,10 +66,9 @@ class Services:
         self._backup = Backup(settings)
         self.store = open_store(settings)
         self._backup.start(self.store)
-        self.public_services: PublicServices | None = None  # the wrapper that the page uses
+        self.public_services: PublicServices | None = None  # set by the page
         self.processes = cluster.processes if cluster else 1  # that write the answers of a pair
         build = cluster.build if cluster else zero_gpu.build if zero_gpu.started() else build_pair
-        # After a pair was loaded the router's counts are read, so that the first prompt need not wait for it.
         self._pool = PairPool(
             settings,
             self.store,
@@ -92,7 +87,7 @@ class Services:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Have the methods of the parts that somebody outside calls."""
+        """Offer methods of the parts."""
         pool, chats, beside, lines = self._pool, self._chats, self._beside, self._adaptation
         self.load = pool.load
         self.state = pool.state
@@ -136,13 +131,13 @@ class Services:
         return self._pool.settings
 
     def end_answers(self, seconds: float) -> None:
-        """Begin no other answer, cancel those that are written, and wait until they are noted, for so many
-        seconds at most."""
+        """Begin no further answer, cancel the running ones, and wait until they are recorded, for at most so
+        many seconds."""
         self.speeds.close()
         self._pool.end_answers(seconds)
 
     def close(self) -> None:
-        """Stop the trainers, write what is queued, and back up where the settings name a folder."""
+        """Stop the trainers, write the queue of the store, and back up where the settings name a folder."""
         self.better.stop()
         self.speeds.close()
         self._pool.close()
@@ -153,8 +148,8 @@ class Services:
         private_folders.let_go(self._held)
 
     def forget_copies(self, domain: str = "") -> None:
-        """As `AdaptationService.forget_copies`; what is known of the speed of answers holds their texts, too,
-        and goes."""
+        """As `AdaptationService.forget_copies`; measured speeds, which hold texts of answers, are dropped
+        too."""
         self._adaptation.forget_copies(domain)
         self.speeds.forget()
 
@@ -164,17 +159,17 @@ class Services:
         return [card for card in cards if card.name in fixed] if zero_gpu.started() else cards
 
     def resolve(self, name: str) -> str:
-        """What a model is known by, for any name by which a person may call it. ModelError, one sentence, for
-        a GGUF file that is not there or cannot be used."""
+        """The known name of a model for any of its names. ModelError, one sentence, for a missing or unusable
+        GGUF file."""
         return resolve(name.strip(), self.settings).name
 
     def methods(self) -> list[MethodInfo]:
-        """All decoding methods, and at the end "auto", which stands for one of them."""
+        """All decoding methods, then "auto", which stands for one of them."""
         methods = [MethodInfo(m.name, m.title, m.lossless, m.help) for m in METHODS.values()]
         return [*methods, MethodInfo(AUTO, "Automatic", True, AUTO_HELP)]
 
     def refusals(self, target: str, drafter: str) -> dict[str, str]:
-        """The methods that a loaded pair cannot use, with the reason; empty while it is not loaded."""
+        """The methods that a loaded pair cannot use → the reason; empty while it is not loaded."""
         try:
             pair = self.pair(target, drafter)
         except RuntimeError:
@@ -186,16 +181,16 @@ class Services:
         return list(sample_prompts.TOPICS)
 
     def examples(self, target: str) -> list[dict[str, str]]:
-        """The page's hand-picked examples for a target in order: kind, label, prompt."""
+        """The page's examples for a target in order: kind, label, prompt."""
         return list(sample_prompts.examples(target))
 
     def sample_prompts(self, topic: str, count: int, seed: int = 0) -> list[str]:
         return sample_prompts.sample(topic, count, seed)
 
     def pair(self, target: str, drafter: str) -> Pair:
-        """The ready pair; RuntimeError, one sentence, while it is not."""
+        """A loaded pair. RuntimeError, one sentence, while it is not ready."""
         return self._pool.ready(target, drafter)[0]
 
     def manner(self, target: str, drafter: str) -> Manner:
-        """How the target of a ready pair writes where a request says nothing."""
+        """The sampling of a loaded pair's target where a request leaves it out."""
         return self.pair(target, drafter).target.manner

@@ -1,5 +1,5 @@
-"""How much faster guessing made the newest answers: measured while no request is running, and stored
-with them."""
+"""How much faster guessing made the newest answers: measured while no request is running, and stored with
+them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.storage.store import Store
 
 log = logging.getLogger(__name__)
-# seconds without a question before measuring begins: of one's own, and where strangers may come
-QUIET, PUBLIC_QUIET = 1.0, 20.0
-KNOWN = 32  # answers whose speed, with its rounds, is remembered for the page
-AGAIN = 4  # newest answers that can be measured when somebody asks for it
+QUIET, PUBLIC_QUIET = 1.0, 20.0  # seconds without a request before measuring: in a private, in a public app
+KNOWN = 32  # answers whose speed is kept for the page
+AGAIN = 4  # newest answers that can be measured on request
 LOOK_SECONDS = 0.05
 
 
 @dataclass(slots=True)
 class _Order:
-    """An answer that is to be measured."""
+    """An answer to be measured."""
 
     target: str
     drafter: str
@@ -39,14 +38,13 @@ class _Order:
     before: Beginning
     answer: Generation
     since: float = field(default_factory=time.monotonic)
-    wanted: bool = False  # somebody looks at it already
+    wanted: bool = False  # whether a page waits for it
     stopped: bool = False
 
 
 class Speeds:
-    """Measures the newest answer of all, in a thread of its own. A question that arrives (`hold`) ends that
-    at once, and for good: another answer will be the newest. Methods may be called from any thread; none
-    waits for a measurement but `lanes`."""
+    """Measures the newest answer in a thread of its own. A new request (`hold`) ends that for good, because
+    another answer will be the newest. Thread-safe. Only `lanes` waits for a measurement."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self.public = False
@@ -59,11 +57,11 @@ class Speeds:
         self._thread: threading.Thread | None = None
 
     def before(self, pair: Pair, domain: str) -> Beginning | None:
-        """What an answer begins with; None where answers are written elsewhere, and nothing is measured."""
+        """The `Beginning` of an answer; None where another process writes it, and nothing is measured."""
         return None if isinstance(pair, RemotePair) else Beginning.of(pair, domain)
 
     def hold(self) -> None:
-        """Somebody asks something: nothing is measured from now on, until the next answer is there."""
+        """A request has come: nothing is measured until its answer is there."""
         with self._condition:
             if self._order is not None:
                 self._order.stopped = True
@@ -74,16 +72,11 @@ class Speeds:
         self, target: str, drafter: str, prompt: Prompt, asked: GenerationConfig, before: Beginning | None,
         answer: Generation,
     ) -> None:  # fmt: skip
-        """Have an answer measured that is finished, where something was guessed in it."""
+        """Order the measurement of a finished answer with guesses."""
         guessed = (answer.metrics.get("drafted") or 0) + (answer.metrics.get("copies_proposed") or 0)
-        if (
-            before is None
-            or not guessed
-            or answer.finish_reason == "cancelled"
-            or before.version != answer.adapter_version
-        ):
+        if before is None or before.version != answer.adapter_version or not guessed:
             return
-        if not self._pool.settings.measure_speed:
+        if answer.finish_reason == "cancelled" or not self._pool.settings.measure_speed:
             return
         with self._condition:
             self._order = _Order(target, drafter, prompt, asked, before, answer)
@@ -96,7 +89,7 @@ class Speeds:
             self._condition.notify_all()
 
     def of(self, keys: Sequence[str]) -> dict[str, Speed | None]:
-        """What is known of the answers with these keys: their speed, None where it will still be measured."""
+        """The known speeds of the answers with these keys; None where the measurement is ordered."""
         with self._condition:
             speeds: dict[str, Speed | None] = {key: self._known[key] for key in keys if key in self._known}
             if self._order is not None and self._order.answer.key in keys:
@@ -104,9 +97,8 @@ class Speeds:
             return speeds
 
     def lanes(self, key: str, patience: float, again: bool = False) -> Speed | None:
-        """The speed of an answer that somebody wants to watch: measured now where it is one of the
-        newest, and not known or wanted `again`, for at most `patience` seconds. None where it cannot be
-        known."""
+        """The speed of an answer for a page that waits. One of the newest answers is measured now, for at
+        most `patience` seconds, where its speed is unknown or wanted `again`. None where it stays unknown."""
         until = time.monotonic() + patience
         with self._condition:
             if again:
@@ -125,7 +117,7 @@ class Speeds:
             return self._known.get(key)
 
     def forget(self) -> None:
-        """Drop what is known, for it holds texts of answers, and measure none of those so far."""
+        """Drop known speeds, which hold texts of answers, and ordered measurements."""
         self.hold()
         with self._condition:
             self._known.clear()
@@ -147,7 +139,7 @@ class Speeds:
             speed: Speed | None = None
             try:
                 speed = self._measure(order)
-            except Exception as error:  # the model's, the drafter's: it only stays unmeasured
+            except Exception as error:  # whatever a model raises: the answer stays unmeasured
                 log.warning("The speed of an answer could not be measured: %s", error)
             with self._condition:
                 if speed is not None and not order.stopped:
@@ -166,7 +158,7 @@ class Speeds:
 
     def _measure(self, order: _Order) -> Speed | None:
         with self._pool.using(order.target, order.drafter) as (pair, _):
-            while pair.in_flight and not order.stopped:  # comparisons, before and after
+            while pair.in_flight and not order.stopped:  # comparisons and races
                 time.sleep(LOOK_SECONDS)
             ids = pair.prompt_ids(order.prompt)
             again = Repetition(

@@ -1,4 +1,4 @@
-"""The adapter lines of the visitors of a public app, which are deleted some time after their last use."""
+"""The adapter lines of a public app's visitors, which are deleted some time after their last use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from omnidemo.storage.version_store import VersionStore
 
 
 class VisitorLines:
-    """The adapter lines of visitors, over all pairs: which are there, when they were used, and their end. Any
-    thread may call."""
+    """The adapter lines of visitors over all pairs, their last use and their deletion. Thread-safe."""
 
     def __init__(self, pool: PairPool, store: Store) -> None:
         self._pool, self._versions = pool, VersionStore(pool.settings.storage, store)
@@ -20,7 +19,7 @@ class VisitorLines:
         self._lock = threading.Lock()
 
     def use(self, domain: str) -> None:
-        """Note that a line is used now, and delete the one unused for longest where there are too many."""
+        """Note the use of a line, and delete the lines unused for longest where there are too many."""
         with self._lock:
             self._used[domain] = time.time()
             many = len(self._used) - self._pool.settings.visitor_lines
@@ -29,8 +28,7 @@ class VisitorLines:
             self.forget(name)
 
     def sweep(self) -> None:
-        """Delete the lines that were unused for too long, those of an earlier run among them, but none that
-        drafts an answer."""
+        """Delete the lines unused for too long, those of earlier runs too, but none that drafts an answer."""
         before = time.time() - 60 * self._pool.settings.visitor_minutes
         with self._lock:
             old = [domain for domain, used in self._used.items() if used < before]
@@ -43,12 +41,12 @@ class VisitorLines:
                 self._versions.forget(domain)
 
     def forget(self, domain: str) -> bool:
-        """Delete a line with all its versions. False where a pair still answers with it; the others have
-        dropped it by then."""
+        """Delete a line with all its versions. False where a pair still answers with it; all other pairs have
+        dropped it then."""
         busy = [lines for lines in self._pool.all_lines() if not lines.forget(domain)]
         if busy:
             return False
         with self._lock:
             self._used.pop(domain, None)
-        self._versions.forget(domain)  # also of pairs that are not in memory
+        self._versions.forget(domain)  # of all pairs, in memory or not
         return True

@@ -1,4 +1,4 @@
-"""The store for one visitor of a public app."""
+"""The store as one visitor of a public app sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnidemo.storage.visitors import Caller, sessions_of
 
 
 class VisitorStore:
-    """The store, limited to the rows of one visitor. Every method that is not here is refused."""
+    """The store, limited to the rows of one visitor. Every other method is refused."""
 
     def __init__(self, store: Store, visitor: Caller) -> None:
         self._store, self._visitor = store, visitor
@@ -51,7 +51,7 @@ class VisitorStore:
         return self._store.recording(request, session=self._visitor.own)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
-        # the page asks for the visitor's own rows; what is recorded only `recording` tells
+        # the page asks for the visitor's own rows; only `recording` returns contents
         return self._store.recorded(requests)
 
     def delete_session(self, session: str) -> int:

@@ -1,2 +1,2 @@
-"""More than one process that computes: replicas of a pair, and actors that train. Ray is imported when it is
-used, and only then."""
+"""Several computing processes by Ray: replicas of a pair, and actors that train. Ray is imported on first
+use."""

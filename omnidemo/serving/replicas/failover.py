@@ -1,4 +1,4 @@
-"""An answer that outlives the replica that began it: another one goes on from its last token."""
+"""An answer whose replica was lost: another replica continues it behind its last token."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from secrets import token_hex
 from omnidemo.core.records import FinishReason, Generation, Reading
 from omnidemo.pair.remote.messages import Behind, Call, Failed, Finished, Insertions, Message
 
-LOSSES = 8  # replicas that an answer may lose without a token in between
+LOSSES = 8  # replicas that an answer may lose in a row without a new token
 
 Batches = Generator[Sequence[Message], None, None]
 
 
 class Lost(Exception):
-    """Whoever wrote the answer is gone."""
+    """The replica that wrote the answer is gone."""
 
 
 def whole_answer(
@@ -26,14 +26,13 @@ def whole_answer(
     ngrams_since: Callable[[int], Insertions],
     method: str,
 ) -> Generator[Message, None, None]:
-    """The messages of one answer, whichever replicas write it. `ask` raises `Lost` where one is gone; closing
-    what it returned ends the answer there. `ngrams_since`: the n-grams from a number on, for a replica that
-    lacks them. `method`: the name of the method, for an end that no replica reports. Raises `Lost` after more
+    """The messages of one answer, by one or several replicas. `ask` raises `Lost` where a replica is gone;
+    closing its generator ends the answer there. `ngrams_since`: the n-grams from a number on, for a replica
+    that lacks them. `method`: the method's name, for an end that no replica reports. Raises `Lost` after more
     than LOSSES in a row.
 
-    The text is what one replica alone would have written, at temperature 0 and with a seed, whose numbers
-    belong to positions. By a lossy method above temperature 0 what was shown stays, and the rest is drawn
-    with numbers of its own (`randomness_of`).
+    The text is the same as by one replica, at temperature 0 and with a seed, whose numbers belong to
+    positions. A lossy method above temperature 0 draws the rest with other numbers (`randomness_of`).
     """
     asked, losses, behind = call, 0, 0
     written: list[int] = []
@@ -63,7 +62,7 @@ def whole_answer(
                 else:
                     raise Lost("a replica ended before its answer did")
         except Lost:
-            if reason is not None:  # all but the last message had arrived
+            if reason is not None:  # only the last message is missing
                 yield _ended(call, reason, method)
                 return
             losses += 1
@@ -73,15 +72,15 @@ def whole_answer(
 
 
 def _rest(call: Call, written: tuple[int, ...], ngrams: Insertions) -> Call:
-    """The call for what is missing."""
+    """The call for the missing rest."""
     options = dict(call.options)
     options["max_new_tokens"] -= len(written)
     return replace(call, options=options, begun=written, ngrams=ngrams)
 
 
 def _ended(call: Call, reason: FinishReason, method: str) -> Finished:
-    """An end that no replica has told: no drafter learns from the answer, whose text and figures the app
-    knows by its rounds."""
+    """An end that no replica reports. No drafter learns from the answer; the app has text and figures from
+    its rounds."""
     unknown = {"plain_seconds": None, "plain_at": None, "context_mismatch": 0.0}
     version, entries = call.adapter.version, call.ngrams.since + len(call.ngrams.added)
     generation = Generation(

@@ -1,5 +1,4 @@
-"""One replica: a process that holds a pair and writes answers, several at once, which take turns round by
-round."""
+"""One replica: a process with a pair that writes several answers at once, round by round in turns."""
 
 from __future__ import annotations
 
@@ -17,15 +16,14 @@ from omnidemo.pair.remote.messages import Call, Message
 from omnidemo.pair.remote.writing_pair import WritingPair, told
 from omnidemo.serving.pair_loading import build_pair
 
-ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray holds back more
-# rounds of this time go in one message, after the first: a message takes the app a millisecond
-# (docs/scale.md)
+ANSWERS = WritingPair.lines_kept  # that a replica writes at once; Ray queues further ones
+# Rounds of this time share a message, after the first: a message costs the app a millisecond (docs/scale.md).
 BATCH_SECONDS = 0.01
 
 
 class PairReplica:
-    """What a deployment runs: a pair that is told what others have learned, and measures for itself what
-    rounds cost. `fetch`: gets what `RayReplicas.put` has kept."""
+    """The class of a deployment: its pair gets what others have learned, and measures its own prices.
+    `fetch`: gets a value of `RayReplicas.put`."""
 
     def __init__(self, target: str, drafter: str, settings: Settings, fetch: Callable[[Any], Any]) -> None:
         self._pair = cast(WritingPair, build_pair(target, drafter, settings, make=WritingPair))
@@ -34,8 +32,8 @@ class PairReplica:
         self._threads = ThreadPoolExecutor(ANSWERS, "answer")
 
     async def answer(self, call: Call) -> AsyncIterator[list[Message]]:
-        """The messages of an answer in small batches, the first round at once. Where nobody reads on, the
-        answer is ended."""
+        """The messages of an answer in small batches, the first round at once. The answer ends where nobody
+        reads on."""
         loop, ready, gone = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
         written: deque[Message] = deque()
 

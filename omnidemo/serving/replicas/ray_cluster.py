@@ -1,5 +1,5 @@
-"""Ray: a node on this machine or a cluster, the replicas of pairs in it, and the actors that train. Ray
-places, restarts and routes."""
+"""A Ray node on this machine or a cluster, with replicas of pairs and actors that train. Ray places, restarts
+and routes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from omnidemo.serving.replicas.pair_replica import ANSWERS, PairReplica
 from omnidemo.serving.replicas.replicated_pair import ReplicatedPair
 from omnidemo.serving.replicas.trainer import RETRIES, RayTrainer, Trainer
 
-CONVERSATIONS = 64  # that a replica is known for
-STARTS = 3  # of a node: Ray gives up after 30 s, in which a busy machine has at least read its files
-PAIRS = 3  # for which this machine's node has places
+CONVERSATIONS = 64  # that Ray routes to a replica
+STARTS = 3  # tries to start a node: Ray gives up after 30 s, in which a busy machine has read its files
+PAIRS = 3  # for which this machine's node has cores
 NEEDED = "more than one process needs Ray; run `pip install -r requirements-scale.txt`"
 
 
 class RayCluster:
-    """Where pairs have replicas. Made once in a process; as a context it ends what it has started.
-    ValueError, one sentence, without Ray or without the cluster of that address."""
+    """The cluster of the app's replicas, made once in a process; a context that ends what it has started.
+    ValueError, one sentence, without Ray or without a cluster at that address."""
 
     def __init__(self, settings: Settings, replicas: int = 2, address: str | None = None) -> None:
-        """`replicas`: of each pair. `address`: of a cluster that this machine is a node of, "auto" for the
+        """`replicas`: of each pair. `address`: of a cluster that has this machine as a node, "auto" for the
         one that runs here; None starts a node on this machine alone."""
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody
-        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # it notes each process that is started
-        # `ray start` asks for it by default, and a program that joins has to be told so
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+        os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # else a line for each process that starts
+        # `ray start` demands a token by default; a program that joins must set this mode itself
         if address is not None and _has_token():
             os.environ.setdefault("RAY_AUTH_MODE", "token")
         try:
@@ -59,10 +59,10 @@ class RayCluster:
             options |= {"num_cpus": max(cores, PAIRS * replicas * self.threads), "include_dashboard": False}
         for left in reversed(range(STARTS if address is None else 1)):
             try:
-                with signals_kept():  # Ray takes SIGTERM, and would end this process amid answers
+                with signals_kept():  # Ray's handler of SIGTERM would end this process amid answers
                     ray.init(address=address or "local", **options)
                 break
-            except Exception as error:  # Ray raises plain ones, too
+            except Exception as error:  # Ray raises plain exceptions too
                 ray.shutdown()
                 said = " ".join(str(error).split())[:200]
                 if address is not None:
@@ -86,7 +86,7 @@ class RayCluster:
         settings: Settings,
         progress: StageReport = lambda stage, fraction, detail: None,
     ) -> Pair:
-        """As `build_pair`: the replicas load the models, this process only their tokenizers."""
+        """As `build_pair`. Replicas load the models; this process loads their tokenizers."""
         from ray import serve
 
         options: dict[str, Any] = {
@@ -101,7 +101,6 @@ class RayCluster:
         progress("target", 0.2, f"starting {self.processes} replicas with {target}")
         name = f"omnidemo-{token_hex(6)}"
         replica = _deployment(self.processes, self.threads, settings.device.startswith("cuda"))
-        # in which a replica finds the files by these names
         theirs = with_files(_for_replicas(settings, self.threads), found)
         handle = serve.run(
             replica.bind(models[0].name, models[1].name, theirs, _fetch), name=name, route_prefix=None
@@ -115,8 +114,8 @@ class RayCluster:
         """An actor for each adapter line of a pair."""
         import ray
 
-        # Its own process trains, so it takes no core of Ray's account: it gives way to answers.
-        remote: Any = ray.remote  # its types do not know all options
+        # No core of Ray's account: the actor's process is niced and gives way to answers.
+        remote: Any = ray.remote  # whose types lack some options
         actor = remote(num_cpus=0, max_restarts=-1, max_task_retries=RETRIES, max_concurrency=4)(Trainer)
 
         def trainer(domain: str) -> RayTrainer:
@@ -131,7 +130,7 @@ class RayCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take the replicas away, and end the node that was started here."""
+        """End the replicas, and the node that was started here."""
         import ray
 
         for name in list(self._names):
@@ -149,14 +148,14 @@ class RayCluster:
 
 
 class RayReplicas:
-    """The replicas of a pair by their handle."""
+    """The replicas of a pair, by Ray's handle."""
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
     def ask(self, call: Call) -> Batches:
-        """Have a replica write an answer: one that has read the beginning of the conversation, where it has a
-        place free. `Lost` where it is gone."""
+        """Let a replica write an answer, if possible one that has read the beginning of the conversation.
+        Raises `Lost` where it is gone."""
         from ray.exceptions import RayActorError
         from ray.serve.exceptions import RequestCancelledError
 
@@ -171,19 +170,19 @@ class RayReplicas:
             batches.cancel()
 
     def record(self, ids: Sequence[int], max_new_tokens: int) -> tuple[tuple[int, ...], Trace]:
-        """`Pair.record` by one of them."""
+        """`Pair.record` by one of the replicas."""
         made: tuple[tuple[int, ...], Trace] = self._handle.record.remote(list(ids), max_new_tokens).result()
         return made
 
     def put(self, value: Any) -> Any:
-        """Keep a value where all replicas can have it; what stands for it."""
+        """Put a value into the object store; its reference."""
         import ray
 
         return ray.put(value)
 
 
 def _has_token() -> bool:
-    """Whether this machine has a token for Ray, where Ray looks for it."""
+    """Whether this machine has a token where Ray looks for it."""
     given = any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
     return given or Path("~/.ray/auth_token").expanduser().exists()
 
@@ -192,7 +191,7 @@ def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
     from ray import serve
 
     class Replica(PairReplica):
-        """With what Ray needs to know which conversations a replica has read."""
+        """Tells Ray which conversations a replica has read."""
 
         @serve.multiplexed(max_num_models_per_replica=CONVERSATIONS)
         async def conversation(self, name: str) -> str:
@@ -211,7 +210,7 @@ def _deployment(replicas: int, threads: int, gpu: bool) -> Any:
 
 
 def _for_replicas(settings: Settings, threads: int) -> Settings:
-    """The settings by which replicas compute: without what is kept secret, and nobody else's business."""
+    """The settings of replicas, without secrets."""
     return settings.model_copy(
         update={"threads": threads, "auth": "", "operator_key": "", "api_keys": "", "database_url": ""}
     )

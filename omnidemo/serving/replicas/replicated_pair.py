@@ -15,12 +15,12 @@ from omnidemo.vocabulary.ngram_cache import NgramCache
 if TYPE_CHECKING:
     from omnidemo.serving.replicas.ray_cluster import RayReplicas
 
-ALONG = 64  # newest n-grams that go with each call: a replica that lacks older ones says so
+ALONG = 64  # newest n-grams of each call; a replica that lacks older ones asks for them (`Behind`)
 
 
 class ReplicatedPair(RemotePair):
-    """A pair whose answers are written by replicas. Each takes the newest version and the n-grams that it
-    lacks before it answers."""
+    """A pair whose replicas write the answers. A replica takes the newest version and missing n-grams before
+    it answers."""
 
     where = "replicas"
     lost = "The replica that wrote the answer ended before it did; ask again."
@@ -35,7 +35,7 @@ class ReplicatedPair(RemotePair):
     def record(
         self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
     ) -> tuple[tuple[int, ...], Trace] | None:
-        """As `Pair.record`; looks at `cancelled` once, before a replica is asked."""
+        """As `Pair.record`, by a replica; `cancelled` is called once, before it begins."""
         return None if cancelled() else self.replicas.record(ids, max_new_tokens)
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
@@ -53,7 +53,7 @@ class ReplicatedPair(RemotePair):
         return insertions(ngrams, max(0, len(ngrams) - ALONG))
 
     def _packed(self, adapter: Adapter) -> Adapter:
-        """A reference goes with each call, and a replica fetches the weights once."""
+        """Each call carries a reference; a replica fetches the weights once."""
         if not adapter.weights:
             return adapter
         return Adapter(

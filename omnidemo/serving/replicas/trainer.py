@@ -1,5 +1,5 @@
-"""Training in an actor of Ray, one for each adapter line: traces go there, and weights come back through the
-object store."""
+"""Training in a Ray actor for each adapter line: it gets traces and returns weights, through the object
+store."""
 
 from __future__ import annotations
 
@@ -12,17 +12,15 @@ from omnidemo.learning.distill.process_worker import ProcessWorker
 from omnidemo.learning.distill.worker import Worker, WorkerError
 from omnidemo.models import model_files
 
-# of a call whose actor died, also while it starts again: each carries the newest version and changes nothing
-# here
-RETRIES = 5
+RETRIES = 5  # of a call whose actor died; a call carries all of its state, so it may be repeated
 
 
 class Trainer(ProcessWorker):
-    """The actor: a niced process that trains, which can be paused, on whatever machine Ray has put it."""
+    """The actor: a niced process that trains and can be paused, on the machine that Ray chose."""
 
     def __init__(self, drafter: str, hub: bool, nice: int) -> None:
-        """`drafter`: its name, for its files may lie elsewhere on this machine; `hub`: whether they may be
-        downloaded; `nice` as in `ProcessWorker`."""
+        """`drafter`: its name, because another machine has its files elsewhere. `hub`: whether they may be
+        downloaded. `nice`: as in `ProcessWorker`."""
         super().__init__(nice)
         self._drafter, self._hub = drafter, hub
         self._hold_lock, self._number = threading.Lock(), 0
@@ -31,7 +29,7 @@ class Trainer(ProcessWorker):
         return super()._call(name, model_files.find(self._drafter, hub=self._hub), *given[1:])
 
     def hold(self, held: bool, number: int) -> None:
-        """Pause, or go on. Calls may overtake each other: the one of the highest number counts."""
+        """Pause or resume. Calls may overtake each other: the highest `number` counts."""
         with self._hold_lock:
             if number > self._number:
                 self._number = number
@@ -39,11 +37,9 @@ class Trainer(ProcessWorker):
 
 
 class RayTrainer(Worker):
-    """A `Worker` whose work an actor does. Ray restarts the actor when it dies and repeats the call, which
-    goes on from the newest version. It replays no recorded answers: they lie beside the app, where they are
-    replayed.
-
-    Every call of work raises WorkerError, one sentence, where that did not help."""
+    """A `Worker` that calls an actor. Ray restarts a dead actor and repeats its call; WorkerError, one
+    sentence, where that fails too. Recorded answers are replayed beside the app instead, where their files
+    are."""
 
     def __init__(self, start: Callable[[], Any]) -> None:
         """`start`: starts the actor and returns its handle."""
