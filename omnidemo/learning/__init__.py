@@ -1,1 +1,1 @@
-"""How a drafter learns from traffic: updates, judged versions, adapter lines, probes."""
+"""Training of drafters on traffic: updates, judged versions, adapter lines, probes."""

@@ -1,2 +1,2 @@
-"""From traces to a new version: losses, the training step, the processes that make it, and what it was
-worth."""
+"""From traces to a new version: losses, training steps, the processes that run them, and the version's
+value."""

@@ -1,5 +1,5 @@
-"""The thread that adapts one drafter to one target: traces in, numbered adapter versions out; only inline an
-answer waits for it."""
+"""The thread that adapts one drafter to one target: traces in, numbered versions out. An answer waits for it
+only in the mode `inline`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ THREADED = ("idle", "concurrent")
 class Distiller:
     """Adapts a drafter to a target (one line: drafter, target, domain).
 
-    `publish(version, weights, head)` receives float32 weights of the changed matrices under the base model's
-    parameter names and those of the acceptance head ({}: none), for a version that is already on disk (0: the
-    base weights again). It comes from this object's thread, and from the caller of `restore`, `activate`,
-    `adopt`, `reset` and `run_pending`; it must not wait for a lock that such a caller holds. `busy()` says
-    whether a request is in flight. Nothing that goes wrong while learning is raised: see `status().error`.
+    `publish(version, weights, head)` gets the changed matrices (float32, under the base model's parameter
+    names) and the acceptance head ({}: none) of a version that is on disk (0: the base weights again). It is
+    called by this object's thread and by callers of `restore`, `activate`, `adopt`, `reset` and
+    `run_pending`; it must not wait for a lock that such a caller holds. `busy()`: whether a request is in
+    flight. Errors of training are not raised: see `status().error`.
 
-    Before an update trains on the answers that came since the last one, the published version is evaluated on
-    them beside the trusted one. A version that guesses worse is rolled back.
+    Before an update trains on the answers since the last one, the published version is evaluated on them
+    beside the trusted one. A version that guesses worse is rolled back.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Distiller:
         closes: bool = False,
         cost: ChatCost | None = None,
     ) -> None:
-        """`worker`: one that other lines use too; its owner closes it, unless this line `closes` it. `cost`:
-        what learning costs a chat, of the same lines."""
+        """`worker`: shared with other lines, and closed by its owner, unless this line `closes` it. `cost`:
+        how much training slows chats, shared by the same lines."""
         self.folder, self.settings = Path(drafter_folder), settings
         names = target_name, drafter_name, domain
         self.versions = DraftingVersions(storage, store, *names, self.folder, publish)
@@ -78,7 +78,7 @@ class Distiller:
         atexit.register(self.close)
 
     def _begin(self) -> None:
-        """Everything that a reset forgets."""
+        """Set all that a reset forgets."""
         self.buffer = TraceBuffer(
             self.settings.buffer_mb << 20, self.settings.training_seed, self.settings.buffer_order
         )
@@ -89,8 +89,8 @@ class Distiller:
         return self.settings.training
 
     def observe(self, trace: Trace) -> None:
-        """Collect the trace of an answer. Returns at once; a trace that teaches nothing (no spelled token,
-        NaN) is left out."""
+        """Collect the trace of an answer. Returns at once; an unusable trace (no spelled token, NaN) is
+        dropped."""
         if self.mode == "off" or not usable(trace):
             return
         with self.condition:
@@ -104,8 +104,8 @@ class Distiller:
             return self.buffer.fresh_traces()
 
     def run_pending(self) -> bool:
-        """In inline mode: run the update that is due, in this thread; whether one was. While another thread
-        learns with the same worker it stays due."""
+        """In the mode `inline`: run the due update in this thread; whether one was due. It stays due while
+        another thread uses the worker."""
         if self.mode != "inline" or not self._due() or not self._worker.turn.acquire(blocking=False):
             return False
         try:
@@ -117,8 +117,7 @@ class Distiller:
             self._worker.turn.release()
 
     def configure(self, settings: Settings) -> None:
-        """Learn by these settings from the next update on. A line that has versions keeps its rank until it
-        is reset."""
+        """Use these settings from the next update on. A line with versions keeps its rank until a reset."""
         with self.versions.lock:
             if not self.versions.untouched:
                 settings = settings.model_copy(update={"lora_rank": self.settings.lora_rank})
@@ -134,12 +133,8 @@ class Distiller:
     def status(self) -> TrainerStatus:
         cost, rounds = self.cost.measure()
         with self.condition:
-            state, evaluation, current, error = (
-                self._state,
-                self.evaluation,
-                self.versions.current,
-                self.versions.error,
-            )
+            evaluation, current = self.evaluation, self.versions.current
+            state, error = self._state, self.versions.error
             if self.mode == "off":
                 state = "off"
             elif state not in ("training", "waiting") and self._paused:
@@ -175,7 +170,7 @@ class Distiller:
             )
 
     def pause(self) -> None:
-        """Start no more updates; one that runs is finished. Answers are still collected."""
+        """Start no further update; a running one is finished. Answers are still collected."""
         with self.condition:
             self._paused = True
 
@@ -185,33 +180,31 @@ class Distiller:
             self.condition.notify()
 
     def restore(self) -> int:
-        """Publish the version that was active last, or the newest whole one before it, and go on from there;
-        its number (0: none)."""
+        """As `DraftingVersions.restore`, after a restart."""
         with self._choice():
             return self.versions.restore()
 
     def activate(self, version: int) -> None:
-        """Go back (or forward) to a stored version; 0 is the base drafter. Raises as
-        `DraftingVersions.activate`."""
+        """As `DraftingVersions.activate`, by hand."""
         with self._choice():
             self.versions.activate(version)
 
     def adopt(self, adapter: AdapterState) -> int:
-        """Make an adapter from elsewhere the newest version, publish and trust it; its number. ValueError
-        where it does not fit."""
+        """Make an imported adapter the newest version, publish and trust it; its number. ValueError where it
+        does not fit."""
         with self._choice():
             return self.versions.adopt(adapter, self.evaluation.requests, self.settings.adapters_kept)
 
     def reset(self) -> None:
-        """Back to the base drafter: versions, loss curve and collected answers of the line go."""
+        """Back to the base drafter: versions, loss curve and collected answers of the line are deleted."""
         with self.versions.lock:
             self.versions.reset()
             with self.condition:
                 self._begin()
 
     def close(self) -> None:
-        """Stop thread and worker (unless it is shared), within three seconds; what was not written is lost,
-        what was written stays."""
+        """Stop the thread, and the worker unless it is shared, within three seconds. A running update is
+        lost."""
         self.closing.set()
         atexit.unregister(self.close)
         with self.condition:
@@ -223,14 +216,13 @@ class Distiller:
 
     @contextmanager
     def _choice(self) -> Iterator[None]:
-        """The published version is chosen by hand."""
+        """Within the block the published version is chosen by hand or by a restart."""
         with self.versions.lock:
             yield
             with self.condition:
                 self.evaluation.chosen(self.versions.current.requests, self.versions.current.adapter)
 
     def _start(self) -> None:
-        """Have a thread in the modes that need one."""
         if self.mode in THREADED and self._thread is None:
             name = f"distiller {self.versions.target} {self.versions.domain}"
             self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -254,7 +246,7 @@ class Distiller:
             self._set_state("idle")
 
     def _on_pause(self, paused: bool) -> None:
-        """The worker was paused for an answer, or goes on."""
+        """The worker was paused for an answer, or resumed."""
         self.cost.running = not paused
         self._set_state("waiting" if paused else "training")
 
@@ -271,7 +263,7 @@ class Distiller:
         )
 
     def _update(self, pauses: PauseController) -> None:
-        """One update, in the worker of `pauses`. On any failure the published version stays."""
+        """Run an update in the worker of `pauses`. On any failure the published version stays."""
         with self.versions.lock, self.condition:
             update = Update(self)
             self._state = "training"
@@ -279,7 +271,7 @@ class Distiller:
         try:
             with pauses:
                 update.run(pauses)
-        except Exception as error:  # disk, worker, model or owner: a chat must never notice
+        except Exception as error:  # of disk, worker, model or publisher: chats must not fail by it
             if not self.closing.is_set():
                 log.warning("An update of %s failed: %s", self.versions.target, error)
                 now = self.versions.current.version

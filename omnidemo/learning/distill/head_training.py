@@ -1,4 +1,4 @@
-"""Steps of the acceptance head, from what a forward pass of the drafter has computed anyway."""
+"""Training steps of the acceptance head on states and logits of the drafter's forward pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from omnidemo.learning.distill.trace_agreement import Slots
 from omnidemo.models.adapters import acceptance_head
 
 log = logging.getLogger(__name__)
-PREFIX = "head."  # of Adam's moments, beside those of the drafter's adapter
+PREFIX = "head."  # of Adam's moments of the head, beside those of the adapter
 KINDS = ("exp_avg", "exp_avg_sq")
 
 
@@ -27,8 +27,7 @@ def resume(
     step: int,
     prefix: str = "",
 ) -> None:
-    """Let Adam go on after so many steps, with the moments that `moments_of` returned; weights without any
-    begin anew."""
+    """Resume Adam after `step` steps with the moments of `moments_of`; weights without moments begin anew."""
     for name, tensor in named.items():
         if all(f"{prefix}{kind}.{name}" in moments for kind in KINDS):
             known = {kind: moments[f"{prefix}{kind}.{name}"].to(tensor.device, copy=True) for kind in KINDS}
@@ -38,7 +37,7 @@ def resume(
 def moments_of(
     adam: torch.optim.Optimizer, named: Mapping[str, Tensor], prefix: str = ""
 ) -> dict[str, Tensor]:
-    """Adam's moments of these weights, as `exp_avg.<weight>` and `exp_avg_sq.<weight>` behind the prefix."""
+    """Adam's moments of these weights under `<prefix>exp_avg.<weight>` and `<prefix>exp_avg_sq.<weight>`."""
     kept = [
         (name, kind, adam.state[tensor][kind])
         for name, tensor in named.items()
@@ -49,8 +48,8 @@ def moments_of(
 
 
 class HeadTrainer:
-    """The acceptance head's weights and Adam's state during one update. Without a step both are returned
-    unchanged."""
+    """Weights of the acceptance head and Adam's state within one update; without a step both stay as
+    given."""
 
     def __init__(
         self,
@@ -67,15 +66,15 @@ class HeadTrainer:
         self.taken = int(self._moments.get(PREFIX + "step", torch.tensor(0.0)))
 
     def slots(self, logits: Tensor, at: Positions, number: int) -> Slots:
-        """From the logits [r, D] of a batch, without gradients. `number` seeds what is drawn above
-        temperature 0."""
+        """`trace_agreement.slots` of the logits [r, D] of a batch. `number` seeds the draws above temperature
+        0."""
         return trace_agreement.slots(
             logits, at, torch.Generator(logits.device).manual_seed(self.seed * 1_000_003 + number)
         )
 
     def step(self, states: Tensor, seen: Slots) -> float:
-        """One step on the states [r, H] of a batch and its slots; the loss in nats per slot. NaN, and nothing
-        changed, where there is no slot or a number is not finite."""
+        """One step on the states [r, H] of a batch and its slots; the loss in nats per slot. NaN, without a
+        change, where there is no slot or a number is not finite."""
         if not len(seen.labels):
             return math.nan
         adam = self._ready(states.shape[1], states.device)
@@ -94,8 +93,7 @@ class HeadTrainer:
         return {name: tensor.detach().cpu().clone() for name, tensor in self._weights.items()}
 
     def moments(self) -> dict[str, Tensor]:
-        """Adam's moments under `head.exp_avg.<weight>` and `head.exp_avg_sq.<weight>`, and the number of
-        steps as `head.step`."""
+        """`moments_of` the head with PREFIX, and the number of steps as `head.step`."""
         if self._adam is None:
             return dict(self._moments)
         return moments_of(self._adam, self._weights, PREFIX) | {
@@ -104,7 +102,7 @@ class HeadTrainer:
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
-        """Log whatever goes wrong with the head, so that the drafter's update still succeeds."""
+        """Log errors of the head, so that the drafter's update still succeeds."""
         try:
             yield
         except Exception:

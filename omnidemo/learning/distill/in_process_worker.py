@@ -1,5 +1,5 @@
-"""Training in the calling process: in inline mode, inside the training process, and on a GPU, where steps run
-on a separate CUDA stream."""
+"""Training in the calling process: in the mode `inline`, in the training process, and on a GPU, where steps
+run on a separate CUDA stream."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 class InProcessWorker(Worker):
-    """A `Worker` without a process of its own, so nothing can stop it in the middle of a step."""
+    """A `Worker` without a process of its own, so it cannot be paused within a step."""
 
     can_pause = False
 
     def __init__(self, device: str = "cpu", compiled: bool = True) -> None:
-        """compiled: whether replays may compile kernels in this process."""
+        """compiled: as in `Prober`."""
         super().__init__()
         self.device = torch.device(device)
         self._learners: dict[tuple[str, int, int], Learner] = {}
@@ -62,7 +62,7 @@ class InProcessWorker(Worker):
     def replay(
         self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
     ) -> list[Replayed]:
-        """`Prober.replay`, always on the CPU."""
+        """`Prober.replay`, on the CPU."""
         from omnidemo.learning.probes.probe import Prober
 
         with self._lock:
@@ -70,14 +70,13 @@ class InProcessWorker(Worker):
             return self._prober.replay(request, adapter, prompts)
 
     def close(self) -> None:
-        """Free the models."""
         with self._lock:
             self._learners.clear()
             self._prober = None
 
     @contextmanager
     def _learner(self, folder: Path, adapter: AdapterState | None, plan: TrainingPlan) -> Iterator[Learner]:
-        """The learner for this call alone, on a CUDA stream of its own."""
+        """The learner, locked for the block, on the worker's CUDA stream."""
         with self._lock, torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
             yield learner_for(self._learners, folder, adapter, plan, str(self.device))
         if self._stream is not None:

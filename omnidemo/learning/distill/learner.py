@@ -1,5 +1,5 @@
-"""The drafter as a trainer holds it: the base model with what is trained on it. `transformers` and `peft` are
-imported where a model is built, and so only by the process that trains."""
+"""The drafter in training: the base model with trainable weights. `transformers` and `peft` are imported
+where a model is built, and so only by the process that trains."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ FULL: dict[str, Any] = {"peft_type": "FULL"}  # the configuration of a full fine
 
 
 class Learner:
-    """The base drafter with trainable LoRA matrices on every linear layer but the last, which gives the
-    logits, or (rank 0) all of its parameters; scratch space."""
+    """The base drafter with trainable LoRA matrices on every linear layer but the output layer, or (rank 0)
+    with all parameters trainable. Its weights are scratch space."""
 
     def __init__(self, folder: Path, rank: int, seed: int = 0, device: str = "cpu") -> None:
-        """Reads safetensors from a local folder, never code. Raises OSError or ValueError where there is no
-        such model."""
-        from omnidemo.models.read_weights import read_model  # transformers takes a second to import
+        """Reads safetensors from a local folder. OSError or ValueError where there is no such model."""
+        from omnidemo.models.read_weights import read_model
 
         base = read_model(folder, dtype=torch.float32, local_files_only=True)
         self.device = torch.device(device)
@@ -34,7 +33,7 @@ class Learner:
             self.parameters, self.initial = self._with_lora(rank, seed)
         else:
             self.base.to(device).eval().requires_grad_(True)
-            # Tied matrices are one parameter, under the name that comes first.
+            # Tied matrices are one parameter, under the first of their names.
             self.parameters = dict(self.base.named_parameters())
             self.initial = AdapterState(copied(self.parameters), FULL)
         self.context = int(getattr(base.config, "max_position_embeddings", None) or 1 << 30)
@@ -55,9 +54,9 @@ class Learner:
         return named, AdapterState(copied(get_peft_model_state_dict(model)), _plain_config(config))
 
     def read(self, ids: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """States [n, H] that the output layer reads, and logits [n, D], of (batch, position) pairs `rows` [n,
+        """States [n, H] that the output layer reads, and logits [n, D], at (batch, position) pairs `rows` [n,
         2]."""
-        if self._head_is_linear:  # only these rows have to pass the output layer
+        if self._head_is_linear:  # only these rows pass the output layer
             states = self.base.base_model(input_ids=ids, use_cache=False).last_hidden_state[
                 rows[:, 0], rows[:, 1]
             ]
@@ -73,18 +72,16 @@ class Learner:
         return seen[-1][rows[:, 0], rows[:, 1]], logits[rows[:, 0], rows[:, 1]]
 
     def completed(self, adapter: AdapterState | None) -> AdapterState:
-        """The adapter with fresh LoRA matrices (which change nothing) where it has none, as one from
-        elsewhere may."""
+        """The adapter with fresh LoRA matrices (which change nothing) where an imported one lacks them."""
         if adapter is None:
             return self.initial
         if not adapter.weights.keys() <= self.initial.weights.keys():
-            return adapter  # of another drafter: `load` says so
+            return adapter  # of another drafter, which `load` refuses
         return replace(adapter, weights={**self.initial.weights, **adapter.weights})
 
     @torch.no_grad()
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Put these weights in place. Raises ValueError where they belong to another drafter or another
-        rank."""
+        """Load these weights. ValueError for those of another drafter or rank."""
         for name, parameter in self.parameters.items():
             if name not in weights or weights[name].shape != parameter.shape:
                 raise ValueError(
@@ -95,8 +92,8 @@ class Learner:
 
     @torch.no_grad()
     def _check_head(self) -> bool:
-        """Whether hidden state → output layer is all there is: some models scale or cap their logits
-        afterwards. The head is here this layer; the acceptance head has nothing to do with it."""
+        """Whether logits are the output layer of the hidden state; some models scale or cap them
+        afterwards."""
         self._head_is_linear = True
         ids = torch.arange(4, device=self.device)[None] % self.base.config.vocab_size
         rows = torch.tensor([[0, 1], [0, 3]], device=self.device)
@@ -108,7 +105,7 @@ class Learner:
 
 
 def copied(weights: Any) -> dict[str, Tensor]:
-    """The tensors on the host, as their own memory."""
+    """Copies of the tensors in the host's memory."""
     return {name: tensor.detach().cpu().clone() for name, tensor in weights.items()}
 
 
@@ -123,8 +120,8 @@ def learner_for(
     learners: dict[tuple[str, int, int], Learner], folder: Path | str, adapter: AdapterState | None,
     plan: TrainingPlan, device: str = "cpu",
 ) -> Learner:  # fmt: skip
-    """The learner of a drafter folder, built when first needed and kept in `learners`. An adapter keeps the
-    rank that it was started with (0: full)."""
+    """The learner of a drafter folder, built on first use and kept in `learners`. An adapter keeps the rank
+    of its first version (0: full)."""
     rank = int(adapter.config.get("r", 0)) if adapter else plan.rank
     key = (str(folder), rank, plan.seed)
     if key not in learners:

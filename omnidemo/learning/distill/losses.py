@@ -15,23 +15,23 @@ from omnidemo.core.records import Trace
 
 Divergence = Literal["forward", "reverse", "jsd", "tv", "acceptance", "nll"]
 NgramLoss = Literal["nll", "dynamic", "kl"]
-MASKED = -1e4  # a logit that is as good as gone, and finite, so that no gradient turns into NaN
-LOG_FLOOR = -60.0  # smallest log-probability of the rest bucket; below it there is no gradient either
+MASKED = -1e4  # logit of a masked id: finite, so that no gradient is NaN
+LOG_FLOOR = -60.0  # smallest log-probability of the rest bucket, below which it has no gradient
 P_FLOOR = 1e-8  # smallest target probability in a reverse KL
 P_NOISE = 1e-6  # a rest bucket below this is rounding of float32 sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Positions:
-    """The n positions of a batch of traces that count, first those that one drafter token spells (`direct` of
-    them, in reading order), then the n-grams; and the r drafter tokens that spell them, in the same order.
+    """The n counted positions of a batch of traces, and the r drafter tokens that spell them in the same
+    order. First come `direct` positions that one token spells, in reading order, then the n-grams.
 
-    `rows` [r, 2] hold (index of the trace, logits row that predicts the token), `ids` [r] are the tokens to
-    predict, `owner` [r] their positions, `first` [n] the first token of each position. `top_ids` [n, K] are
-    drafter ids (−1: padding) and `top_p` [n, K] the target's raw probabilities of them, `ngram_p` [n] that of
-    the n-gram (0: none stands there), `temperature` [n] is that of the request. `first_ids` and `first_p` [n,
-    F]: drafter ids and the raw probabilities that the target's text goes on with them, n-grams included; None
-    where a trace has none.
+    `rows` [r, 2]: (index of the trace, logits row that predicts the token). `ids` [r]: the tokens to predict.
+    `owner` [r]: their positions. `first` [n]: the first token of each position. `top_ids` [n, K]: drafter ids
+    (−1: padding), and `top_p` [n, K] the target's raw probabilities of them. `ngram_p` [n]: that of the
+    n-gram (0: none). `temperature` [n]: of the request. `first_ids` and `first_p` [n, F]: drafter ids and the
+    raw probabilities that the target's text continues with them, n-grams included; None where a trace has
+    none.
     """
 
     rows: Tensor
@@ -58,8 +58,8 @@ class Positions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Losses:
-    """`total` = `direct` + λ · `ngram`, scalars (nats, but for "tv"): per position of `direct_loss`, and per
-    n-gram; with "dynamic" the target's probability of each n-gram stands in the place of λ."""
+    """Scalars in nats ("tv": none): `total` = `direct` + λ · `ngram`, per position of `direct_loss` and per
+    n-gram. With "dynamic" the target's probability of each n-gram replaces λ."""
 
     total: Tensor
     direct: Tensor
@@ -67,18 +67,17 @@ class Losses:
 
 
 def spelled(trace: Trace) -> np.ndarray:
-    """Which positions [n] have a spelling, and a row before it that predicts it (so `starts` ≥ 1)."""
+    """Which positions [n] have a spelling, and a row before it that predicts it (`starts` ≥ 1)."""
     return (
         (trace.starts >= 1) & (trace.lengths >= 1) & (trace.starts + trace.lengths <= len(trace.drafter_ids))
     )
 
 
 def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
-    """Collect what counts of one trace or more: the positions that are spelled; errors_only: without accepted
-    proposals."""
+    """The spelled positions of one trace or more; errors_only: without accepted proposals."""
     width = max(trace.top_ids.shape[1] for trace in traces)
     widths = [0 if trace.first_ids is None else trace.first_ids.shape[1] for trace in traces]
-    firsts = max(widths) if all(widths) else 0  # one without them, and all are learnt from without
+    firsts = max(widths) if all(widths) else 0  # `first_ids` count where all traces have them
     found: list[dict[str, np.ndarray]] = []
     for index, trace in enumerate(traces):
         inside = spelled(trace) & ~trace.accepted if errors_only else spelled(trace)
@@ -105,7 +104,7 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
     first = np.cumsum(lengths) - lengths
     owner = np.repeat(np.arange(len(lengths)), lengths)
     source, token = joined["trace"][owner], joined["starts"][owner] + np.arange(len(owner)) - first[owner]
-    # of each trace among the drafter tokens of all
+    # where each trace begins among the drafter tokens of all
     begins = np.cumsum([0, *(len(trace.drafter_ids) for trace in traces)])
     ids = np.concatenate([trace.drafter_ids for trace in traces])[begins[source] + token]
     rows = np.stack([source, token - 1], axis=1)
@@ -121,14 +120,13 @@ def positions(traces: Sequence[Trace], errors_only: bool = False) -> Positions:
 
 
 def newest(trace: Trace, window: int) -> Trace:
-    """The trace cut to its last `window` drafter tokens, without the positions that then have no row to
-    predict them."""
+    """The trace cut to its last `window` drafter tokens, without positions that no row predicts then."""
     drop = len(trace.drafter_ids) - window
     return trace if drop <= 0 else _cut(trace, trace.starts > drop, drop, len(trace.drafter_ids))
 
 
 def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
-    """The drafter tokens from `drop` to `end`, and of the positions those that are `kept`."""
+    """The drafter tokens from `drop` to `end`, and the `kept` positions."""
     names = ("lengths", "accepted", "p", "top_ids", "top_p")
     cut: dict[str, np.ndarray | None] = {name: getattr(trace, name)[kept] for name in names}
     for name in ("copied", "first_ids", "first_p"):
@@ -138,8 +136,8 @@ def _cut(trace: Trace, kept: np.ndarray, drop: int, end: int) -> Trace:
 
 
 def parts(trace: Trace, window: int) -> Iterator[Trace]:
-    """The trace in parts of at most `window` drafter tokens: each spelled position is in one of them, with
-    half a window before it as far as there is so much. Positions that are not spelled are in none."""
+    """The trace in parts of at most `window` drafter tokens. Each spelled position is in one part, with half
+    a window before it where the trace has so much."""
     ends, left = trace.starts + trace.lengths, spelled(trace)
     while left.any():
         end = int(ends[left].max())
@@ -155,12 +153,8 @@ def parts(trace: Trace, window: int) -> Iterator[Trace]:
 
 
 def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
-    """log q of the top ids [m, K] (0 at padding) and of everything else [m]; q is not renormalised. Logits
-    [m, D].
-
-    The rest is the logsumexp of the other logits, never `log(1 − Σ q)`, which loses all digits where Σ q is
-    near 1.
-    """
+    """log q of the top ids [m, K] (0 at padding) and of all other ids together [m], from logits [m, D]. The
+    latter is the logsumexp of their logits: `log(1 − Σ q)` would lose all digits where Σ q is near 1."""
     valid = top_ids >= 0
     safe = torch.where(valid, top_ids, top_ids[:, :1])  # padding points at an id that is in the top anyway
     total = logits.logsumexp(-1)
@@ -172,14 +166,13 @@ def log_q_with_rest(logits: Tensor, top_ids: Tensor) -> tuple[Tensor, Tensor]:
 def direct_divergence(
     logits: Tensor, top_ids: Tensor, top_p: Tensor, kind: Divergence = "forward", beta: float = 0.5
 ) -> Tensor:
-    """Divergence [m] between drafter (logits [m, D]) and target over K top tokens and the rest bucket; nats,
-    but for "tv".
+    """Divergence [m] in nats ("tv": none) between drafter (logits [m, D]) and target over K top tokens and
+    the rest bucket; with K = vocabulary the full divergence.
 
-    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|; "acceptance" is −log Σ min(p, q)
-    (2602.23881), which unlike "tv" pulls hardest where little would be accepted; "jsd" is β·D(p ‖ M) + (1 −
-    β)·D(q ‖ M) with M = β·p + (1 − β)·q, the convention of GKD and OSD: β → 0 behaves like the forward KL, β
-    → 1 like the reverse one. With K = vocabulary each is the full divergence. ValueError for another kind
-    ("nll" needs the emitted token: see `direct_loss`).
+    "forward" is D(p ‖ q), "reverse" D(q ‖ p), "tv" ½ Σ |p − q|. "acceptance" is −log Σ min(p, q)
+    (2602.23881), whose gradient is largest where little would be accepted. "jsd" is β·D(p ‖ M) + (1 − β)·D(q
+    ‖ M) with M = β·p + (1 − β)·q, as in GKD and OSD: β → 0 behaves like the forward KL, β → 1 like the
+    reverse one. ValueError for another kind ("nll" needs the emitted token: see `direct_loss`).
     """
     log_q, log_q_rest = log_q_with_rest(logits.float(), top_ids)
     valid = top_ids >= 0
@@ -191,7 +184,7 @@ def direct_divergence(
     if kind == "reverse":
         terms = torch.where(valid, log_q.exp() * (log_q - p.clamp(min=P_FLOOR).log()), 0.0)
         return terms.sum(-1) + log_q_rest.exp() * (log_q_rest - rest.clamp(min=P_FLOOR).log())
-    # The others treat the rest as one more token. Padding has p = q = 0.
+    # The other kinds treat the rest as one more token. Padding has p = q = 0.
     p = torch.cat([p, rest[:, None]], dim=-1)
     log_q = torch.cat([torch.where(valid, log_q, 2 * LOG_FLOOR), log_q_rest[:, None]], dim=-1)
     q = log_q.exp()
@@ -209,13 +202,13 @@ def direct_divergence(
 
 
 def first_positions(at: Positions, ngram: NgramLoss = "nll") -> int:
-    """Over how many positions `direct_loss` is taken; "kl" does not use `first_ids`."""
+    """The number of positions of `direct_loss`; "kl" does not use `first_ids`."""
     return at.direct if at.first_ids is None or ngram == "kl" else len(at)
 
 
 def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", beta: float = 0.5) -> Tensor:
-    """The loss of each position's first token, from the logits [r, D]: [n] where there are `first_ids`, else
-    [m], of the directly mapped positions alone. A divergence, or with "nll" −log q of what was written."""
+    """The loss of each position's first token from logits [r, D]: [n] with `first_ids`, else [m] of the
+    directly mapped positions. A divergence, or with "nll" −log q of the emitted token."""
     count = first_positions(at)
     rows = logits[at.first[:count]]
     if kind == "nll":
@@ -226,18 +219,18 @@ def direct_loss(logits: Tensor, at: Positions, kind: Divergence = "forward", bet
 
 
 def ngram_divergence(logits: Tensor, at: Positions) -> Tensor:
-    """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at the place of each n-gram; logits [r, D].
+    """The approximate KL [g] of equation 2, D(q' ‖ p) in nats, at each n-gram; logits [r, D].
 
-    q' gives the n-gram its product Π q(d_j), takes that product from the first sub-token, and is q elsewhere.
-    The rest bucket holds everything outside the top, and what is left of a first sub-token that is not in it.
+    q' gives the n-gram its product Π q(d_j), subtracts that product from the first sub-token, and equals q
+    elsewhere. The rest bucket has all ids outside the top, and the remainder of a first sub-token that is not
+    in the top.
     """
-    # each directly mapped position has one token, so positions and tokens begin with the same number
-    m = at.direct
+    m = at.direct  # positions with one token each, so of tokens too
     logits, ids, owner, first = logits[m:].float(), at.ids[m:], at.owner[m:] - m, at.first[m:] - m
     top_ids, p_product = at.top_ids[m:], at.ngram_p[m:]
     log_q_sub = logits.log_softmax(-1).gather(1, ids[:, None]).squeeze(1)
     log_first = log_q_sub[first]
-    # log Π of the later ones
+    # log Π of the later sub-tokens
     after = log_q_sub.new_zeros(len(first)).index_add(0, owner, log_q_sub.index_fill(0, first, 0.0))
     log_product = log_first + after
     left = log_first + torch.log(-torch.expm1(after.clamp(max=-1e-6)))  # log of q(d1) − Π q(d_j)
@@ -270,15 +263,14 @@ def distillation(
     ngram: NgramLoss = "nll",
     beta: float = 0.5,
 ) -> Losses:
-    """The loss of a batch from the logits [r, D] of its rows.
+    """The loss of a batch from the logits [r, D] of its rows; 0 for a kind without positions.
 
-    Where the positions have `first_ids`, the drafter's first token at *every* position is held against the
-    probability that the target's text goes on with it, and an n-gram's later tokens against what was written.
-    Otherwise, as OmniDraft has it, the directly mapped tokens alone are held against each other, and the
-    target's probability of each n-gram is taken for one of tokens that must not be drafted; a drafter that
-    knows n-grams then unlearns how they begin (lab/notebook/loss-on-real-text.md). `weight` is λ. `ngram`:
-    "nll" is −Σ log q(d_j); "dynamic" the same with p(t), the target's probability of the n-gram, in place of
-    λ; "kl" is equation 2, whose labels are its own, so the others are left aside. No positions of a kind: 0.
+    With `first_ids` the drafter's first token at every position is compared with the probability that the
+    target's text continues with it, and an n-gram's later tokens with the emitted ones. Without, as in
+    OmniDraft, only directly mapped tokens are compared, and the target's probability of n-grams belongs to
+    tokens that must not be drafted; a drafter that knows n-grams then unlearns how they begin
+    (lab/notebook/loss-on-real-text.md). `weight` is λ. `ngram`: "nll" is −Σ log q(d_j); "dynamic" the same
+    with p(t), the target's probability of the n-gram, in place of λ; "kl" is equation 2, without `first_ids`.
     """
     if ngram == "kl":
         at = replace(at, first_ids=None, first_p=None)

@@ -1,5 +1,5 @@
-"""Whether training pays: the expected gain of an update against its cost, and how much a training step slows
-a chat."""
+"""Whether training pays: the expected gain of an update against its cost, and how much training slows a
+chat."""
 
 from __future__ import annotations
 
@@ -11,43 +11,42 @@ from statistics import median
 import numpy as np
 
 HORIZON = 200  # requests over which an update has to pay for itself
-# What a second of training costs, in seconds of waiting: in `idle` nobody waits for it, beside an answer it
-# takes some of the processor.
+# Price of a second of training in seconds of waiting: in `idle` nobody waits for it, in `concurrent` it takes
+# some of the processor.
 PRICE = {"idle": 0.03, "concurrent": 0.1, "inline": 1.0}
-# warm-up: at the start, or after a change of topic, so many updates run without an estimate
-SURE_UPDATES = 20
+SURE_UPDATES = 20  # without an estimate, at the start and after a change of topic
 POOR_UPDATES = 3  # estimates in a row that do not pay, after which learning pauses
 TRIAL_REQUESTS = 40  # answers after which a converged line tries one update
-MEMORY = 6  # updates that the estimate looks back on
-DRAFT_LENGTH = 4  # assumed until rounds have been seen
+MEMORY = 6  # updates that the estimate covers
+DRAFT_LENGTH = 4  # assumed before the first round
 
 
 class Payback:
-    """Whether the next update pays for its training; after POOR_UPDATES in a row that do not, learning pauses
+    """Whether the next update pays for its training. After POOR_UPDATES in a row that do not, learning pauses
     (`converged`).
 
-    The expected gain is the mean change of held-out acceptance per update, each measurement weighing 1 −
-    1/MEMORY of the next one. One measurement is about as noisy as many updates gain, so an update is taken as
-    long as gain + standard error would pay.
+    The expected gain is the mean change of held-out acceptance per update, where each measurement has 1 −
+    1/MEMORY of the next one's weight. One measurement is about as noisy as the gain of many updates, so an
+    update is taken while gain + standard error would pay.
     """
 
     def __init__(self) -> None:
         self.restart()
 
     def restart(self) -> None:
-        """A new line or a new topic: the first updates are taken again without an estimate."""
+        """Take the first updates again without an estimate, as for a new line or topic."""
         self.converged = False
         self._taken = self._poor = self._waited = 0
         self._gains: deque[float] = deque(maxlen=3 * MEMORY)
 
     @property
     def gain(self) -> float | None:
-        """Expected change of acceptance by one update; None before one was measured."""
+        """Expected change of acceptance by one update; None before a measurement."""
         return self._estimate()[0] if self._gains else None
 
     @property
     def hope(self) -> float:
-        """The expected gain and its standard error, added; 0 before one was measured."""
+        """The expected gain plus its standard error; 0 before a measurement."""
         gain, error = self._estimate() if self._gains else (0.0, 0.0)
         return gain + error if math.isfinite(error) else gain
 
@@ -58,21 +57,20 @@ class Payback:
 
     @property
     def answers_left(self) -> int:
-        """Answers until a converged line tries an update; 0 where it is not converged."""
+        """Answers until a converged line tries an update; 0 for other lines."""
         return max(0, TRIAL_REQUESTS - self._waited) if self.converged else 0
 
     def request(self) -> None:
-        """Note an answer."""
         self._waited += self.converged
 
     def measured(self, gain: float) -> None:
-        """Note by how much an update changed the acceptance on new answers."""
+        """Note the change of acceptance on new answers by an update."""
         if math.isfinite(gain):
             self._gains.append(gain)
 
     def take(self, saved: float | None, cost: float) -> bool:
-        """Whether to train now. `saved` (None: unknown) and `cost` are seconds."""
-        if self.converged:  # the trial of a converged line: one update, and its gain decides
+        """Whether to train now. `saved` (None: unknown) and `cost` are seconds of waiting."""
+        if self.converged:  # the trial of a converged line is one update, whose gain decides
             self.converged, self._poor = False, POOR_UPDATES - 1
             self._gains.clear()
             return True
@@ -92,14 +90,14 @@ def weighted_mean(values: np.ndarray, weights: np.ndarray) -> tuple[float, float
 
 
 def efficiency(acceptance: float, length: float) -> float:
-    """Tokens per round when `length` tokens are drafted and each is accepted with probability α: (1 −
-    α^(k+1)) / (1 − α)."""
+    """Tokens per round (1 − α^(k+1)) / (1 − α) where k = `length` tokens are drafted, each accepted with
+    probability α."""
     alpha = min(max(acceptance, 0.0), 0.999)
     return (1 - alpha ** (length + 1)) / (1 - alpha)
 
 
 def speed_gain(acceptance: float, change: float, length: float) -> float:
-    """Relative change of tokens per second when the acceptance moves by `change` and a round takes as long as
+    """Relative change of tokens/s where the acceptance moves by `change` and rounds take as long as
     before."""
     return efficiency(acceptance + change, length) / efficiency(acceptance, length) - 1
 
@@ -114,24 +112,19 @@ def seconds_saved(
 
 
 class ChatCost:
-    """How much longer rounds take while a training step runs: rounds of the same kind, with a step beside
-    them and without.
-
-    One for all lines of a pair, also where each has a process (`--ray`): an update of one of them slows the
-    answers of all.
-    """
+    """How much longer rounds of one kind take while an update runs. All lines of a pair share it, because an
+    update of one line slows the answers of all."""
 
     def __init__(self) -> None:
-        # whether an update runs at this moment; where several do, until the first one ends
-        self.running = False
+        self.running = False  # whether an update runs; of several, until the first one ends
         self.round_seconds: float | None = None  # running means over the drafting rounds
         self.draft_length: float | None = None
         self._quiet: defaultdict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=50))
         self._met: defaultdict[Hashable, deque[float]] = defaultdict(lambda: deque(maxlen=50))
 
     def note(self, seconds: float, key: tuple[int, int]) -> None:
-        """Note a round of (draft length, proposed tokens). Costs about a microsecond: it is called in every
-        round of a chat."""
+        """Note a round of the kind `key`, (draft length, proposed tokens). Called in every round of a chat,
+        it takes about a microsecond."""
         (self._met if self.running else self._quiet)[key].append(seconds)
         length = key[0]
         if length and self.round_seconds is not None and self.draft_length is not None:
@@ -141,8 +134,8 @@ class ChatCost:
             self.round_seconds, self.draft_length = seconds, float(length)
 
     def measure(self) -> tuple[float | None, int]:
-        """(how much longer, relatively: 0.1 is 10 %; None while too few rounds met a step, how many rounds
-        met one)."""
+        """(relative change of a round's time: 0.1 is 10 %, None for too few rounds; rounds beside an
+        update)."""
         met = [(key, list(values)) for key, values in list(self._met.items())]
         ratios = [
             (len(values), median(values) / median(quiet))

@@ -1,5 +1,5 @@
-"""The niced process in which training runs on a CPU: started when needed, and again after it died; it can be
-paused."""
+"""The niced process that trains on a CPU: started on first use, restarted after its death, and paused for
+answers."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from typing import Any
 
 from omnidemo.learning.distill.worker import Worker, WorkerError
 
-NICE = 10  # so much lower is the priority of a training process
+NICE = 10  # of a training process
 POLL_SECONDS = 0.25  # resolution of the running time of a request
-# without a sign of life, pauses not counted, after which it hangs: loading torch on a busy machine takes less
-SILENT_SECONDS = 60.0
+SILENT_SECONDS = 60.0  # without a sign of life, after which it is replaced: loading torch takes less
 # Thread limits must be set before torch is imported. By default glibc returns big blocks to the system after
-# every step, which then zeroes them again: nearly half of the time.
+# every step, and zeroing them again would take nearly half of the time.
 TRAINING_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 TRAINING_ENVIRONMENT |= {
     "MALLOC_MMAP_MAX_": "0",
@@ -33,26 +32,22 @@ TRAINING_ENVIRONMENT |= {
 
 
 class ProcessWorker(Worker):
-    """A `Worker` in a process of its own (`worker_process.py`). Every request carries its state, so nothing
-    is lost with the process.
-
-    Every method raises WorkerError where the process died, took too long or reports an error.
-    """
+    """A `Worker` in a process of its own (`worker_process.py`). Requests carry all state, so nothing is lost
+    with the process. Methods raise WorkerError where it died, took too long or reports an error."""
 
     can_pause = hasattr(signal, "SIGSTOP")  # not on Windows
 
     def __init__(
         self, nice: int | None = None, timeout: float = 600.0, patience: float = SILENT_SECONDS
     ) -> None:
-        """`nice`: how much lower its priority is, by default NICE; `timeout`: seconds of running time, pauses
-        not counted, after which a request is given up and the process replaced; `patience`: those without a
-        sign of life."""
+        """`nice`: of the process, by default NICE. After `timeout` seconds of a request, or `patience`
+        seconds without a sign of life, both without pauses, the process is replaced."""
         super().__init__()
         self.nice, self.timeout, self.patience = NICE if nice is None else nice, timeout, patience
         self._last_sign = time.monotonic()  # of life
         self._in_request = False
         self._process: subprocess.Popen[bytes] | None = None
-        self._ready = False  # whether the process may be paused
+        self._ready = False  # whether the process has started and may be paused
         self._requests: queue.SimpleQueue[tuple[Future[Any], Any]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._request_lock = threading.Lock()  # held for a request
@@ -76,7 +71,7 @@ class ProcessWorker(Worker):
         self._set_paused(False)
 
     def close(self) -> None:
-        """End the process, also a paused one; a request in flight raises WorkerError."""
+        """End the process, paused or not; a running request raises WorkerError."""
         with self._state_lock:
             self._closed = True
         self._kill()
@@ -98,7 +93,7 @@ class ProcessWorker(Worker):
                 self._in_request = False
 
     def _wait(self, answer: Future[Any]) -> Any:
-        """TimeoutError, one sentence, where that takes too long."""
+        """The result. TimeoutError, one sentence, where it takes too long."""
         left = self.timeout
         while True:
             began = time.monotonic()
@@ -120,11 +115,11 @@ class ProcessWorker(Worker):
                 )
 
     def _serve(self) -> None:
-        """Answer one request after another. This thread stays, because Linux ends the process together with
-        the thread that started it (`processes.end_with_parent`). A process that hangs does not read either,
-        and its pipe is soon full: this thread alone waits."""
+        """Answer requests one by one, in one thread: Linux ends the process together with the thread that
+        started it (`processes.end_with_parent`). Only this thread waits at the full pipe of a process that
+        hangs."""
         while True:
-            # a call of its own, so that nothing of a request stays in memory
+            # a call of its own, so that a finished request is freed
             self._fulfil(*self._requests.get())
 
     def _fulfil(self, answer: Future[Any], request: Any) -> None:
@@ -140,7 +135,7 @@ class ProcessWorker(Worker):
             process.stdin.flush()
             while (result := pickle.load(process.stdout)) is None:
                 self._last_sign = time.monotonic()
-        except Exception as error:  # its end of a pipe is gone
+        except Exception as error:  # the process has closed its pipe
             self._kill()
             with contextlib.suppress(OSError), process.stdin, process.stdout:
                 pass
@@ -157,7 +152,7 @@ class ProcessWorker(Worker):
             raise WorkerError("Training has been closed.")
         if self._process is not None and self._process.poll() is None:
             return self._process
-        # Not `multiprocessing`: its spawn would import the main module, which may be a script that calls
+        # Spawning by `multiprocessing` would import the main module, which may be a script that calls
         # `load_pair`.
         command = [
             sys.executable,
@@ -167,14 +162,14 @@ class ProcessWorker(Worker):
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), process_group=0
-            )  # which the terminal's Ctrl-C does not reach
-            with self._state_lock:  # from here on it is killed where it hangs
+            )  # a group of its own, which the terminal's Ctrl-C does not reach
+            with self._state_lock:  # from here on `_kill` finds it
                 self._process, self._ready, closed = process, False, self._closed
             if closed:
                 self._kill()
             assert process.stdout
             pickle.load(process.stdout)
-        except Exception as error:  # the system has no process left, or it ended at once
+        except Exception as error:  # no further process is possible, or it ended at once
             self._kill()
             raise WorkerError(
                 f"The training process could not be started: {str(error) or type(error).__name__}"

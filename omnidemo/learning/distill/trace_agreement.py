@@ -1,8 +1,8 @@
-"""What the drafter would propose at the positions of a trace, and whether the target would accept it; pure
+"""The drafter's proposals at the positions of a trace, and whether the target would accept them; pure
 functions of logits.
 
-Teacher-forced: the drafter reads the target's own text. `at` and the logits [r, D] of its rows are those of
-`learning/distill/losses.py`. q is over all of the drafter's tokens.
+Teacher-forced: the drafter reads the target's text. `at` and the logits [r, D] of its rows are those of
+`losses.py`. q is over all of the drafter's tokens.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ NOTHING = 1e-30  # smallest probability before a logarithm
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slots:
-    """t drafted tokens of n slots, one per position.
-
-    `rows` [t] are the rows of the logits [r, D] that the tokens come from, `slot` [t] the slots they belong
-    to, `log_q` [t] their log-probabilities before temperature, `labels` [n] the probabilities that the target
-    accepts the slots.
-    """
+    """t drafted tokens of n slots, one slot per position. `rows` [t]: the rows of the logits [r, D] that the
+    tokens come from. `slot` [t]: the slots of the tokens. `log_q` [t]: their log-probabilities before
+    temperature. `labels` [n]: the probabilities that the target accepts the slots."""
 
     rows: Tensor
     slot: Tensor
@@ -35,11 +32,8 @@ class Slots:
 def target_probs(
     top_ids: Tensor, top_p: Tensor, ngram_p: Tensor, temperature: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The target's probabilities at its temperature: of the top tokens [n, K] (0 at padding), and of an
-    n-gram beside them [n].
-
-    The rest bucket is warped like one token. At temperature 0 everything is raw.
-    """
+    """The target's probabilities at its temperature (raw at 0): of the top tokens [n, K] (0 at padding), and
+    of the n-gram beside them [n]. The rest bucket is warped like one token."""
     p = torch.where(top_ids >= 0, top_p.float(), 0.0)
     rest = (1 - p.sum(-1) - ngram_p).clamp(min=0.0)
     probs = torch.cat([p, ngram_p[:, None], rest[:, None]], dim=-1).clamp(min=0.0)
@@ -49,13 +43,12 @@ def target_probs(
 
 
 def slots(logits: Tensor, at: Positions, generator: torch.Generator | None = None) -> Slots:
-    """Let the drafter propose at every position: its most probable token at temperature 0, else one drawn
-    from q.
+    """Let the drafter propose at every position: its most probable token at temperature 0, else a draw from
+    q.
 
-    A token is accepted with min(1, p/q), at temperature 0 where it is the target's. In the place of an n-gram
-    the slot goes on as long as the drafter follows it, and is accepted as a whole with min(1, p/Π q); if it
-    leaves the path after the first sub-token, it is rejected. Tokens outside the target's top count as
-    rejected.
+    A token is accepted with min(1, p/q), at temperature 0 where it is the target's. At an n-gram the slot
+    grows while the drafter follows it, and is accepted as a whole with min(1, p/Π q); a slot that leaves the
+    n-gram after its first sub-token is rejected. Tokens outside the target's top count as rejected.
     """
     logits = logits.float()
     temperature = at.temperature[at.owner]
@@ -73,7 +66,7 @@ def slots(logits: Tensor, at: Positions, generator: torch.Generator | None = Non
     p_top, p_ngram = target_probs(at.top_ids, at.top_p, at.ngram_p, at.temperature)
     p_drawn = torch.where(at.top_ids == drawn[at.first][:, None], p_top, 0.0).sum(-1)
     greedy = at.temperature <= 0
-    # of one token
+    # acceptance of one token
     alone = torch.where(
         greedy, follows[at.first].float(), p_drawn / log_q_drawn[at.first].exp().clamp(min=NOTHING)
     )
@@ -90,11 +83,9 @@ def slots(logits: Tensor, at: Positions, generator: torch.Generator | None = Non
 
 
 def expected(logits: Tensor, at: Positions) -> Tensor:
-    """Probability [n] that the drafter's proposal would be accepted at each position.
-
-    Temperature 0: 1 where the most probable tokens spell the target's token, else 0. Above: Σ min(p, q) over
-    the target's top tokens, and in the place of an n-gram with equation 2's q' and the n-gram itself.
-    """
+    """Probability [n] that the drafter's proposal would be accepted at each position. Temperature 0: 1 where
+    its most probable tokens spell the target's token, else 0. Above: Σ min(p, q) over the target's top
+    tokens; at an n-gram with equation 2's q', and with the n-gram itself."""
     logits = logits.float()
     probs = _tempered(logits, at.temperature[at.owner]).softmax(-1)
     own = probs.gather(1, at.ids[:, None]).squeeze(1).clamp(min=NOTHING).log()
@@ -108,19 +99,18 @@ def expected(logits: Tensor, at: Positions) -> Tensor:
 
 
 def agreement(logits: Tensor, at: Positions) -> tuple[Tensor, Tensor]:
-    """How far drafter and target agree at each position, whatever the request's temperature and draft policy:
-    ([n], [n]).
+    """How far drafter and target agree at each position, whatever the request's temperature: ([n], [n]).
 
-    First Σ min(p, q), both at temperature 1: `expected` there. It is a lower bound where the kept tokens do
-    not cover p. Second 1 where the drafter's most probable token, or in the place of an n-gram its most
-    probable tokens one after another, spell the target's most probable one, else 0; 0 too where that one may
-    be among those that were not kept.
+    First `expected` at temperature 1, Σ min(p, q), which is a lower bound where the kept tokens do not cover
+    p. Second 1 where the drafter's most probable token (at an n-gram its most probable tokens in a row)
+    spells the target's most probable one, else 0; 0 too where that one may be among the tokens that were not
+    kept.
     """
     chosen = logits.argmax(-1)
     p = torch.where(at.top_ids >= 0, at.top_p, 0.0)
     highest, place = p.max(-1)
-    # Whether no token that was not kept is more probable than these; at temperature 0 the one that was
-    # written is the most probable.
+    # Whether every token that was not kept is less probable; at temperature 0 the emitted one is the most
+    # probable.
     rest, greedy = 1 - p.sum(-1) - at.ngram_p, at.temperature <= 0
     top = ((highest >= rest) | greedy) & (chosen[at.first] == at.top_ids.gather(1, place[:, None]).squeeze(1))
     ngram = ((at.ngram_p >= rest) | greedy) & _spelled(chosen, at)
