@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
 
 from omnidemo.core.config import Settings, changed
+from omnidemo.core.config.answer_options import Policy
 from omnidemo.learning.distill import in_process_worker, train_step
 from omnidemo.learning.distill.distiller import ADAPTABLE, Distiller
 from omnidemo.learning.distill.evaluation import difference
@@ -222,6 +223,15 @@ def test_all_weights_can_be_trained_and_the_head_travels_along(make: Make, folde
     feed(off)
     off.run_pending()
     assert its_owner.heads[-1] == {}
+
+
+def test_the_acceptance_head_learns_only_where_the_policy_is_head(make: Make) -> None:
+    for policy in ("auto", *get_args(Policy)):
+        assert plan(make(draft_policy=policy)[0]).head == ("interleaved" if policy == "head" else "off")
+    distiller, owner = make(draft_policy="chance")
+    feed(distiller)
+    distiller.run_pending()
+    assert distiller.status().version == 1 and owner.heads == [{}]
 
 
 def test_an_update_that_began_before_a_reset_is_dropped(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:

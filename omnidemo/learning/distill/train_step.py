@@ -1,8 +1,5 @@
-"""One update of the drafter and of its acceptance head: pure functions on a scratch copy of the model.
-`worker.py` says who runs them.
-
-`transformers` and `peft` are imported where a model is built, and so only by the process that trains.
-"""
+"""One update of the drafter and of its acceptance head, and evaluations: pure functions on a scratch copy of
+the model, which the workers of `worker.py` run."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 
 Batches = Sequence[Sequence[Trace]]
 Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
-READ_AT_ONCE = 2  # traces of a batch in a pass that trains, which keeps all that its gradients need
+READ_AT_ONCE = 2  # traces in a training pass, which keeps all that its gradients need
 EVALUATED_AT_ONCE = 8  # traces in a forward pass of `evaluate`
 
 
@@ -36,19 +33,19 @@ def train(
     plan: TrainingPlan,
     head_batches: Batches = (),
 ) -> Trained:
-    """Take one AdamW step per batch, starting from `adapter` (None: a fresh one). Returns the new adapter,
-    the optimiser state and the steps. Nothing given is changed, and nothing of an earlier call counts.
+    """Take one AdamW step per batch from `adapter` (None: a fresh one) on. Returns the new adapter, the
+    optimiser state and the steps. The arguments stay unchanged, and earlier calls have no influence.
 
     The adapter is the running average of the weights over all steps of its line: steps on the few answers of
-    a chat are noisy, and their average drafts better than any of them. The weights themselves go on in the
-    optimiser's state. A batch whose loss or gradient is not finite moves no weight (but the average, towards
-    the weights); its loss is NaN. A batch without anything to learn has loss 0.
+    a chat are noisy, and their average drafts better than any of them. The weights themselves stay in the
+    optimiser's state. A batch whose loss or gradient is not finite moves no weight, only the average; its
+    loss is NaN. A batch without counted positions has loss 0.
 
     The acceptance head learns on the same batches (`plan.head` "joint"; OmniDraft, algorithm 3), or before
-    them on `head_batches`, with the published weights in place ("interleaved"; algorithm 4). `head_batches`
-    should be answers that no update has seen. The paper draws them from all earlier ones, but a drafter
-    guesses better on what it has learnt, so such a head promises too much (measured: 1.0 nats on new answers,
-    untrained 0.57, trained on unseen answers 0.54). The drafter's update stays if the head's steps fail.
+    them on `head_batches` with the published weights ("interleaved"; algorithm 4). `head_batches` should be
+    answers that no update has read. The paper draws them from all earlier ones, but a drafter guesses better
+    on what it has learned, so such a head promises too much (measured: 1.0 nats on new answers, untrained
+    0.57, trained on unseen answers 0.54). The drafter's update stays where the head's steps fail.
     """
     start, state = learner.completed(adapter), optimiser or OptimiserState(0, {})
     average = {name: start.weights[name].to(learner.device, copy=True) for name in learner.parameters}
@@ -65,8 +62,8 @@ def train(
         for group in adamw.param_groups:
             group["lr"] = plan.rate(number)
         steps.append(_step(learner, adamw, batch, number, plan, head if plan.head == "joint" else None))
-        # The mean of all steps and of the untrained weights until `memory` makes it forget: what the first
-        # steps change is mostly noise.
+        # The plain mean of all steps and the first weights, until `memory` forgets: first changes are mostly
+        # noise.
         forget = 1.0 - min(plan.memory, number / (number + 1))
         current = [parameter.detach() for parameter in learner.parameters.values()]
         torch._foreach_lerp_(list(average.values()), current, forget)
@@ -82,13 +79,9 @@ def train(
 def evaluate(
     learner: Learner, states: Sequence[AdapterState | None], traces: Sequence[Trace], window: int = 1024
 ) -> list[np.ndarray]:
-    """For each state (None: the base drafter) the probability [positions] that its proposal would be
-    accepted, teacher-forced.
-
-    The positions are the spelled ones of each trace's newest `window` tokens, in the same order for every
-    state; see `trace_agreement.expected` for the probabilities. Raises ValueError for a state that does not
-    fit the learner.
-    """
+    """For each state (None: the base drafter) the probabilities [positions] that its proposals would be
+    accepted (`trace_agreement.expected`), at the spelled positions of each trace's newest `window` tokens, in
+    one order for all states. ValueError for a state that does not fit the learner."""
     judged: list[np.ndarray] = []
     for state in states:
         learner.load(learner.completed(state).weights)
@@ -104,8 +97,8 @@ def evaluate(
 def agree(
     learner: Learner, state: AdapterState | None, traces: Sequence[Trace], window: int = 1024
 ) -> list[Agreement]:
-    """How far the drafter with these weights (None: the base drafter) agrees with the target on each trace
-    (`trace_agreement.agreement`). Raises ValueError for a state that does not fit the learner."""
+    """How far the drafter with a state (None: the base drafter) agrees with the target on each trace
+    (`trace_agreement.agreement`). ValueError for a state that does not fit the learner."""
     learner.load(learner.completed(state).weights)
     agreements: list[Agreement] = []
     for trace in traces:
@@ -128,7 +121,7 @@ def _forward(
     traces = [losses.newest(trace, min(window, learner.context)) for trace in batch]
     at = losses.positions(traces, errors_only).to(learner.device)
     length = max(len(trace.drafter_ids) for trace in traces)
-    # right-padded: attention is causal, so no mask is needed
+    # padded on the right: attention is causal, so no mask is needed
     ids = torch.zeros(len(traces), length, dtype=torch.int64)
     for row, trace in zip(ids, traces, strict=True):
         row[: len(trace.drafter_ids)] = torch.from_numpy(trace.drafter_ids.astype("int64"))
@@ -149,7 +142,7 @@ def _step(
     if head is None:
         states = logits = at = None
         total, direct, ngram, count = _gradients_in_parts(learner, batch, plan)
-    else:  # which learns from all of the batch at once
+    else:  # the head learns from the whole batch at once
         states, logits, at = _forward(learner, batch, plan.window, plan.errors_only)
         loss = _loss(logits, at, plan)
         total, direct, ngram = (float(value.detach()) for value in (loss.total, loss.direct, loss.ngram))
@@ -166,7 +159,7 @@ def _step(
     loss_head = math.nan
     if head is not None and states is not None and logits is not None and at is not None:
         with head.guarded():
-            if plan.errors_only:  # the head has to see what is accepted, too
+            if plan.errors_only:  # the head needs accepted positions too
                 with torch.no_grad():
                     states, logits, at = _forward(learner, batch, plan.window)
             loss_head = head.step(states.detach(), head.slots(logits.detach(), at, number))
@@ -181,9 +174,9 @@ def _loss(logits: Tensor, at: losses.Positions, plan: TrainingPlan) -> losses.Lo
 def _gradients_in_parts(
     learner: Learner, batch: Sequence[Trace], plan: TrainingPlan
 ) -> tuple[float, float, float, int]:
-    """Adds the gradients of a batch's loss, of a few traces at a time, so that the memory of a pass does not
-    grow with the batch: the loss in all, its two terms, and the number of positions. A part's terms count by
-    its share of what they are means over, so the sum is the loss of the batch read at once."""
+    """Add the gradients of a batch's loss for READ_AT_ONCE traces at a time, so that memory does not grow
+    with the batch; the loss, its two terms, and the number of positions. The terms are means, and a part
+    counts by its share of them, so the sum is the loss of the whole batch."""
     traces = [losses.newest(trace, min(plan.window, learner.context)) for trace in batch]
     if any(trace.first_ids is None for trace in traces):
         traces = [replace(trace, first_ids=None, first_p=None) for trace in traces]
@@ -209,8 +202,8 @@ def _gradients_in_parts(
 def _interleaved(
     learner: Learner, start: AdapterState, head: HeadTrainer, batches: Batches, plan: TrainingPlan
 ) -> float:
-    """`plan.head_steps` steps of the head alone, each batch read only once; the mean loss, NaN where no step
-    was taken."""
+    """`plan.head_steps` steps of the head alone, with one forward pass per batch; the mean loss, NaN without
+    a step."""
     taken: list[float] = []
     with head.guarded():
         learner.load(start.weights)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from omnidemo.core.config import Settings
+from omnidemo.storage.line_versions import LineVersions
+
 SUSPICIOUS_SECONDS = 10.0
 State = Literal["idle", "waiting", "training", "paused", "off", "failed", "converged"]
 
@@ -12,26 +15,26 @@ State = Literal["idle", "waiting", "training", "paused", "off", "failed", "conve
 @dataclass(frozen=True, slots=True)
 class TrainerStatus:
     state: State
-    why: str  # one or two sentences in plain words
+    why: str  # one or two sentences for people
     version: int
     step: int
     loss: float | None
     requests_seen: int
     next_in: int  # requests until the next update
     last_swap: str | None = None  # UTC ISO
-    seconds: float = 0.0  # training seconds of the last update, without those in which it was paused
+    seconds: float = 0.0  # training seconds of the last update, without pauses
     error: str | None = None
     mode: str = "idle"
     domain: str = "default"
-    rolled_back: int = 0  # versions that were rolled back because they guessed worse
-    chat_cost: float | None = None  # how much longer a round took while a step ran: 0.1 is 10 %
-    chat_rounds: int = 0  # rounds that met a step
-    gain: float | None = None  # expected from the next update: relative change of tokens per second
-    shifts: int = 0  # topic shifts noticed
+    rolled_back: int = 0  # versions
+    chat_cost: float | None = None  # how much longer a round took beside an update: 0.1 is 10 %
+    chat_rounds: int = 0  # rounds beside an update
+    gain: float | None = None  # expected from the next update: relative change of tokens/s
+    shifts: int = 0  # topic shifts
 
 
 def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> str:
-    """What happens and why, in plain words. `left`: answers until the next update; `remark`: a sentence about
+    """The state and its reason for people. `left`: answers until the next update; `remark`: a sentence about
     the last one."""
     requests = "one more answer" if left == 1 else f"{left} more answers"
     due = f"An update is due and starts {'with the next answer' if mode == 'inline' else 'at once'}."
@@ -54,11 +57,34 @@ def explain(state: State, left: int, remark: str = "", mode: str = "idle") -> st
 
 
 def hanging(silent: float) -> str:
-    """A sentence about a training process without a sign of life for so many seconds; empty while that is
+    """A sentence about a training process without a sign of life for so many seconds; "" while that is
     usual."""
     if silent < SUSPICIOUS_SECONDS:
         return ""
     return (
         f"The training process has given no sign of life for {silent:.0f} s; it is killed and started again"
         " if that goes on."
+    )
+
+
+def status_on_disk(line: LineVersions, settings: Settings, paused: bool, waiting: int) -> TrainerStatus:
+    """The status of a line that is not in memory. `waiting`: its answers that no update has read."""
+    version = line.active
+    info = line.info(version)
+    state: State = "off" if settings.training == "off" else "paused" if paused else "idle"
+    waits = (
+        "This line waits on disk until the next answer of its topic."
+        if line.numbers()
+        else "This line has no answer."
+    )
+    return TrainerStatus(
+        state=state,
+        why=waits if state == "idle" else explain(state, 0),
+        version=version,
+        step=info.steps if info else 0,
+        loss=info.loss if info else None,
+        requests_seen=(info.requests_seen if info else 0) + waiting,
+        next_in=max(1, settings.update_interval - waiting),
+        mode=settings.training,
+        domain=line.domain,
     )

@@ -1,4 +1,4 @@
-"""One update of a line: evaluate the published version on the newest answers, then learn from them if that
+"""One update of a line: evaluate the published version on the newest answers, then train on them if that
 pays."""
 
 from __future__ import annotations
@@ -23,16 +23,12 @@ log = logging.getLogger(__name__)
 
 class Update:
     """One update. The constructor takes the line's fresh answers and is called with `versions.lock` and
-    `condition` held, `run` without them. Where somebody changes the line by hand meanwhile, its epoch grows,
-    and the rest of the update is dropped."""
+    `condition` held, `run` without them. A change of the line by hand raises its epoch, and the rest of the
+    update is dropped."""
 
     def __init__(self, line: Distiller) -> None:
-        self._line, self._versions, self._evaluation, self._settings = (
-            line,
-            line.versions,
-            line.evaluation,
-            line.settings,
-        )
+        self._line, self._versions = line, line.versions
+        self._evaluation, self._settings = line.evaluation, line.settings
         self._epoch = line.versions.epoch
         self._unseen, self._requests = line.evaluation.take(), line.evaluation.requests
         self._earlier = line.buffer.earlier(EARLIER)
@@ -43,22 +39,21 @@ class Update:
         )
 
     def run(self, pauses: PauseController) -> None:
-        """In the worker that `pauses` may stop. Raises whatever goes wrong; then the published version
-        stays."""
+        """Run in the worker of `pauses`. On any error, which is raised, the published version stays."""
         if self._evaluate(pauses.worker) and self._wanted():
             self._learn(pauses)
 
     def _plan(self) -> TrainingPlan:
-        """The training plan, made anew each time, because an evaluation may change the pace."""
+        """The training plan; an evaluation may change its pace."""
         return plan_of(self._settings, self._evaluation.pace)
 
     def _unchanged(self) -> bool:
-        """Whether nobody changed the line since, with `versions.lock` held."""
+        """Whether the line is as it was. `versions.lock` is held."""
         return self._epoch == self._versions.epoch and not self._line.closing.is_set()
 
     def _evaluate(self, worker: Worker) -> bool:
-        """Measure the published version on answers that it has not learned from, beside the trusted one;
-        whether the update goes on. An evaluation that fails changes nothing."""
+        """Evaluate the published version beside the trusted one on answers that it has not learned from;
+        whether the update goes on. A failed evaluation changes nothing."""
         versions = self._versions
         with versions.lock:
             current, trusted = versions.current, versions.trusted
@@ -81,7 +76,7 @@ class Update:
             return True
 
     def _conclude(self, acceptance: Sequence[np.ndarray], earlier: Sequence[np.ndarray]) -> None:
-        """Promote the published version, roll it back, or wait for more answers."""
+        """Promote the published version, roll it back, or leave it."""
         versions = self._versions
         version, trusted = versions.current.version, versions.trusted.version
         with self._line.condition:
@@ -106,7 +101,7 @@ class Update:
             )
 
     def _learn(self, pauses: PauseController) -> None:
-        """Train, and keep the result as the next version."""
+        """Train, and publish the result as the next version."""
         with self._versions.lock:
             if not self._unchanged():
                 return

@@ -1,9 +1,9 @@
-"""What a worker is, the plan by which it trains, and pauses while somebody is answered.
+"""The interface of workers, the plan by which they train, and pauses while answers are written. Neither torch
+nor numpy is imported here.
 
-Neither torch nor numpy is imported here. `ProcessWorker` (a niced process, for a CPU) and `InProcessWorker`
-(for a GPU and for inline mode) are a `Worker`. `learning/lines/trainer_pool.py` makes the one that all lines
-of a pair share, unless it is given `trainers`, as with `--ray`; in inline mode `distiller.py` makes one for
-each line (on a GPU it takes that of the pool).
+A worker is a `ProcessWorker` (a niced process, for a CPU), an `InProcessWorker` (for a GPU and for the mode
+`inline`) or a `RayTrainer`. All lines of a pair share the worker of `TrainerPool`, except with `--ray` and in
+the mode `inline` on a CPU, where each line has its own.
 """
 
 from __future__ import annotations
@@ -23,49 +23,44 @@ from omnidemo.core.config.controls import CONTROLS
 if TYPE_CHECKING:
     import numpy as np
 
-    from omnidemo.core.records import Agreement, Replayed, Trace, TrainStep
+    from omnidemo.core.records import Agreement, Replayed, Trace
     from omnidemo.learning.distill.losses import Divergence, NgramLoss
+    from omnidemo.learning.distill.train_step import Batches, Trained
     from omnidemo.learning.probes.probe import ProbeRequest
     from omnidemo.models.adapters.adapter_state import AdapterState, OptimiserState
 
-    Batches = Sequence[Sequence[Trace]]
-    Trained = tuple[AdapterState, OptimiserState, list[TrainStep]]
-
-# Settings by which a line learns that may change while the app runs.
+# Settings of training that may change while the app runs.
 ADAPTABLE = [name for name, control in CONTROLS.items() if control.learns]
 WARM_UPDATES = 4  # over which the learning rate of a new line grows
-POLL_SECONDS = 0.01  # most time until an answer is noticed
-# learning rate and steps of the quickest pace: what a line begins with where nothing says otherwise
+POLL_SECONDS = 0.01  # longest time until an answer is noticed
+# learning rate and steps of the quickest pace: the defaults of the settings
 QUICK = (Settings.model_fields["learning_rate"].default, Settings.model_fields["steps_per_update"].default)
 
 
 class WorkerError(RuntimeError):
-    """A worker could not do what was requested; the message is one sentence with the cause."""
+    """A request to a worker failed; the message is one sentence with the cause."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlan:
-    """How to train. `window`: most drafter tokens read per trace (less where the drafter's own context is
-    shorter)."""
+    """How to train. `window`: most drafter tokens read per trace, within the drafter's context."""
 
     rank: int = 128  # 0: all parameters
     learning_rate: float = 5e-4
     steps: int = 12  # of an update
-    # steps at the start of a line with a growing rate (four updates): a full rate overfits the first few
-    # answers
-    warmup: int = 48
+    warmup: int = 48  # first steps of a line, with a growing rate: the full rate overfits the first answers
     schedule: Literal["constant", "cosine"] = "constant"
     schedule_steps: int = 600  # over which "cosine" falls to a tenth, and stays there
     divergence: Divergence = "forward"
     jsd_beta: float = 0.5
     ngram_loss: NgramLoss = "nll"
     ngram_weight: float = 0.2
-    errors_only: bool = False  # learn only where the drafter was wrong
+    errors_only: bool = False  # train only on positions without an accepted proposal
     head: Literal["off", "joint", "interleaved"] = "interleaved"
     head_rate: float = 3e-4  # a higher one learns the few answers of an update by heart
     head_steps: int = 8  # of "interleaved", per update
     clip: float = 1.0
-    memory: float = 0.995  # of the running average of the weights over steps, which is what is published
+    memory: float = 0.995  # of the running average of the weights over steps, which is published
     window: int = 1024
     seed: int = 0
 
@@ -78,8 +73,8 @@ class TrainingPlan:
 
 
 def paced(settings: Settings, pace: float) -> tuple[float, int]:
-    """The learning rate and the steps of an update at this multiple of the settings. Above 1 both grow, up to
-    QUICK or to the settings where those are quicker; below 1 the rate falls alone."""
+    """The learning rate and the steps of an update at a multiple of the settings. Above 1 both grow, up to
+    QUICK or to quicker settings; below 1 only the rate falls."""
     rate, steps = settings.learning_rate, settings.steps_per_update
     if pace <= 1:
         return rate * pace, steps
@@ -87,8 +82,8 @@ def paced(settings: Settings, pace: float) -> tuple[float, int]:
 
 
 def plan_of(settings: Settings, pace: float = 1.0) -> TrainingPlan:
-    """The settings as a training plan at a pace. The acceptance head learns where it decides how far to
-    draft."""
+    """The settings as a training plan at a pace. The acceptance head is trained where the draft policy uses
+    it."""
     rate, steps = paced(settings, pace)
     return TrainingPlan(
         rank=settings.lora_rank,
@@ -109,22 +104,21 @@ def plan_of(settings: Settings, pace: float = 1.0) -> TrainingPlan:
 
 class Worker:
     """Trains and measures drafters. A worker keeps loaded models but no state of a line: each call carries
-    all that it needs, and the local `folder` of the drafter first.
+    all of it, and the drafter's local `folder`.
 
-    Any thread may call; one call runs at a time. Raises WorkerError or whatever the step itself raises. A
-    subclass runs a method by name in `_call`, or overrides the methods.
+    Thread-safe; one call runs at a time. Methods raise WorkerError or the error of the step. A subclass runs
+    a method by its name in `_call`, or overrides the methods.
     """
 
     can_pause = True  # whether a call stops where it is while the worker is paused
 
     def __init__(self) -> None:
-        # held for an update or a measurement that may be paused; taken before any other lock
-        self.turn = threading.Lock()
+        self.turn = threading.Lock()  # held for an update or a measurement; taken before any other lock
 
     @property
     def silent(self) -> float:
-        """Seconds without a sign of life during a call that is not paused; 0 where nothing can hang apart
-        from the caller."""
+        """Seconds without a sign of life within a call, without pauses; 0 where the call runs in the
+        caller."""
         return 0.0
 
     def train(
@@ -157,24 +151,23 @@ class Worker:
         raise NotImplementedError
 
     def pause(self) -> None:
-        """Stop until `resume`; not called where `can_pause` is False."""
+        """Stop until `resume`; only called where `can_pause`."""
 
     def resume(self) -> None:
-        """Go on."""
+        """Continue after `pause`."""
 
     def close(self) -> None:
-        """Stop and free the models. A call in flight raises WorkerError where it can be stopped."""
+        """Stop and free the models. A running call raises WorkerError where it can be stopped."""
 
 
 class PauseController:
-    """Training gives way to chats: delays one update while `busy()` is true (an answer is being written), by
-    at most `patience` seconds in all. Even niced, training would slow an answer (`payback.PRICE`). The
-    trainer's state is "waiting" then. The state "paused" is another thing: somebody stopped updates on the
-    page (`Distiller.pause`).
+    """Delays one update while `busy()` (an answer is being written), by at most `patience` seconds in all:
+    even niced, training would slow an answer. The trainer's state is "waiting" then; "paused" means that
+    somebody stopped updates on the page (`Distiller.pause`).
 
-    First `wait()`, then `with controller:` around the worker's call; with a patience of 0 neither does
-    anything, nor the second for a worker that cannot pause. `paused_seconds` is the time in which the worker
-    was stopped. `on_pause(True)` is called when it stops, `on_pause(False)` when it goes on.
+    First `wait()`, then `with controller:` around the worker's call. With a patience of 0 both do nothing;
+    the second does nothing for a worker that cannot pause. `paused_seconds`: how long the worker was stopped.
+    `on_pause(True)` is called when it stops, `on_pause(False)` when it resumes.
     """
 
     def __init__(
@@ -191,7 +184,7 @@ class PauseController:
         self._thread: threading.Thread | None = None
 
     def wait(self, closing: threading.Event) -> None:
-        """Return at the first quiet moment, when patience has ended, or when `closing` is set."""
+        """Return as soon as no answer is written, patience has ended, or `closing` is set."""
         began = time.monotonic()
         while not closing.is_set() and self.busy() and time.monotonic() - began < self._left:
             closing.wait(POLL_SECONDS)
@@ -223,7 +216,7 @@ class PauseController:
             self.on_pause(True)
             while not self._done.wait(POLL_SECONDS) and self.busy() and time.monotonic() - began < self._left:
                 pass
-        finally:  # nobody else would let the process go on
+        finally:  # nobody else would resume the process
             self.worker.resume()
             seconds = time.monotonic() - began
             self._left, self.paused_seconds = self._left - seconds, self.paused_seconds + seconds

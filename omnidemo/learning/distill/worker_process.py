@@ -1,8 +1,5 @@
-"""What runs in the training process: pickled requests come in on standard input, pickled results leave on
-standard output.
-
-Only the standard library is imported at first: the process lowers its priority before it loads torch.
-"""
+"""The training process: pickled requests on standard input, pickled results on standard output. Only the
+standard library is imported at first, because the process lowers its priority before it loads torch."""
 
 from __future__ import annotations
 
@@ -21,13 +18,13 @@ _writing = threading.Lock()  # a result is written whole
 
 
 def main(nice: int, parent: int) -> None:
-    """Serve requests (method name of `Worker`, arguments) until standard input ends, that is, until the
-    process `parent` is gone."""
+    """Serve requests (method name of `Worker`, arguments) until standard input ends with the process
+    `parent`."""
     end_with_parent(parent)
     if hasattr(os, "nice"):
         os.nice(nice)
     results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not end up between the results
+    os.dup2(2, 1)  # text that libraries print must not get between the results
     threading.Thread(target=_beat, args=(results,), daemon=True).start()
 
     import torch
@@ -54,8 +51,7 @@ def _send(results: Any, result: Any) -> None:
 
 
 def _beat(results: Any) -> None:
-    """Give signs of life, the first when the process may be paused. Where nobody reads them any more, a
-    training step need not end."""
+    """Give signs of life; the first says that the process may be paused. Exit where nobody reads them."""
     with contextlib.suppress(OSError):
         while True:
             _send(results, None)

@@ -1,2 +1,1 @@
-"""Adapter lines: the pool of their trainers, the topics that choose among them, and what they have
-learned."""
+"""Adapter lines: the pool of their trainers, the router among them, and measurements of what they learned."""

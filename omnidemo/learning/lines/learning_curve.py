@@ -1,33 +1,31 @@
-"""The one curve that shows learning: tokens per step of the target on a topic's probe prompts, for the fresh
-drafter and each version.
-
-Every number comes from the same recorded answers, replayed with drafts of 4 tokens and the same n-grams. So
-no draft policy, no temperature and no clock enters, and nothing of another topic, target or line does.
-"""
+"""The curve that shows learning: tokens per pass of the target on a topic's probe prompts, for the fresh
+drafter and each version. All figures come from the same recorded answers, replayed with drafts of 4 tokens
+and the same n-grams, so that draft policy, temperature and clock have no influence."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from omnidemo.core.records import Replayed
 from omnidemo.learning.lines.router import OTHER
-from omnidemo.learning.lines.topic_changes import topic_changes
 from omnidemo.learning.probes.probe import DRAFT_LENGTH
 from omnidemo.storage.line_store import replayed
 from omnidemo.storage.store import Store
 
 LOOKED_AT = 1000  # newest requests of a line that are searched for changes of topic
 MOST_CHANGES = 12
+STRETCH = 3  # requests of one topic in a row that make a stretch
 Counts = Sequence[Sequence[int]]  # (tokens, passes) of each prompt
 
 
 @dataclass(frozen=True, slots=True)
 class BeforeAfter:
-    """The same recorded answers as the fresh drafter and a version of a line went through them. There are no
-    real seconds in it."""
+    """The same recorded answers, replayed with the fresh drafter and with a version of a line, without
+    times."""
 
     after_version: int
     before: tuple[Replayed, ...]
@@ -35,14 +33,13 @@ class BeforeAfter:
 
 
 def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dict[str, Any]:
-    """The curve as plain data. `topic`: if it is empty, the newest one of the line that is measured.
+    """The curve as plain data. `topic`: "" takes the newest measured topic of the line.
 
-    points: one per version that was replayed, oldest first: version, examples (answers that it had seen),
-    steps (tokens per step), error (`error_of_change` of steps, against fresh), agreement, same_first,
-    rolled_back. fresh: the same of version 0, or None. today: of the version that drafts now (the fresh
-    drafter's where nothing was learned or all was taken back), or None where that is not measured yet. marks:
-    x (examples), kind (swap, rollback or topic), label; the swap is at what drafts now. topics: those that
-    have a figure.
+    points: one per replayed version, oldest first: version, examples (answers before it), steps (tokens per
+    pass), error (`error_of_change` of steps against fresh), agreement, same_first, rolled_back. fresh: the
+    point of version 0. today: the point of the version that drafts now. Both are None where not measured yet.
+    marks: x (examples), kind (swap, rollback or topic), label; the swap is at `today`. topics: the measured
+    ones.
     """
     rows = store.probes(target, drafter, line)
     measured = sorted({row["topic"] for row in rows})
@@ -76,9 +73,8 @@ def curve(store: Store, target: str, drafter: str, line: str, topic: str) -> dic
 
 
 def before_after(store: Store, target: str, drafter: str, line: str, topic: str) -> BeforeAfter | None:
-    """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now; while
-    that one is not measured, by the newest one before it that is. None where either is not there, or the
-    fresh drafter drafts."""
+    """The probe prompts whose rounds are kept, by the fresh drafter and by the version that drafts now, or by
+    the newest measured one before it. None where either is missing, or the fresh drafter drafts."""
     rows = store.probes(target, drafter, line, topic, shown=True)
     shown = {row["version"]: tuple(replayed(row["shown"])) for row in rows if row["shown"]}
     active = store.active_version(target, drafter, line)
@@ -91,12 +87,13 @@ def before_after(store: Store, target: str, drafter: str, line: str, topic: str)
 
 
 def error_of_change(before: Counts | None, after: Counts | None) -> float | None:
-    """The standard error of the relative change of tokens per step, as a share, over prompts as a sample of
-    their topic: (tokens, passes) of each, in one order, by the linearised ratio estimator (Cochran, 6.4).
+    """The standard error of the relative change of tokens per pass, as a share, from (tokens, passes) of each
+    prompt in one order, by the linearised ratio estimator (Cochran, 6.4). The prompts are a sample of their
+    topic.
 
-    Both went through the same answers, so the change is a ratio of passes, less 1, and what a prompt adds to
-    the error is how far its own passes are from that ratio. With few prompts it comes out a little small.
-    None where the counts are not known, not of the same answers, or of fewer than two.
+    Both sides have the same answers, so the change is a ratio of passes minus 1, and a prompt adds its
+    deviation from that ratio. With few prompts the error is a little too small. None for unknown counts,
+    other answers, or fewer than two prompts.
     """
     if not before or not after or len(before) < 2 or [t for t, _ in before] != [t for t, _ in after]:
         return None
@@ -104,6 +101,20 @@ def error_of_change(before: Counts | None, after: Counts | None) -> float | None
     ratio = sum(each for _, each in before) / passes
     squares = sum((old - ratio * new) ** 2 for (_, old), (_, new) in zip(before, after, strict=True))
     return math.sqrt(squares * count / (count - 1)) / passes
+
+
+def topic_changes(topics: Sequence[Any]) -> dict[int, Any]:
+    """Index at which a stretch of another topic begins → the topic before. A stretch has STRETCH requests."""
+    found: dict[int, Any] = {}
+    place, before = 0, None
+    for topic, group in groupby(topics):
+        length = len(list(group))
+        if topic is not None and length >= STRETCH and topic != before:
+            if before is not None:
+                found[place] = before
+            before = topic
+        place += length
+    return found
 
 
 def _point(row: Mapping[str, Any], rolled_back: bool, start: Counts | None) -> dict[str, Any]:
@@ -116,8 +127,7 @@ def _point(row: Mapping[str, Any], rolled_back: bool, start: Counts | None) -> d
 
 
 def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any]) -> list[dict[str, Any]]:
-    """Marks where the topic changed of what a line was asked, at the number of answers that it had seen by
-    then."""
+    """Marks where the topic of a line's requests changed, at the number of its answers by then."""
     topics = [(topic, at) for topic, at in asked if topic and topic != OTHER]
     changes = list(topic_changes([topic for topic, _ in topics]).items())[-MOST_CHANGES:]
     times = [at for _, at in asked]
@@ -132,8 +142,8 @@ def _changes(asked: Sequence[tuple[str | None, str]], versions: Mapping[int, Any
 
 
 def _examples(times: Sequence[str], now: str, versions: Mapping[int, Any]) -> int:
-    """Answers that a line had seen at a time: those of its newest version then, and the ones since. `times`:
-    those of its answers."""
+    """Answers of a line by the time `now`: those before its newest version then, and those since. `times`: of
+    its answers."""
     earlier = [version for version in versions.values() if version.created_at <= now]
     last = max(earlier, key=lambda version: version.version, default=None)
     since = last.created_at if last is not None else ""

@@ -10,7 +10,7 @@ LONGEST_NAME = 40  # characters
 
 @dataclass(frozen=True, slots=True)
 class LineInfo:
-    """A line of a pair, in memory or on disk. Version 0: it drafts with the base drafter."""
+    """A line of a pair, in memory or on disk. Version 0: the base drafter."""
 
     domain: str
     version: int
@@ -19,7 +19,7 @@ class LineInfo:
 
 
 def check_domain(name: str) -> str:
-    """The name of an adapter line, stripped. ValueError, one sentence, where no line can have that name."""
+    """The name of an adapter line, stripped. ValueError, one sentence, for an impossible name."""
     name = str(name).strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
         raise ValueError(

@@ -1,5 +1,5 @@
-"""Measurements of learning, made while the pair is idle: the agreement of each answer, each version on a
-topic's probe prompts."""
+"""Measurements of learning while the pair is idle: the agreement of each answer, and versions on a topic's
+probe prompts."""
 
 from __future__ import annotations
 
@@ -25,21 +25,19 @@ from omnidemo.storage.line_versions import LineVersions
 from omnidemo.storage.store import Store
 
 log = logging.getLogger(__name__)
-ANSWER_TOKENS = 96  # of a recorded answer at most: enough to see how a drafter does, and replayed in moments
-SHOWN = 3  # prompts whose rounds are kept, for people to look at
+ANSWER_TOKENS = 96  # longest recorded answer: enough to judge a drafter, and replayed in moments
+SHOWN = 3  # prompts whose rounds are kept for the page
 MOST_WAITING = 64  # traces whose agreement is not measured yet; older ones stay unmeasured
-AT_ONCE = 8
-QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured, too
+AT_ONCE = 8  # traces in a measurement of agreement
+QUIET_SECONDS = 6.0  # without an answer, after which the other topics are measured too
 SETTLE_SECONDS = 120.0
 Key = tuple[str, int, str]  # domain ("" for the fresh drafter), version, topic
 
 
 class Measurer:
-    """The measurements of one pair. `worker()` is the one that measures now, `line(domain)` gives the
-    versions of a line. Work waits, and where its worker can, pauses, while the pair answers, for `patience`
-    seconds a piece at most. Errors are logged, but for those of `agree`. Methods may be called from any
-    thread.
-    """
+    """The measurements of one pair. `worker()`: the worker that measures now. `line(domain)`: the versions of
+    a line. While the pair answers, a measurement waits (and pauses, where its worker can) for at most
+    `patience` seconds. Errors are logged, but `agree` raises. Thread-safe."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, worker: Callable[[], Worker],
@@ -50,14 +48,14 @@ class Measurer:
         self._condition = threading.Condition()
         self._waiting: deque[Trace] = deque(maxlen=MOST_WAITING)
         self._topics: dict[str, str] = {}  # topic → line of its newest answer; the newest last
-        self._newest: dict[str, int] = {}  # version of each line
-        self._done: set[Key] = set()  # what was replayed, or cannot be
+        self._newest: dict[str, int] = {}  # line → its version
+        self._done: set[Key] = set()  # replayed, or failed
         self._answered = time.monotonic()
         self._closing, self._busy = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def observe(self, trace: Trace) -> None:
-        """Queue an answer whose agreement is to be measured. Returns at once."""
+        """Queue an answer for the measurement of its agreement. Returns at once."""
         if self.settings.training == "off" or not usable(trace):
             return
         with self._condition:
@@ -66,7 +64,7 @@ class Measurer:
             self._wake()
 
     def topic(self, topic: str, domain: str) -> None:
-        """Note that the line is about to write an answer of this topic."""
+        """The line is about to write an answer of this topic."""
         if topic not in sample_prompts.TOPICS or self.settings.training == "off" or not self._pair.replays:
             return
         with self._condition:
@@ -75,22 +73,22 @@ class Measurer:
             self._answered = time.monotonic()
 
     def swapped(self, domain: str, version: int) -> None:
-        """Note that a line drafts with this version from now on. Look it up again, and the fresh drafter too,
-        and replay both where their rounds are lacking: an older version's are not kept, and a replay of the
-        fresh drafter may have failed."""
+        """A line drafts with this version now. Look it and the fresh drafter up again, and replay those
+        without rounds: rounds of older versions are not kept, and a replay of the fresh drafter may have
+        failed."""
         with self._condition:
             self._newest[domain] = version
             self._done = {key for key in self._done if key[1] and key[:2] != (domain, version)}
             self._condition.notify_all()
 
     def forget(self, domain: str) -> None:
-        """Note that a line was reset: its version numbers begin anew."""
+        """A line was reset: its version numbers begin anew."""
         with self._condition:
             self._newest[domain] = 0
             self._done = {key for key in self._done if key[0] != domain}
 
     def gone(self, domain: str) -> None:
-        """Forget a line whose versions were deleted: nothing of it is measured any more."""
+        """The versions of a line were deleted: drop its measurements."""
         self.forget(domain)
         with self._condition:
             self._newest.pop(domain, None)
@@ -98,7 +96,7 @@ class Measurer:
             self._topics = {topic: line for topic, line in self._topics.items() if line != domain}
 
     def pending(self, topic: str) -> bool:
-        """Whether the topic's newest version, or the fresh drafter, has not been replayed yet and will be."""
+        """Whether a replay of the topic's newest version or of the fresh drafter is still to come."""
         with self._condition:
             domain = self._topics.get(topic)
             return self._thread is not None and domain is not None and bool(self._missing(topic, domain))
@@ -132,16 +130,16 @@ class Measurer:
             self._busy.set()
             try:
                 work()
-            except Exception as error:  # disk, worker or model: measured again with the next version
+            except Exception as error:  # of disk, worker or model
                 if not self._closing.is_set():
                     log.warning("Something about %s could not be measured: %s", self._pair.target.name, error)
                 if key is not None:
-                    self._done.add(key)  # it is not tried over and over
+                    self._done.add(key)  # tried again with the next version
             finally:
                 self._busy.clear()
 
     def _next(self) -> tuple[Key | None, Callable[[], None]] | None:
-        """What to measure now, with `_condition` held; None: nothing."""
+        """The next measurement; None: none is due. `_condition` is held."""
         if self._waiting:
             return None, self._agree
         quiet = time.monotonic() - self._answered > QUIET_SECONDS
@@ -157,13 +155,13 @@ class Measurer:
         return None
 
     def _missing(self, topic: str, domain: str) -> list[Key]:
-        """The versions of a line that are to be replayed on a topic."""
+        """The versions of a line to be replayed on a topic."""
         newest = self._newest.get(domain, 0)
         keys: list[Key] = [("", 0, topic), *([(domain, newest, topic)] if newest else [])]
         return [key for key in keys if key not in self._done]
 
     def settle(self) -> None:
-        """Wait until the agreement of all answers so far is measured, at most SETTLE_SECONDS."""
+        """Wait until the agreement of all answers so far is measured, for at most SETTLE_SECONDS."""
         until = time.monotonic() + SETTLE_SECONDS
         while (
             (self._waiting or self._busy.is_set()) and time.monotonic() < until and not self._closing.is_set()
@@ -171,8 +169,8 @@ class Measurer:
             self._closing.wait(0.005)
 
     def agree(self, domain: str, version: int, traces: Sequence[Trace]) -> list[Agreement]:
-        """The agreement of a line's version with the target on each trace, computed in this thread.
-        ValueError where its files are gone."""
+        """The agreement of a version with the target on each trace, waited for in this thread. ValueError
+        where the version's files are gone."""
         with self._working() as worker:
             stored = self._version(domain, version)
             return worker.agree(
@@ -195,13 +193,11 @@ class Measurer:
             self._store.set_agreement(trace.key, agreement)
 
     def _probe(self, key: Key) -> None:
-        """Replay a version on a topic and store the result; missing answers of the target are recorded
-        first."""
+        """Replay a version on a topic and store the result; record missing answers of the target first."""
         domain, version, topic = key
         (request, records), asked = self._recordings, sample_prompts.probes(topic)
         recording = records.key_of(asked)
         names = (self._pair.target.name, self._pair.drafter.name)
-        # those of an earlier run of the app as well
         rows = self._store.probes(*names, domain or "default", topic, shown=True)
         self._done.update(
             (row["domain"], row["version"], topic)
@@ -212,7 +208,7 @@ class Measurer:
             return
         for prompt in records.missing(asked):
             if not self._record(records, prompt):
-                return  # a request arrived: measuring goes on later
+                return  # a request arrived: the measurement continues later
         stored = self._version(domain, version)
         examples = stored.info.requests_seen if stored else 0
         recorded = [records.load(prompt) for prompt in asked]
@@ -231,7 +227,7 @@ class Measurer:
         )
 
     def _record(self, records: TargetRecords, prompt: str) -> bool:
-        """Let the target answer a prompt, unless a request arrives; whether it has answered."""
+        """Record the target's answer to a prompt; False where a request arrived before its end."""
         ids = self._pair.prompt_ids(prompt)
         made = self._pair.record(
             ids, ANSWER_TOKENS, lambda: self._pair.in_flight > 0 or self._closing.is_set()
@@ -251,12 +247,12 @@ class Measurer:
         return request, records
 
     def _version(self, domain: str, version: int) -> StoredVersion | None:
-        """None for the fresh drafter. ValueError where the version's files are gone."""
+        """A stored version; None for the fresh drafter. ValueError where its files are gone."""
         return self._line(domain).load(version) if version else None
 
     @contextmanager
     def _working(self) -> Iterator[Worker]:
-        """The worker, paused, where it can be, while the pair answers, for `patience` seconds at most."""
+        """The worker for this thread alone, which pauses while the pair answers."""
         worker = self._worker()
         with worker.turn, self._pauses(worker):
             yield worker
@@ -266,7 +262,7 @@ class Measurer:
 
 
 def mean_of(agreements: Sequence[Agreement]) -> Agreement | None:
-    """The mean agreement over all positions of several answers; None where there are no positions."""
+    """The mean agreement over all positions of several answers; None without positions."""
     count = sum(each.positions for each in agreements)
     if not count:
         return None

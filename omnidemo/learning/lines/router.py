@@ -1,4 +1,4 @@
-"""Which adapter line a prompt belongs to: a small classifier of its words, which learns from every labelled
+"""The router from prompts to adapter lines: a small classifier of words, which learns from every labelled
 request (OSD, 4.3)."""
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from safetensors.numpy import save
 from omnidemo.core.private_folders import replacing
 
 log = logging.getLogger(__name__)
-OTHER = "other"  # the topic of what belongs to none that is known
-DEFAULT = "default"  # the line of everything that belongs nowhere else; it is never taught
+OTHER = "other"  # the topic of prompts without a known topic
+DEFAULT = "default"  # the line of prompts without a line of their own; it is never taught
 FEATURES = 2**14  # hashed words and pairs of words
 SMOOTHING = 0.05  # count that every word has in every domain
-# Words repeat each other, so the evidence of n words is worth that of n^0.4. With this exponent, which was
-# chosen on the traffic prompts, the mean confidence stays a little below the rate of right answers on the
-# held-out ones (0.74 against 0.78).
+# Words repeat each other, so n words count as n^0.4. The exponent was chosen on the traffic prompts; with it
+# the mean confidence is a little below the rate of right answers on the held-out ones (0.74 against 0.78).
 EXPONENT = 0.6
 SURE = 0.6  # least confidence that routes a prompt
-CHOSEN = 1.5  # nats that a domain somebody has taught is ahead of one that is known from seeds alone
+CHOSEN = 1.5  # nats that a taught domain is ahead of a domain that is known from seeds alone
 LONGEST = 4_000  # characters of a prompt that are read
 SAVE_SECONDS = 10.0  # least time between two saves while prompts come in
 CJK = "\u3040-\u30ff\u3400-\u9fff"  # written without spaces: each character counts as a word
@@ -39,15 +38,15 @@ WORD = rf"[{CJK}]|[^\W{CJK}]+"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The adapter line (`domain`) of a prompt. `confidence` is 0 to 1, `why` one sentence or two; `words` are
-    the evidence for the domain, with their weight in nats, the heaviest first. `topic` is what the prompt is
-    about, also where the line was chosen by hand; `topic_why` gives the reason."""
+    """The adapter line (`domain`) of a prompt. `confidence`: 0 to 1. `why`: one or two sentences. `words`:
+    the evidence with weights in nats, the heaviest first. `topic`: a label of the prompt, for a line chosen
+    by hand too; `topic_why`: its reason."""
 
     domain: str
     confidence: float
     why: str
     words: tuple[tuple[str, float], ...] = ()
-    topic: str = OTHER  # a label, whichever line it goes to
+    topic: str = OTHER
     topic_why: str = ""
 
 
@@ -55,10 +54,9 @@ class Router:
     """Naive Bayes over hashed words and pairs of words. It keeps their counts per domain and no text.
     Thread-safe.
 
-    file: where the counts are kept (None: nowhere). A file that cannot be read is set aside with a warning,
-    and learning begins anew. seeds: labelled prompts (prompt, domain), learned at the first use. A domain
-    that somebody has taught comes from the file alone; every other one comes from the seeds alone, so that it
-    changes, and goes, with them.
+    file: of the counts (None: they are not kept). An unreadable file is set aside with a warning, and
+    learning begins anew. seeds: labelled prompts (prompt, domain), learned on first use. A taught domain
+    comes from the file alone, any other from the seeds alone, so that it changes with them.
     """
 
     def __init__(self, file: Path | None = None, seeds: Iterable[tuple[str, str]] = ()) -> None:
@@ -66,13 +64,12 @@ class Router:
         self._lock = threading.RLock()
         self._names: list[str] = []
         self._counts = np.zeros((0, FEATURES))
-        self._taught: set[str] = set()  # the others are known from seeds alone
+        self._taught: set[str] = set()
         self._dirty = self._ready = False
         self._saved_at = 0.0
 
     def route(self, prompt: str) -> Route:
-        """The domain of a prompt, or "default" with the reason where fewer than two are known or none is
-        likely enough."""
+        """The domain of a prompt; "default" where fewer than two are known or none is likely enough."""
         with self._lock:
             self._prepare()
             if len(self._names) < 2:
@@ -80,7 +77,7 @@ class Router:
                 how = "choose one by hand, or play traffic, to teach it"
                 return Route(DEFAULT, 0.0, f"Two topics have to be known and {known}; {how}.")
             words, columns = self._read(prompt)
-            met = self._counts.sum(axis=0) > 0  # a word that no domain has had is no evidence
+            met = self._counts.sum(axis=0) > 0  # other words are no evidence
             words, columns = list(compress(words, met[columns])), columns[met[columns]]
             if not words:
                 why = "No word of this prompt has been met before, so it goes to the default line."
@@ -114,14 +111,13 @@ class Router:
             self.save()
 
     def domains(self) -> list[str]:
-        """The domains it knows, in order of appearance."""
+        """The known domains, in order of appearance."""
         with self._lock:
             self._prepare()
             return list(self._names)
 
     def save(self) -> None:
-        """Write the counts where they changed, whole or not at all. A failure is logged: a chat must not
-        notice."""
+        """Write changed counts, whole or not at all. A failure is logged."""
         with self._lock:
             if self._file is None or not self._dirty:
                 return
@@ -154,7 +150,7 @@ class Router:
     def _prepare(self) -> None:
         if self._ready:
             return
-        # half a second to import: not before it is needed
+        # importing takes half a second
         from sklearn.feature_extraction import FeatureHasher
         from sklearn.feature_extraction.text import CountVectorizer
 
@@ -162,7 +158,7 @@ class Router:
         self._hasher = FeatureHasher(FEATURES, input_type="string", alternate_sign=False)
         self._load()
         self._learn((prompt, domain) for prompt, domain in self._seeds if domain not in self._taught)
-        self._dirty = False  # seeds come again by themselves
+        self._dirty = False  # seeds are learned again at every start
         self._ready = True
 
     def _read(self, prompt: str) -> tuple[list[str], np.ndarray]:
@@ -188,7 +184,7 @@ class Router:
         return learned
 
     def _load(self) -> None:
-        """Take from the file the counts of the domains that somebody has taught."""
+        """Read the counts of taught domains from the file."""
         if self._file is None or not self._file.exists():
             return
         try:
@@ -230,7 +226,7 @@ def _sentence(name: str, sure: float, words: list[str], seeded: bool) -> str:
 
 
 def _distinct(words: list[str]) -> list[str]:
-    """Without the words that stand within a pair that is told anyway."""
+    """Without words that are part of a listed pair."""
     return [
         word
         for word in words

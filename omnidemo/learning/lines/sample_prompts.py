@@ -1,4 +1,4 @@
-"""The prompts that ship with the project; `assets/prompts/README.md` says which file holds what."""
+"""The prompts of the project's files, which `assets/prompts/README.md` describes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ TOPICS = ("maths", "code", "sql", "summaries", "letters", "explain", "howto")
 
 @cache
 def prompts(topic: str, kind: str = "test") -> tuple[str, ...]:
-    """Prompts of a topic: held-out ones ("test"), or those that are played as traffic ("train"). ValueError
-    for an unknown topic."""
+    """Prompts of a topic: held-out ones ("test"), or those of traffic ("train"). ValueError for an unknown
+    topic."""
     if topic not in TOPICS:
         raise ValueError(f"unknown topic {topic!r}; choose one of {', '.join(TOPICS)}")
     return tuple(row["prompt"] for row in _rows(f"train/{topic}" if kind == "train" else topic))
 
 
 def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[str]:
-    """`count` prompts in a seeded order; each comes again only after all the others."""
+    """`count` prompts in a seeded order; one comes again only after all others."""
     known = list(prompts(topic, kind))
     rng = random.Random(seed)
     drawn: list[str] = []
@@ -35,16 +35,16 @@ def sample(topic: str, count: int, seed: int = 0, kind: str = "test") -> list[st
 
 @cache
 def examples(target: str) -> tuple[dict[str, str], ...]:
-    """The page's examples for a target, in the order of the page: kind, label, prompt. The bundled targets
-    know little but what they were trained on, and have examples of their own."""
+    """The page's examples for a target, in order: kind, label, prompt. Bundled targets have examples of their
+    own."""
     rows = _rows("examples_large" if target.startswith("bundled/") else "examples")
     return tuple({name: row[name] for name in ("kind", "label", "prompt")} for row in rows)
 
 
 @cache
 def probes(topic: str) -> tuple[str, ...]:
-    """The few prompts of a topic on which drafters are measured. They are in no other file, so that nobody
-    plays or presses them."""
+    """The few prompts of a topic on which drafters are measured. No other file has them, so they never become
+    traffic."""
     return tuple(row["prompt"] for row in _rows("probes") if row["topic"] == topic)
 
 

@@ -1,4 +1,4 @@
-"""Where the newest question of each session went."""
+"""The route of each session's newest question."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SESSIONS_KNOWN = 256  # sessions whose newest route is remembered
 
 
 class SessionRoutes:
-    """The newest route of each of the last sessions. All methods may be called from any thread."""
+    """The newest route of each of the last SESSIONS_KNOWN sessions. Thread-safe."""
 
     def __init__(self) -> None:
         self._routes: OrderedDict[str, Route] = OrderedDict()
@@ -29,13 +29,13 @@ class SessionRoutes:
         return self._routes.get(session)
 
     def newest(self, session: str) -> Route | None:
-        """Of the session itself or of what was played in it, whichever came last."""
+        """The route of the session's newest question or played prompt."""
         names = sessions_of(session)
         with self._lock:
             return next((route for name, route in reversed(self._routes.items()) if name in names), None)
 
     def forget(self, session: str) -> None:
-        """Forget a session's newest routes: their reasons quote its prompts."""
+        """Forget a session's routes, whose reasons quote its prompts."""
         with self._lock:
             for name in sessions_of(session):
                 self._routes.pop(name, None)

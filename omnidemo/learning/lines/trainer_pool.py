@@ -18,12 +18,11 @@ from omnidemo.learning.distill.distiller import THREADED, Distiller
 from omnidemo.learning.distill.in_process_worker import InProcessWorker
 from omnidemo.learning.distill.payback import ChatCost
 from omnidemo.learning.distill.process_worker import ProcessWorker
-from omnidemo.learning.distill.trainer_status import TrainerStatus
+from omnidemo.learning.distill.trainer_status import TrainerStatus, status_on_disk
 from omnidemo.learning.distill.worker import Worker
 from omnidemo.learning.lines.line_names import LineInfo, check_domain
 from omnidemo.learning.lines.measurer import Measurer
 from omnidemo.learning.lines.router import DEFAULT
-from omnidemo.learning.lines.stored_line import status_on_disk
 from omnidemo.models.adapters.peft_zip import import_peft
 from omnidemo.models.names import at_its_pace
 from omnidemo.pair.pair import Pair
@@ -33,26 +32,25 @@ from omnidemo.storage.visitor_state import line_settings
 from omnidemo.storage.visitors import owned
 
 log = logging.getLogger(__name__)
-Trainers = Callable[[str], Worker]  # makes what trains a line
-MOST_LINES = 32  # of a pair that all share; those of visitors are limited by `Settings.visitor_lines`
+Trainers = Callable[[str], Worker]  # makes the worker of a line
+MOST_LINES = 32  # shared lines of a pair; `Settings.visitor_lines` limits those of visitors
 
 
 class TrainerPool:
     """The distillers of one pair by domain. At most `lines_in_memory` are open: the one unused for longest is
-    closed, its state is on disk. A line that drafts an answer, learns, or has an update due stays until that
-    is done. They share one training process (on a GPU this one). Where `trainers` makes a worker for each, as
-    with `--ray`, or they learn inline, they do not. Methods may be called from any thread. A variable `line`
-    is here the `Distiller` of an adapter line; the pair's `DraftingLine` drafts for it."""
+    closed, and its state is on disk. A line stays open while it drafts an answer, learns, or has an update
+    due. Lines share one training process (on a GPU this process), except where `trainers` makes a worker for
+    each (`--ray`) and in the mode `inline`. Thread-safe. Variables `line` are a `Distiller` here."""
 
     def __init__(
         self, pair: Pair, settings: Settings, store: Store, trainers: Trainers | None = None
     ) -> None:
-        """`trainers`: what trains each line; None: the process that also measures, for all of them."""
+        """`trainers`: makes the worker of each line; None: all lines share the one that measures."""
         self._pair, self._store, self._trainers = pair, store, trainers
         self.settings = settings = self._possible(settings)
         device = pair.drafter.device
         self._worker = InProcessWorker(str(device)) if device.type == "cuda" else ProcessWorker()
-        # measures while lines learn in the answering thread, so that no process is started
+        # measures in the mode `inline`, which starts no process
         self._inline_worker = InProcessWorker()
         self._cost = ChatCost()
         self._names = pair.target.name, pair.drafter.name
@@ -61,21 +59,21 @@ class TrainerPool:
         self.measurer = Measurer(pair, settings, store, self._measuring_worker, self._versions_of)
         self._lock = threading.RLock()
         self._open: OrderedDict[str, Distiller] = OrderedDict()  # in order of last use
-        self._users: Counter[str] = Counter()  # answers that are being written
-        self._waiting: dict[str, list[Trace]] = {}  # what closed lines had not learned from yet
+        self._users: Counter[str] = Counter()  # running answers
+        self._waiting: dict[str, list[Trace]] = {}  # fresh traces of closed lines
         self._paused, self._closed = set[str](), False
         self.versions.share(*self._names)
         store.when_renewed(self._tell_all)
 
     def _possible(self, settings: Settings) -> Settings:
-        """The settings as they hold for this pair: with the pace of its drafter on its target, and without
-        training where that cannot be trained."""
+        """The settings for this pair: the pace of its drafter on its target, and no training of a drafter
+        that cannot be trained."""
         settings = at_its_pace(settings, self._pair.drafter.name, self._pair.target.name)
         return settings if self._pair.drafter.learns else settings.model_copy(update={"training": "off"})
 
     def get(self, domain: str = DEFAULT) -> Distiller:
-        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for a
-        name that cannot be one, and for a new one where there are MOST_LINES."""
+        """The distiller of a line, restored from disk where it is not open. ValueError, one sentence, for an
+        impossible name, and for a new line beyond MOST_LINES."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
@@ -104,7 +102,7 @@ class TrainerPool:
                 self._close_unused()
 
     def accepts(self, domain: str) -> bool:
-        """Whether a line of this name is there or may be started."""
+        """Whether a line of this name exists or may be started."""
         names = self.names()
         return owned(domain) or domain in names or sum(not owned(name) for name in names) < MOST_LINES
 
@@ -124,8 +122,8 @@ class TrainerPool:
             ]
 
     def observe(self, trace: Trace) -> None:
-        """Give the trace of an answer to the line that drafted it. Errors are logged and not raised, since
-        the answer is written already."""
+        """Give the trace of an answer to the line that drafted it. Errors are logged: the answer is
+        written."""
         try:
             self.get(trace.domain).observe(trace)
         except Exception:
@@ -133,18 +131,17 @@ class TrainerPool:
         self.measurer.observe(trace)
 
     def note_round(self, done: Round) -> None:
-        """Note how long a round took: all lines share the measurement of how much training slows a chat.
-        Rounds of copies alone do not count: a better drafter would not shorten them."""
+        """Note how long a round took, for `ChatCost`. A round of copies alone has draft length 0, because a
+        better drafter would not shorten it."""
         self._cost.note(done.seconds["total"], (done.draft_length if done.drafted else 0, done.proposed))
 
     def run_pending(self, domain: str = DEFAULT) -> bool:
-        """In the mode `inline`: run the line's update that is due, in this thread; whether one was. One runs
-        at a time: while another thread learns, it stays due until the line's next answer."""
+        """As `Distiller.run_pending`."""
         with self.using(domain) as line:
             return line.run_pending()
 
     def status(self, domain: str = DEFAULT) -> TrainerStatus:
-        """The trainer of a line. A line on disk stays there: its status is read from its files."""
+        """The trainer of a line; the status of a closed line is read from its files."""
         domain = check_domain(domain)
         with self._lock:
             line = self._open.get(domain)
@@ -154,7 +151,7 @@ class TrainerPool:
             return status_on_disk(self._versions_of(domain), self.settings, domain in self._paused, waiting)
 
     def pause(self, domain: str = DEFAULT) -> None:
-        """Start no more updates of the line; one that runs is finished. Answers are still collected."""
+        """As `Distiller.pause`."""
         with self._lock:
             self.get(domain).pause()
             self._paused.add(check_domain(domain))
@@ -173,8 +170,7 @@ class TrainerPool:
             self._close_unused()
 
     def reset(self, domain: str = DEFAULT) -> None:
-        """Reset a line to the base drafter: its versions, loss curve, collected answers and measured times
-        are deleted."""
+        """As `Distiller.reset`; the line's measurements and its `CostModel` are deleted too."""
         with self.using(domain) as line:
             domain = line.versions.domain
             line.reset()
@@ -183,13 +179,13 @@ class TrainerPool:
             self._pair.forget(domain)
 
     def forget_copies(self, domain: str = "") -> None:
-        """Forget the earlier answers that a line copies from; of all lines without one."""
+        """Empty the memory of a line ("": of all lines)."""
         copies = self._pair.copies
         copies.forget(domain) if domain else copies.clear()
 
     def forget(self, domain: str) -> bool:
-        """Delete a line and all that it has learned. False, and nothing is deleted, while it drafts an
-        answer. Files that cannot be removed stay, and the log says so."""
+        """Delete a line with all that it has learned. False, without a deletion, while it drafts an answer.
+        Files that cannot be removed are logged."""
         with self._lock:
             if self._users[domain]:
                 return False
@@ -201,7 +197,7 @@ class TrainerPool:
             line.close()
         try:
             self._versions_of(domain).remove()
-        except OSError as error:  # also where another thread was first
+        except OSError as error:  # another thread may have been first
             log.warning("The files of the line %s could not be removed: %s", domain, error)
         self.measurer.gone(domain)
         self._pair.forget_domain(domain)
@@ -212,14 +208,14 @@ class TrainerPool:
         return self._versions_of(check_domain(domain)).export(version, folder)
 
     def adopt(self, domain: str, source: Path) -> int:
-        """Make an adapter from a zip or folder in PEFT's format the line's newest, active version; its
-        number. ValueError, one sentence, for anything else."""
+        """Make an adapter in PEFT's format (zip or folder) the line's newest, active version; its number.
+        ValueError, one sentence, for anything else."""
         adapter = import_peft(source, self._pair.drafter.folder)
         with self.using(domain) as line:
             return line.adopt(adapter)
 
     def close(self) -> None:
-        """Stop all lines and the training process; what was not written is lost, what was written stays."""
+        """Stop all lines and the training process; a running update is lost."""
         with self._lock:
             self._closed = True
             lines = list(self._open.values())
@@ -269,7 +265,7 @@ class TrainerPool:
         )
         try:
             line.restore()
-        except Exception:  # an unreadable disk: it starts from the base drafter, and the answer is written
+        except Exception:  # such as an unreadable disk: the base drafter drafts
             log.exception("The line %s could not be restored", domain)
         if domain in self._paused:
             line.pause()
@@ -278,8 +274,8 @@ class TrainerPool:
         return line
 
     def _close_unused(self, wanted: str = "") -> None:
-        """Close the lines unused for longest, the default line last: requests that name no line use it."""
-        # stable: else in order of last use
+        """Close the lines unused for longest, but the default line last: requests without a line use it."""
+        # sorting is stable and keeps the order of last use
         for domain in sorted(self._open, key=lambda name: name == DEFAULT):
             if self._closed or len(self._open) <= self.settings.lines_in_memory:
                 return
@@ -293,7 +289,7 @@ class TrainerPool:
 
 
 def _occupied(line: Distiller) -> bool:
-    """Whether a line learns, or is about to by itself."""
+    """Whether a line learns, or is about to do so by itself."""
     status = line.status()
     due = status.mode in THREADED and status.state in ("idle", "failed") and status.next_in == 0
     return due or status.state in ("training", "waiting")

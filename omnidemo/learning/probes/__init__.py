@@ -1,1 +1,1 @@
-"""A drafter version measured on recorded answers."""
+"""Versions of a drafter, measured on recorded answers."""

@@ -1,5 +1,4 @@
-"""A drafter version on recorded answers: the real engine with drafts of a fixed length, no draft policy and
-no clock."""
+"""A version of a drafter on recorded answers: the real engine with drafts of a fixed length."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ METHOD = "ngram-exact"
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What is replayed: the recordings in `folder` of a target for a drafter. `settings` limit the answers as
-    in the recording."""
+    """The recordings in `folder` of a target for a drafter. `settings` limit answers as in the recording."""
 
     folder: Path
     target: str
@@ -40,8 +38,8 @@ class Prober:
     """Replays recorded answers with given adapters. The drafter stays loaded. One caller at a time."""
 
     def __init__(self, compiled: bool = True) -> None:
-        """compiled: whether this process may compile kernels, which takes minutes; a replay takes half a
-        second."""
+        """compiled: whether this process may compile kernels, which takes minutes, where a replay takes half
+        a second."""
         self._compiled = compiled
         self._known: tuple[ProbeRequest, Replay] | None = None
 
@@ -49,8 +47,8 @@ class Prober:
         self, request: ProbeRequest, adapter: AdapterState | None, prompts: Sequence[str]
     ) -> list[Replayed]:
         """The recorded answers to these prompts, drafted with an adapter (None: the base drafter). The n-gram
-        cache holds the n-grams of these answers, whatever the adapter, so that only the drafter differs.
-        ValueError for an adapter that does not fit, FileNotFoundError for what was not recorded."""
+        cache has the n-grams of these answers for every adapter, so that only the drafter differs. ValueError
+        for an adapter that does not fit, FileNotFoundError for a prompt without a recording."""
         replay = self._of(request)
         pair = replay.pair
         base = BaseWeights(pair.drafter.folder)
@@ -67,7 +65,7 @@ class Prober:
                 prompt, learn=False, copying=False, method=METHOD, draft_policy="fixed",
                 draft_length=DRAFT_LENGTH,
             )  # fmt: skip
-            # the target did not compute
+            # without times, because the target did not compute
             found.append(Replayed(prompt, tuple(replace(one, seconds={}) for one in made.rounds)))
         return found
 

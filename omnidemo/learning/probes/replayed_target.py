@@ -1,9 +1,8 @@
-"""A target recorded once and replayed: at temperature 0 its text does not depend on the drafter, so it is
-needed only once.
+"""A target that is recorded once and replayed: at temperature 0 its text does not depend on the drafter.
 
-A recording is the greedy answer with its trace. A `Replay` serves it through the real pair (engine, methods,
-n-gram cache, metrics); only the target's rows come from the recording, with the recorded token as the largest
-entry.
+A recording is the greedy answer with its trace. A `Replay` serves it by a real pair (engine, methods, n-gram
+cache, metrics), where only the target's rows come from the recording: the recorded token has the largest
+logit.
 """
 
 from __future__ import annotations
@@ -31,14 +30,13 @@ from omnidemo.pair.pair import Pair
 
 SURE = 20.0  # logit of the recorded token, over zeros
 ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p", "first_ids", "first_p")
-# bytes at either end of a file that its digest reads: hashing whole Hub models would take minutes
-EDGE = 1 << 20
+EDGE = 1 << 20  # bytes at either end of a file that its digest reads: whole Hub models would take minutes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordedAnswer:
-    """A prompt as the target's ids, the ids of its greedy answer, and the answer's trace (with nothing
-    accepted)."""
+    """A prompt as the target's ids, the ids of its greedy answer, and the answer's trace without
+    acceptances."""
 
     prompt_ids: tuple[int, ...]
     answer_ids: tuple[int, ...]
@@ -47,10 +45,10 @@ class RecordedAnswer:
 
 class TargetRecords:
     """The recordings of one target for one drafter, a file for each prompt, so that an interrupted recording
-    goes on where it was."""
+    can continue."""
 
     def __init__(self, folder: Path, target: str, drafter: str, settings: Settings) -> None:
-        """ModelError where a model is not there. Nothing is loaded."""
+        """Loads nothing. ModelError for a missing model."""
         self.target, self.drafter = target, drafter
         self.limits = (settings.max_new_tokens, settings.top_k_traces)
         found = [_digest_of(name, settings) for name in (target, drafter)]
@@ -59,18 +57,18 @@ class TargetRecords:
         self._known: dict[str, RecordedAnswer] = {}
 
     def key_of(self, prompts: Sequence[str]) -> str:
-        """Names the recordings of these prompts: only what has the same name can be compared."""
+        """The name of the recordings of these prompts; only results of one name can be compared."""
         return hashlib.sha256(repr((self.key, *prompts)).encode()).hexdigest()[:16]
 
     def path(self, prompt: str) -> Path:
         return self.folder / f"{hashlib.sha256(prompt.encode()).hexdigest()[:24]}.npz"
 
     def missing(self, prompts: Sequence[str]) -> list[str]:
-        """The prompts, each once, that have no recording yet."""
+        """The prompts without a recording, each once."""
         return [prompt for prompt in dict.fromkeys(prompts) if not self.path(prompt).exists()]
 
     def load(self, prompt: str) -> RecordedAnswer:
-        """FileNotFoundError for a prompt that was not recorded."""
+        """A recording. FileNotFoundError for a prompt without one."""
         if prompt not in self._known:
             with np.load(self.path(prompt)) as arrays:
                 trace = Trace(**{name: arrays[name] for name in ARRAYS if name in arrays})
@@ -88,8 +86,7 @@ class TargetRecords:
             np.savez(file, **ids, **kept)  # type: ignore[arg-type]
 
     def about(self) -> dict[str, Any]:
-        """Facts about the target that a replay needs: rows, limit, parameters. FileNotFoundError before the
-        first recording."""
+        """The target's name, rows, limit and parameters. FileNotFoundError before `note`."""
         facts: dict[str, Any] = json.loads((self.folder / "target.json").read_text())
         return facts
 
@@ -116,7 +113,7 @@ def _digest_of(name: str, settings: Settings) -> str:
 
 
 def digest(folder: Path) -> str:
-    """sha256 of a model's folder: names, sizes, and both ends of every file that loading reads."""
+    """sha256 of names, sizes and both ends of every file in a model's folder that loading reads."""
     found = hashlib.sha256()
     for path in sorted(
         one for one in folder.iterdir() if one.suffix in (".safetensors", ".json", ".model", ".jinja", ".txt")
@@ -131,13 +128,8 @@ def digest(folder: Path) -> str:
     return found.hexdigest()
 
 
-# replay
-# ------------------------------------------------------------------------------------------------------------
-
-
 class ReplayRunner:
-    """The runner of a replayed target. `path` is the recorded text (prompt and answer) that caches made from
-    now on know."""
+    """The runner of a replayed target. `path`: the recorded text (prompt and answer) of the next caches."""
 
     parameters = 0
 
@@ -163,15 +155,15 @@ class ReplayRunner:
 
 
 class ReplayCache:
-    """After ids on the recorded path comes the recorded token; after others, where greedy judging has
-    stopped, nothing certain."""
+    """Behind ids of the recorded path the recorded token is certain; behind others, which greedy judging has
+    rejected, all logits are equal."""
 
     nbytes = 0
 
     def __init__(self, path: Sequence[int], rows: int, limit: int) -> None:
         self.path, self.rows, self.max_positions = path, rows, limit
         self.length = 0
-        self._on_path = 0  # ids, from the beginning, that are the path's
+        self._on_path = 0  # leading ids that are the path's
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
         """See `KVCache`."""
@@ -196,8 +188,8 @@ class ReplayCache:
 
 
 class Replay:
-    """A pair whose target is a recording and whose drafter is real. `settings` give cache size and policy,
-    and the longest answer."""
+    """A pair whose target is a recording and whose drafter is real. `settings`: for the n-gram cache and the
+    longest answer."""
 
     def __init__(self, records: TargetRecords, drafter: LanguageModel, settings: Settings) -> None:
         about = records.about()
@@ -216,12 +208,9 @@ class Replay:
     def answer(
         self, prompt: str, *, domain: str = "default", learn: bool = True, **options: Any
     ) -> tuple[Generation, Trace]:
-        """The recorded answer, decoded with drafts; with its recorded distributions and what was accepted
-        now.
-
-        `learn`: whether the n-gram cache may change. The options are those of `Pair.stream`. RuntimeError
-        where the ids differ from the recording, which no lossless method at temperature 0 may do.
-        """
+        """The recorded answer, decoded with drafts, and its trace with the acceptances of this replay. learn:
+        whether the n-gram cache may change. options: those of `Pair.stream`. RuntimeError for other ids than
+        recorded, which no lossless method at temperature 0 may give."""
         known = self.records.load(prompt)
         self.runner.path = known.prompt_ids + known.answer_ids
         longest = self.settings.max_new_tokens

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from omnidemo.learning.lines.topic_changes import topic_changes
+from omnidemo.learning.lines.learning_curve import topic_changes
 from omnidemo.ui.figures.layout import ACCENT, DASHED, INK, Row, escape
 
 TOPIC = "#b45309"  # of a change of topic, to differ from a new adapter
