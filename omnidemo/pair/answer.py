@@ -1,4 +1,4 @@
-"""One answer of a pair: what it begins with, its rounds, and what it leaves behind."""
+"""One answer of a pair: its beginning, its rounds, and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """An answer that begins now; its options are those of `Pair.stream`. ValueError where the prompt or the
-    method cannot be served. It takes a conversation of the pair's, which `write` gives back."""
+    """An answer that begins now. The arguments are those of `Pair.parts`. ValueError where prompt or method
+    cannot be served. It takes a conversation of the pair, which `write` gives back."""
 
     def __init__(
         self, pair: Pair, prompt: Prompt, asked: GenerationConfig, cancelled: Callable[[], bool], note: bool,
@@ -54,14 +54,14 @@ class Answer:
         self._reason: FinishReason = "cancelled"
 
     def write(self) -> Generator[Reading | Round, None, Generation]:
-        """Yield how far its prompt is read, then its rounds; the generator's value is the finished
+        """Yield a `Reading` for each piece of a long prompt, then the rounds; the generator's value is the
         `Generation`."""
         pair, asked, line = self._pair, self._asked, self._line
         first: float | None = None
         mismatch = False
         try:
             going = yield from start_in_turns(self._state, self._ids, pair._lock, self._cancelled)
-            if self._state.target.free_positions < 1:  # `begun` fills the window
+            if self._state.target.free_positions < 1:  # `begun` has filled the window
                 self._reason = "context"
             steps = decode(self._state, self._plan)
             while going:
@@ -85,12 +85,12 @@ class Answer:
         return self._generation(first, mismatch)
 
     def _leave(self) -> bool:
-        """Give the conversation back, and the trace to those who learn from it; whether the drafter's bytes
-        did not spell the target's."""
+        """Give the conversation back, and the trace to the learners; whether the drafter's bytes differ from
+        the target's."""
         pair, asked, trace = self._pair, self._asked, None
         try:
             if self._plan.tracer is not None and self._rounds:
-                # before another answer may go on from this conversation
+                # before another answer may continue this conversation
                 trace = self._plan.tracer.finish(self._state.drafter)
         finally:
             with pair._lock:
@@ -132,13 +132,13 @@ class Answer:
             prompt_tokens=len(self._ids), seed=asked.seed, adapter_version=self._version,
             cache_entries=self._entries, domain=asked.domain, key=self._key,
             context_limit=pair.target.context, guessing=self._guessing,
-            # versions that were swapped in meanwhile have guessed too
+            # a version that was swapped in meanwhile has guessed too
             guesses=self._guesses + (f"-then-{line.adapter}" if line.adapter != self._adapter else ""),
         )  # fmt: skip
 
 
 def rounds_alone(parts: Generator[Reading | Round, None, Generation]) -> Generator[Round, None, Generation]:
-    """The rounds among the parts of an answer; its value is theirs."""
+    """Yield the rounds of `parts`; the value is that of `parts`."""
     with closing(parts):
         while True:
             try:

@@ -1,5 +1,5 @@
-"""What an answer is decoded with, put together in one place; and what it begins with, for those that write it
-again later."""
+"""The plan by which an answer is decoded, and the beginning of an answer, by which it can be written
+again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Earlier(NamedTuple):
-    """Earlier answers that a domain copies from, and the continuations in them; None for none."""
+    """Earlier answers that a domain copies from, and their continuations; None for none."""
 
     text: TextIndex | None = None
     continuations: Continuations | None = None
@@ -39,9 +39,9 @@ def plan_answer(
     ngrams: NgramCache, earlier: Earlier, *, note: bool = True,
     cancelled: Callable[[], bool] = lambda: False, begun: Sequence[int] = (),
 ) -> AnswerPlan:  # fmt: skip
-    """The plan of an answer that begins now, after `prompt` target ids. The line's prices are corrected and
-    then stay as they are for it. The options `note` and `begun` are those of `Pair.parts`. The caller holds
-    the pair's lock."""
+    """The plan of an answer that begins now behind `prompt` target ids. The line's prices are corrected now
+    and stay the same within the answer. `note`, `cancelled` and `begun`: as in `Pair.parts`. The pair's lock
+    is held."""
     line.begin()
     method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
     return AnswerPlan(
@@ -59,9 +59,8 @@ def _copier(
     line: DraftingLine, asked: GenerationConfig, method: Method, state: DecodingState, prompt: int,
     ends: Sequence[int], earlier: Earlier, note: bool,
 ) -> MemorySource | None:  # fmt: skip
-    """What proposes from memory; None where nothing does. The policies "cost" and "chance" go by how often it
-    is right, which is kept over requests. With the others nothing is kept, so that a seed repeats an answer
-    by any method."""
+    """The source of copies; None where nothing is copied. For the policies "cost" and "chance" the line keeps
+    how often copies are right. For other policies nothing is kept, so that a seed repeats an answer."""
     if not method.copies or not (asked.copying or not method.drafts):
         return None
     chances = line.cost_model.copies if asked.draft_policy in ("cost", "chance") else CopyChances()
@@ -73,9 +72,8 @@ def _copier(
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What an answer begins with: the version that drafts, what is known of its guesses (a pickled
-    `CostModel`), the time of the n-grams' clock, copies of the earlier answers and of their
-    continuations."""
+    """What an answer depends on when it begins: the version that drafts, its `CostModel` (pickled), the
+    n-grams' clock, and copies of the earlier answers and their continuations."""
 
     version: int
     known: bytes
@@ -84,8 +82,8 @@ class Beginning:
 
     @classmethod
     def of(cls, pair: Pair, domain: str) -> Beginning:
-        """To be called just before the answer begins; it takes about a millisecond, and the first time as
-        long as the answer would wait for what is stored."""
+        """To be called just before the answer begins. It takes about a millisecond; the first time it waits
+        for stored answers, as the answer would."""
         pair.copies.await_stored(domain)
         with pair._lock:
             line = pair._line(domain)
@@ -95,17 +93,17 @@ class Beginning:
 
     @property
     def memory_tokens(self) -> int:
-        """Target tokens of the earlier answers, with the ends of their prompts."""
+        """Target tokens of the earlier answers and of the kept ends of their prompts."""
         return len(self.earlier.text) if self.earlier.text is not None else 0
 
     @property
     def costs(self) -> CostModel:
-        """A copy of what was known of the guesses."""
+        """A copy of the `CostModel`."""
         costs: CostModel = pickle.loads(self.known)
         return costs
 
     def line(self, pair: Pair, domain: str) -> DraftingLine | None:
-        """What drafted the answer; None where another version drafts now. The lock is held."""
+        """The weights that drafted the answer; None where another version drafts now. The lock is held."""
         own = pair._line(domain)
         if own.version != self.version:
             return None

@@ -1,4 +1,4 @@
-"""The conversations of a pair: those that are being written, and some that may go on."""
+"""The conversations of a pair: running ones, and idle ones that may continue."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from omnidemo.storage.visitors import owned
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 DOMAIN = "default"
-IDLE_CONVERSATIONS = 8  # most contexts kept for the next message of a chat, where they are short
-
-
-# Parameters times ids that a core reads in half a second to a second, for smaller pieces cost more in all;
-# and the fewest ids of a piece, more of a model that torch computes, for each piece reads all weights
-WORK, LEAST, LEAST_BY_TORCH = 22e9, 16, 64
+IDLE_CONVERSATIONS = 8  # most idle ones
+WORK = (
+    22e9  # parameters × ids that a core reads in half a second to a second: smaller pieces cost more in all
+)
+LEAST, LEAST_BY_TORCH = 16, 64  # fewest ids of a piece, because each piece reads all weights
 
 
 def piece_of(runner: Runner) -> int:
     """Ids of a prompt that a target reads at once: so few that it can be stopped, and others get their turn,
-    within about a second. They depend on the model and the cores alone, never on a clock, for where a prompt
-    is cut may change the last bits of what is computed."""
+    within about a second. The number depends on model and cores alone, because the place of a cut may change
+    the last bits of the results."""
     if runner.device.type != "cpu":
         return PIECE
     least = LEAST if isinstance(runner, FusedLlama) else LEAST_BY_TORCH
@@ -34,22 +33,21 @@ def piece_of(runner: Runner) -> int:
 
 
 class Conversations:
-    """Contexts that models have read. Not safe for threads: the pair holds its lock.
+    """Contexts that models have read. The pair holds its lock around each call.
 
-    Idle ones are kept as far as their caches take at most `most` bytes, the newest always. Buffers that wait
-    for a next conversation count too, and are freed before a conversation is. Conversations that are being
-    written count when they are done.
+    The newest idle one is kept, and further ones while their caches take at most `most` bytes together. Spare
+    buffers of the runners count too, and are freed before a conversation is. Running ones do not count.
     """
 
     def __init__(self, target: Runner, vocabulary_map: VocabularyMap, most: int) -> None:
         self._target, self._map, self._most = target, vocabulary_map, most
         self._runners: WeakSet[Runner] = WeakSet([target])
         self._idle: list[DecodingState] = []
-        self.running: list[DecodingState] = []  # those of the generations in flight
+        self.running: list[DecodingState] = []
 
     def take(self, ids: Sequence[int], reuse: bool, domain: str, drafter: Runner) -> DecodingState:
-        """The idle conversation with the longest common beginning, or a new one; it runs until it is given
-        back."""
+        """The idle conversation with the longest common beginning, or a new one; it runs until
+        `give_back`."""
         state = self._known(ids, domain) if reuse else None
         if state is None:
             state = self.fresh(drafter, domain)
@@ -60,7 +58,7 @@ class Conversations:
         return state
 
     def resume(self, state: DecodingState) -> bool:
-        """Take a conversation that is idle here; whether it still was."""
+        """Take an idle conversation; False where it is not idle any more."""
         kept = [other for other in self._idle if other is not state]
         if len(kept) == len(self._idle):
             return False
@@ -69,7 +67,7 @@ class Conversations:
         return True
 
     def fresh(self, drafter: Runner, domain: str = DOMAIN) -> DecodingState:
-        """A new state that is neither idle nor running here."""
+        """A new state, neither idle nor running."""
         self._runners.add(drafter)
         return DecodingState(
             TargetContext(self._target.new_cache(), piece_of(self._target)),
@@ -78,21 +76,21 @@ class Conversations:
         )
 
     def _known(self, ids: Sequence[int], domain: str) -> DecodingState | None:
-        # Only the same visitor goes on from a visitor's conversation: else the time to the first token would
-        # reveal what others wrote. At least half of what was read of a context in common: below that, it is
-        # left to another chat.
+        # Only the same visitor continues a visitor's conversation: else the time to the first token would
+        # reveal what others wrote. A conversation with less than half of its read ids in common is left to
+        # another chat.
         best, longest = -1, -1
         for place, state in enumerate(self._idle):
             mine = state.domain == domain or not (owned(domain) or owned(state.domain))
-            read = state.target.ids[: state.target.cache.length]  # few of them where it was stopped
+            read = state.target.ids[: state.target.cache.length]  # fewer than all where reading was stopped
             common = common_prefix(read, ids) if mine else -1
             if common > longest and 2 * common >= len(read):
                 best, longest = place, common
         return self._idle.pop(best) if best >= 0 else None
 
     def give_back(self, state: DecodingState) -> None:
-        """The newest stay, for an answer that goes on from them."""
-        self.running = [other for other in self.running if other is not state]
+        """End a running conversation and keep it idle; the oldest idle ones are dropped."""
+        self.end(state)
         self._idle.append(state)
         del self._idle[:-IDLE_CONVERSATIONS]
         while (room := self._most - sum(idle.nbytes for idle in self._idle)) < 0 and len(self._idle) > 1:
@@ -100,12 +98,16 @@ class Conversations:
         for runner in self._runners:
             room -= runner.spare(max(0, room))
 
+    def end(self, state: DecodingState) -> None:
+        """End a running conversation without keeping it."""
+        self.running = [other for other in self.running if other is not state]
+
     def drop(self, domain: str) -> None:
         """Forget the idle conversations of a domain."""
         self._idle = [state for state in self._idle if state.domain != domain]
 
     def read_again(self, domain: str, drafter: Runner) -> None:
-        """Reset every drafter context of a domain, so that other weights read its text anew."""
+        """Reset the drafter contexts of a domain, so that new weights read the texts again."""
         for state in (*self._idle, *self.running):
             if state.domain == domain:
                 state.drafter.read_again(drafter.new_cache())

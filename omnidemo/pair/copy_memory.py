@@ -1,5 +1,5 @@
-"""The earlier answers that drafts are copied from, and what followed short contexts in them. Each domain has
-its own, so no visitor drafts from another's text."""
+"""The memory of a pair: earlier answers that drafts are copied from, and what followed short contexts in
+them. Each domain has its own, so no visitor drafts from another's text."""
 
 from __future__ import annotations
 
@@ -14,41 +14,40 @@ from omnidemo.decoding.sources.ngram_table import LONGEST
 from omnidemo.decoding.sources.text_index import BREAK, TextIndex
 from omnidemo.storage.visitors import OWN
 
-TAIL = 32  # ids of the prompt that are kept before an answer, so that its beginning is found too
-PATIENCE = 2.0  # seconds that an answer waits for those that are stored
-# Bytes of continuations by those of the earlier answers: of a line, of a visitor, and of all together
+TAIL = 32  # ids of the prompt that are kept before an answer, so that its beginning can be copied
+PATIENCE = 2.0  # seconds that an answer waits for stored answers
+# bytes of continuations ÷ bytes of earlier answers: of a line, of a visitor, and of all together
 LINE, VISITOR, ALL = 4.0, 0.5, 32.0
 
 
 class CopyMemory:
-    """Finished answers, first in, first out, of at most `most` bytes in each domain, and the continuations in
-    them; where all continuations take too much, those of the domain unused for longest go. Nothing of it is
-    stored: after a restart it is filled from the answers of the history. `lock`: the pair's, held while they
-    change."""
+    """Finished answers, first in, first out, of at most `most` bytes in each domain, and their continuations.
+    Where all continuations take too much, those of the domain unused for longest are dropped. The memory is
+    not stored: after a restart it is filled from the history. `lock`: the pair's, held while the memory
+    changes."""
 
     def __init__(self, most: int, lock: threading.Lock) -> None:
         self._most, self._lock = most, lock
         self._texts: dict[str, TextIndex] = {}
-        self._known: dict[str, Continuations] = {}  # those used last at the end
+        self._known: dict[str, Continuations] = {}  # in order of last use
         self._lengths: dict[str, deque[int]] = {}  # ids of each answer
         self._digests: dict[str, bytes] = {}
-        # for the stored answers of each domain; set when they are here, or nobody waits for them any longer
+        # by domain; set when its stored answers are here, or an answer has stopped waiting for them
         self._asked: dict[str, threading.Event] = {}
-        # has `put_before` called, and the event set behind it; returns at once
+        # orders `put_before`, which sets the event at its end; returns at once
         self.restore: Callable[[str, threading.Event], object] = lambda domain, asked: asked.set()
 
     def of(self, domain: str) -> TextIndex | None:
-        """The answers of a domain; None where there are none. It grows with every answer, between two rounds
-        of others. The caller holds the lock. The first time, and the first time after some were forgotten, it
-        asks for those that are stored."""
+        """The answers of a domain; None for none. The first call for a domain, and the first after `forget`,
+        orders the stored answers. The index grows between two rounds of other answers. The lock is held."""
         if domain not in self._asked and self._most:
             self._asked[domain] = asked = threading.Event()
             self.restore(domain, asked)
         return self._texts.get(domain)
 
     def await_stored(self, domain: str) -> None:
-        """Ask for the stored answers of a domain as `of` does, and wait until they are here: once, and for at
-        most PATIENCE. The caller does not hold the lock."""
+        """Order the stored answers of a domain as `of` does, and wait for them, once and for at most
+        PATIENCE. The lock is not held."""
         with self._lock:
             self.of(domain)
             asked = self._asked.get(domain)
@@ -56,8 +55,8 @@ class CopyMemory:
             asked.set()
 
     def known(self, domain: str) -> Continuations | None:
-        """The continuations of a domain, to which each finished answer adds; None where nothing is
-        remembered. The caller holds the lock."""
+        """The continuations of a domain, to which each finished answer adds; None without a memory. The lock
+        is held."""
         if not self._most:
             return None
         found = self._known.pop(domain, None) or self._new_known(domain)
@@ -70,8 +69,8 @@ class CopyMemory:
         return Continuations(int(self._most * (VISITOR if domain.startswith(OWN) else LINE)))
 
     def digest(self, domain: str) -> str:
-        """Eight hexadecimal digits by which what a domain has is told apart, by the way in which it came
-        there; empty where there is nothing. The caller holds the lock."""
+        """Eight hexadecimal digits of a domain's answers in the order of their arrival; "" for none. The lock
+        is held."""
         return self._digests.get(domain, b"").hex()
 
     @property
@@ -80,9 +79,9 @@ class CopyMemory:
         return self._most // TextIndex.BYTES
 
     def put_before(self, domain: str, asked: threading.Event, texts: Sequence[Sequence[int]]) -> None:
-        """Put texts, the oldest first, before what a domain has, as far as there is room. Nothing happens
-        where the domain was forgotten after they were `asked` for. The caller does not hold the lock, which
-        is not held while the texts are entered."""
+        """Put texts, the oldest first, before the answers of a domain, as far as there is room. Nothing
+        happens where the domain was forgotten since the order (`asked`). The lock is not held, and is taken
+        after the texts are indexed."""
         whole, lengths = TextIndex(), deque[int]()
         for text in texts:
             whole.extend([*text, BREAK])
@@ -94,7 +93,7 @@ class CopyMemory:
                 return
             own_known, later = self.known(domain), self._texts.get(domain)
             if own_known is not None:
-                if later is not None:  # answers since
+                if later is not None:  # answers since the order
                     known.learn_newest(_split(later.ids))
                 own_known.become(known)
             own = self._texts.get(domain)
@@ -102,14 +101,14 @@ class CopyMemory:
                 whole.extend(own.ids)
             self._lengths[domain] = deque([*lengths, *self._lengths.get(domain, ())])
             self._texts[domain] = whole if own is None else own
-            if own is not None:  # which answers that are being written hold
+            if own is not None:  # running answers hold this object
                 own.become(whole)
             self._drop_oldest(domain)
             self._mark(domain, stored)
 
     def add(self, domain: str, prompt: Sequence[int], answer: Sequence[int]) -> None:
-        """Keep a finished answer (target ids), with the end of its prompt; the oldest go where there is no
-        room. The caller holds the lock."""
+        """Keep a finished answer (target ids) with the end of its prompt; the oldest are dropped where there
+        is no room. The lock is held."""
         ids = [*prompt[-TAIL:], *answer, BREAK]
         if not answer or len(ids) > self.room:
             return
@@ -123,7 +122,7 @@ class CopyMemory:
         self._mark(domain, ids)
 
     def forget(self, domain: str) -> None:
-        """Drop the answers of a domain, also for an answer that is being written."""
+        """Drop the answers of a domain, for running answers too."""
         with self._lock:
             self._drop(domain)
 

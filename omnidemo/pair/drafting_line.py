@@ -1,4 +1,4 @@
-"""The drafter of one domain of a pair."""
+"""The drafting weights of one domain of a pair."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from omnidemo.models.adapters.acceptance_head import NumpyHead
 
 @dataclass(slots=True, eq=False)
 class DraftingLine:
-    """The drafter itself, or a copy with the adapter of a domain; and the chances of its drafts."""
+    """The base drafter, or a copy with the adapter of a domain, and the `CostModel` of its drafts."""
 
     runner: Runner
     version: int = 0
     head: Head | None = None
     cost_model: CostModel = field(default_factory=CostModel)
-    # swapped in before the next round
+    # (version, weights, head, digest), swapped in before the next round
     published: tuple[int, Mapping[str, Tensor], Mapping[str, Tensor], str] | None = None
     digest: str = ""  # of the version's weights; empty for the base drafter
 
     def swap(self, base: Runner) -> bool:
-        """Swap in published weights, those of `base` where they name none. Returns whether there were any."""
+        """Swap in published weights; matrices that they lack are `base`'s. Whether there were any."""
         if self.published is None:
             return False
         (version, weights, head, self.digest), self.published = self.published, None
-        with torch.inference_mode(False):  # a copy made between two rounds must stay writable outside of them
+        with torch.inference_mode(False):  # the copy must stay writable outside of rounds
             if self.runner is base:
-                self.runner = base.copy()  # the given drafter may serve other pairs, so it never changes
+                self.runner = base.copy()  # other pairs may use the base drafter
             self.runner.overwrite({**base.weights(), **weights})
         self.version, self.head = version, NumpyHead(head) if head else None
         self.cost_model.renew()
@@ -56,21 +56,21 @@ class DraftingLine:
 
     @property
     def adapter(self) -> str:
-        """Names the version, also apart from one of the same number."""
+        """A name of the version, which differs from that of another version with the same number."""
         return f"adapter-{self.version}" + (f"-{self.digest}" if self.version and self.digest else "")
 
     def note(self, done: Round, positions: int, at: float | None = None) -> None:
-        """Take the round's times for the price list, with the `positions` that the target had read, and the
-        UNIX time. The first round of an answer does not count: it contains the reading of the prompt."""
+        """Take the round's times for the price list. `positions`: ids that the target has read. `at`: the
+        UNIX time. The first round of an answer does not count, because it reads the prompt."""
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
 
     def begin(self) -> None:
-        """An answer begins: the rounds so far correct the prices, which then stay as they are for it."""
+        """An answer begins: rounds so far correct the prices, which stay the same within the answer."""
         self.cost_model.prices.settle()
 
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "alone"]:
-        """Whether drafts can be expected of a generation that begins now, and why not; see `Generation`."""
+        """Whether a generation that begins now will draft, and why not; see `Generation`."""
         if not (method.drafts or method.copies):
             return "none"
         if asked.draft_policy == "fixed" and not asked.draft_length:
@@ -80,7 +80,7 @@ class DraftingLine:
         return "on" if pays or asked.draft_policy != "cost" else "alone"
 
     def policy(self, asked: GenerationConfig, note: bool = True) -> DraftPolicy:
-        """How long the drafts of one generation get. `note`: whether the line learns from it."""
+        """The draft policy of one generation. `note`: whether the line learns from it."""
         longest, costs = asked.longest_draft, self.cost_model if note else deepcopy(self.cost_model)
         if asked.draft_policy == "fixed":
             return FixedPolicy(asked.draft_length)
@@ -94,13 +94,13 @@ class DraftingLine:
 
 
 def timed(done: Round, positions: int = 0) -> Timed:
-    """A round's times as the price list takes them."""
+    """A round's times for the price list."""
     return Timed(done.proposed + 1, done.drafted, done.seconds["draft"], done.seconds["total"], positions)
 
 
 def digest_of(*named: Mapping[str, Tensor]) -> str:
-    """Eight hexadecimal digits of a version's weights and acceptance head, by name; about a second for each
-    GB, once for a version."""
+    """Eight hexadecimal digits of a version's weights and acceptance head. Hashing takes about a second for
+    each GB, once for a version."""
     found = sha256()
     for name, tensor in ((name, part[name]) for part in named for name in sorted(part)):
         found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())

@@ -1,4 +1,4 @@
-"""How a pair drafts now, told to the page."""
+"""How a pair drafts now, for the page."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from omnidemo.decoding.cost_model import CostModel
 from omnidemo.decoding.draft_policy import Policy
 
-USUAL_DRAFT = 8  # slots, where no options say how long drafts may get
+USUAL_DRAFT = 8  # slots of a draft, where no request says
 
 
 @dataclass(frozen=True, slots=True)
 class Drafting:
-    """How a pair drafts now, for the page. `calibration`: (predicted, observed, observations) of P(accepted)
-    by classes."""
+    """How a pair drafts now. `length`: drafter tokens. `calibration`: (predicted, observed, observations) of
+    P(accepted) by classes."""
 
     policy: Policy
     length: float
@@ -23,7 +23,6 @@ class Drafting:
 
 
 def describe(policy: Policy, costs: CostModel, has_head: bool, draft_length: int = 4) -> Drafting:
-    """How a pair drafts now, with a sentence for the page."""
     alone = policy == "cost" and not costs.pays(costs.best_draft(costs.prices, USUAL_DRAFT))
     if alone:
         sentence = "Guessing would not have been faster here, so the big model wrote alone."

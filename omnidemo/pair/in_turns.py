@@ -1,5 +1,5 @@
-"""The one runner of measurements: lanes do the same work in turns, so that other load on the machine slows
-all of them alike."""
+"""The runner of measurements: lanes do the same work in turns, so that other load on the machine slows all
+alike."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many passes are made over all lanes: `passes`; more, up to `most` of them, until they have taken
-    `enough` seconds together or while somebody wants more, and then an odd number, so that one of them is the
-    median. A pass that would not end within `seconds` does not begin, unless it is one of the first
-    `least`."""
+    """How many passes over all lanes: `passes`, then further ones up to `most` until they have taken `enough`
+    seconds together, nobody wants more, and they are an odd number, whose median is a pass. A pass that would
+    not end within `seconds` does not begin, unless it is one of the first `least`."""
 
     passes: int = 1
     most: int = 0
@@ -29,8 +28,8 @@ class Budget:
     least: int = 1
 
     def goes_on(self, done: int, elapsed: float, wanted: bool = False) -> bool:
-        """Whether another pass begins after so many that took so many seconds. `wanted`: somebody wants
-        more."""
+        """Whether another pass begins after `done` passes of `elapsed` seconds together. `wanted`: somebody
+        wants more."""
         if done < self.least:
             return True
         short = wanted or elapsed < self.enough or done % 2 == 0
@@ -39,7 +38,7 @@ class Budget:
 
 
 def rotated(lanes: Sequence[T], turn: int) -> list[T]:
-    """The lanes in the order of a turn: who begins changes from turn to turn."""
+    """The lanes in the order of a turn: another lane begins in each."""
     shift = turn % len(lanes)
     return [*lanes[shift:], *lanes[:shift]]
 
@@ -48,8 +47,8 @@ def in_turns(
     lanes: Mapping[str, Callable[[], T]], budget: Budget, clock: Callable[[], float], first: int = 0,
     wanted: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, str, T]]:  # fmt: skip
-    """Yield (pass, lane, its result), each when it is there. `first`: the turn that the first pass is;
-    `wanted`: whether somebody wants more passes than are enough."""
+    """Yield (pass, lane, result) one by one. `first`: the turn of the first pass; `wanted`: whether somebody
+    wants more passes than are enough."""
     began, turn = clock(), 0
     while budget.goes_on(turn, clock() - began, wanted()):
         for name in rotated(list(lanes), first + turn):
@@ -72,8 +71,7 @@ def passes_of(
 
 
 def middle(runs: Sequence[T], value: Callable[[T], float]) -> T:
-    """The run with the median value, of two the lower one, so that a slow spell of the machine does not
-    decide."""
+    """The run with the median value; of two in the middle the lower one."""
     return sorted(runs, key=value)[(len(runs) - 1) // 2]
 
 

@@ -1,4 +1,4 @@
-"""The n-grams of a pair: those that all share, which the store keeps, and those of visitors."""
+"""The n-grams of a pair: shared ones, which the store keeps, and those of visitors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 
 class NgramMemory:
-    """`cache`: returns the shared n-grams, which the pair owns and may replace. `names`: those of target and
-    drafter, under which the store has them. `lock`: the pair's, held while the trie changes."""
+    """`cache`: returns the shared n-grams, which the pair may replace. `names`: of target and drafter, the
+    key in the store. `lock`: the pair's, held while the trie changes."""
 
     def __init__(
         self, cache: Callable[[], NgramCache], vocabulary_map: VocabularyMap, names: tuple[str, str],
@@ -25,18 +25,18 @@ class NgramMemory:
         self._store: Store | None = None
 
     def of(self, domain: str) -> NgramCache:
-        """The n-grams that a domain drafts with. The caller holds the lock."""
+        """The n-grams of a domain. The lock is held."""
         return self._own.of(domain, self._shared())
 
     def forget(self, domain: str) -> None:
-        """Drop a visitor's own n-grams. The caller holds the lock."""
+        """Drop a visitor's own n-grams. The lock is held."""
         self._own.forget(domain)
 
     def attach(self, store: Store) -> None:
         self._store = store
         store.when_renewed(self.save_again)
         with self._lock:
-            # Under the same names there may have been other tokenizers.
+            # Models of these names may have had other tokenizers.
             stored, rows = store.load_ngrams(*self._names), len(self._map.drafters)
             here = (entry for entry in stored if entry.target_id < rows)
             self._shared().load(
@@ -44,8 +44,8 @@ class NgramMemory:
             )
 
     def fill(self) -> int:
-        """Insert every target token that only several drafter tokens spell, as far as there is room; how many
-        n-grams there are."""
+        """Insert every target token that needs several drafter tokens, as far as there is room; the number of
+        n-grams then."""
         with self._lock:
             for target_id in range(len(self._map.target)):
                 spelled = self._map.ngram(target_id)
@@ -60,7 +60,7 @@ class NgramMemory:
         self.save()
 
     def save(self) -> None:
-        """Write what has changed to the store."""
+        """Write changes to the store."""
         if self._store is not None:
             with self._lock:
                 changed, removed = self._shared().take_changes()
@@ -68,14 +68,14 @@ class NgramMemory:
                 self._store.save_ngrams(*self._names, changed, removed)
 
     def save_again(self) -> None:
-        """Write everything to a store that has lost it."""
+        """Write all n-grams to a store that has lost them."""
         with self._lock:
             self._shared().forget_saved()
         self.save()
 
 
 def remember(ngrams: NgramCache, done: Round) -> None:
-    """Feed the n-gram cache: what the round would insert, and which n-grams were proposed and accepted."""
+    """Insert the round's n-grams into the cache, and count its proposed and accepted ones."""
     for target_id, drafter_ids in done.inserts:
         ngrams.insert(target_id, drafter_ids)
     for token in done.tokens:

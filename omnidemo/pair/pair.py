@@ -40,19 +40,18 @@ from omnidemo.vocabulary.ngram_cache import NgramCache
 from omnidemo.vocabulary.vocabulary_map import VocabularyMap
 
 AGREEMENTS = 500  # answers whose agreement is kept
-WARM_UP_SECONDS = 2.0  # after which no other round of a warm-up answer begins
+WARM_UP_SECONDS = 2.0  # after which no further round of a warm-up answer begins
 
 
 class Pair:
     """A target model and the drafter that guesses ahead for it.
 
-    Many threads may generate with it at once: each generation has its own state. `learners` receive the trace
-    of each answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain
-    has drafter weights of its own; new ones (`publish`) are swapped in between two rounds.
+    Many threads may generate at once; each generation has its own state. `learners` get the trace of each
+    answer that may be learned from, `round_listeners` every round of answers with `note`. Each domain has
+    drafting weights of its own; new ones (`publish`) are swapped in between two rounds.
     """
 
-    # whether the target also answers between requests, so that versions can be measured on its answers
-    replays = True
+    replays = True  # whether the target also answers between requests, so that versions can be measured
     here = True  # whether this process writes the answers
 
     def __init__(
@@ -68,7 +67,7 @@ class Pair:
         self.learners: list[Callable[[Trace], object]] = []
         self.round_listeners: list[Callable[[Round], object]] = []
         self.mismatches = 0  # answers whose bytes the drafter's tokens did not spell
-        # One object of each method serves all answers, so what it has computed from map and trie is reused.
+        # One object of each method serves all answers, so that its tables of map and trie are reused.
         self._method: Callable[[str], Method] = cache(partial(make_method, vocabulary=self.map))
         self._lines: dict[str, DraftingLine] = {}
         self._lock = threading.Lock()  # held for one round, a swap, or a change of the trie
@@ -77,9 +76,9 @@ class Pair:
         self._top_k = top_k
         self._conversations = Conversations(target.runner, self.map, conversations_mb << 20)
         self._agreements: OrderedDict[str, Agreement] = OrderedDict()  # of the newest answers, by key
-        self.drafter_digest = ""  # of the drafter's weights; `PairPool` fills it in
-        self.prices = PairPrices(target, drafter)  # of what both compute
-        self.clock: Callable[[], float] = perf_counter  # seconds, by which the stages of rounds are timed
+        self.drafter_digest = ""  # of the drafter's weights; set by `PairPool`
+        self.prices = PairPrices(target, drafter)
+        self.clock: Callable[[], float] = perf_counter  # seconds
         # called once per generation
         self.make_backend: Callable[[KVCache, KVCache, Clock], Backend | None] = make_backend
 
@@ -96,14 +95,15 @@ class Pair:
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         begun: Sequence[int] = (), **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
-        """As `stream`, with a `Reading` around each piece of a prompt that is read in several.
+        """As `stream`, with a `Reading` before the first and after each piece of a prompt with several
+        pieces.
 
         prompt: a text (one user message where the target has a chat template, else the text itself), chat
         messages, or ids. options: those of `omnidemo.core.config.GenerationConfig`, which explains each.
-        cancelled: looked at before each piece of such a prompt and after each round. note: whether the line,
-        which learns chances and prices, and `round_listeners` hear of the rounds. begun: ids
-        of the answer that were written before; it goes on from there, `max_new_tokens` further. ValueError,
-        before anything runs, for options or prompts that cannot be served.
+        cancelled: called before each such piece and after each round. note: tell the rounds to the
+        `CostModel`, the price list and `round_listeners`. begun: earlier ids of the answer, which is
+        continued by up to `max_new_tokens` further ids. ValueError, before anything runs, for options or
+        prompts that cannot be served.
         """
         answer = Answer(self, prompt, self.asked(**options), cancelled, note, begun)
         return (yield from answer.write())
@@ -111,32 +111,30 @@ class Pair:
     def repeat(
         self, task: Task | str, count: int = 10, *, first: int = 0, order: int = 0, **options: Any
     ) -> Iterator[Repeated]:
-        """Answer `count` inputs of a task one after another, on an adapter line of the task's name, and say
-        of each answer what it took, and what it would have taken with less learned.
+        """Answer `count` inputs of a task one after another, on an adapter line of the task's name. Yields
+        each answer with its cost, and the cost that it would have had with less learned.
 
         task: "json", "sql", "commits", "handbook", or one of your own (`own_task` of `omnidemo.core.tasks`).
-        first: the input to begin with, so that a run goes on where another ended; order: a seed of the order.
-        options: those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
-        ValueError for a task that there is not, and as for `stream`.
+        first: the input to begin with, by which a run continues another. order: a seed of the order. options:
+        those of `stream`; by default temperature 0 without a penalty, and the draft policy "chance".
+        ValueError for an unknown task, and as for `stream`. A cancelled answer ends the run and is not
+        yielded.
         """
-        made = repeat(self, task, count, first=first, order=order, **options)
-        return (each for each in made if isinstance(each, Repeated))
+        return repeat(self, task, count, first=first, order=order, **options)
 
     def asked(self, **options: Any) -> GenerationConfig:
-        """`GenerationConfig.of` the options, whose sampling is the target's manner where they say nothing."""
+        """`GenerationConfig.of` the options; missing sampling comes from the target's defaults (`Manner`)."""
         return GenerationConfig.of(**options).in_manner(self.target.manner)
 
     def record(
         self, ids: Sequence[int], max_new_tokens: int, cancelled: Callable[[], bool]
     ) -> tuple[tuple[int, ...], Trace] | None:
-        """The target's greedy answer to a prompt, given as ids, with its trace; None where `cancelled` said
-        so before a pass. It does not count as a generation, keeps nothing, and frees the lock after each
-        pass."""
+        """The ids of the target's greedy answer to a prompt (ids), and its trace; None where `cancelled()`
+        was true before a pass. It does not count as a generation, and keeps nothing."""
         state = self._conversations.fresh(self.drafter.runner)
         tracer = Tracer(self.map, len(ids), self._top_k)
         drain(start_in_turns(state, ids, self._lock, cancelled))
-        # Without a backend each token is a pass of its own, so that other generations get the lock between
-        # any two.
+        # Without a backend each token is a pass of its own, and other generations get the lock between two.
         plan = AnswerPlan(
             self._method("auto"), self.map, self.ngrams, SamplingParams(0.0), Sampler(0),
             Limits(max_new_tokens), FixedPolicy(0), tracer,
@@ -155,24 +153,23 @@ class Pair:
         return None
 
     def agreement(self, answer: Generation) -> Agreement | None:
-        """How far drafter and target agreed on an answer, by the version that drafted at its beginning. It is
-        measured while no request is running, and None until then. It stays None without storage, with
-        training off or `learn=False`, and for all but the newest answers."""
+        """How far drafter and target agreed on an answer, by the version at its beginning. It is measured
+        while no request is running, and None until then. It stays None without storage, with training off or
+        `learn=False`, and for all but the newest AGREEMENTS answers."""
         return self._agreements.get(answer.key)
 
     def note_agreement(self, key: str, agreement: Agreement) -> None:
-        """Keep what was measured of the answer with this key."""
+        """Keep the agreement of the answer with this key."""
         self._agreements[key] = agreement
         while len(self._agreements) > AGREEMENTS:
             self._agreements.popitem(last=False)
 
     def prompt_ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
-        """The target's ids of a prompt, as `PromptReader.ids`; ValueError where it is empty or does not fit
-        the window."""
+        """As `PromptReader.ids`."""
         return self._prompts.ids(prompt, raw, control_tokens)
 
     def warm_up(self) -> None:
-        """Run each model, so that the first answer does not pay for it, and measure what passes cost."""
+        """Run each model once, so that the first answer is not slow, and measure prices."""
         prompt = self.prompt_ids("Tell me a short story.")
         for method in (BASELINE, "ngram-exact"):
             until = self.clock() + WARM_UP_SECONDS
@@ -181,7 +178,7 @@ class Pair:
         self.measure_prices()
 
     def measure_prices(self) -> None:
-        """Measure what passes cost now, for three seconds at most; answers wait meanwhile."""
+        """Measure the prices of passes, for at most three seconds, while answers wait."""
         with self._lock:
             self.prices.look()
             self.prices.measure(self.clock, time())
@@ -193,7 +190,7 @@ class Pair:
 
     def drafting(self, domain: str = DOMAIN, policy: Policy = "cost", draft_length: int = 4) -> Drafting:
         """How the pair drafts for a domain now, with a sentence for people."""
-        line = self._lines.get(domain) or self._new_line()  # not stored: the name may be any
+        line = self._lines.get(domain) or self._new_line()  # not stored, because any name may come
         return describe(policy, line.cost_model, line.head is not None, draft_length)
 
     def drafting_weights(self, domain: str = DOMAIN) -> dict[str, Tensor]:
@@ -201,19 +198,18 @@ class Pair:
         return self._line(domain).runner.weights()
 
     def forget(self, domain: str) -> None:
-        """Forget how drafting went for a domain, whose drafter begins anew: how often guesses were right."""
+        """Reset the `CostModel` of a domain, whose drafter begins anew."""
         with self._lock:
             self._line(domain).cost_model = CostModel(self.prices.list)
 
     def drop_domain(self, domain: str) -> None:
-        """Free what drafts for a domain; the next answer there starts from the base drafter, until something
-        is published."""
+        """Free the drafting weights of a domain; the base drafter drafts until the next `publish`."""
         with self._lock:
             self._lines.pop(domain, None)
             self._conversations.drop(domain)
 
     def forget_domain(self, domain: str) -> None:
-        """As `drop_domain`, and the domain's own n-grams and earlier answers go."""
+        """As `drop_domain`, with the domain's own n-grams and earlier answers."""
         self.drop_domain(domain)
         self.copies.forget(domain)
         with self._lock:
@@ -221,21 +217,21 @@ class Pair:
 
     @property
     def in_flight(self) -> int:
-        """How many generations are being made."""
+        """How many generations are running."""
         return len(self._conversations.running)
 
     def publish(
         self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
     ) -> None:  # fmt: skip
-        """Draft for a domain with these weights (by name; all others are the base's) and this acceptance head
-        from the next round on."""
+        """Draft for a domain with these weights (by name; all others are the base's) and this acceptance
+        head, from the next round on."""
         digest = digest_of(weights, head or {})
         self._line(domain).published = (version, weights, head or {}, digest)
 
     def attach(self, store: Store) -> None:
-        """Take the n-gram cache from the store, and keep it there from now on; answers may also copy from
-        those that it has."""
+        """Restore the n-gram cache from the store, and keep it there; answers may copy from stored ones
+        too."""
         self._memory.attach(store)
         names, busy = (self.target.name, self.drafter.name), lambda: self.in_flight > 0
         self.copies.restore = StoredAnswers(
@@ -243,26 +239,23 @@ class Pair:
         ).ask
 
     def remember(self, done: Round, domain: str = DOMAIN) -> None:
-        """Feed the domain's n-gram cache with a round of an answer that was not to be learned from."""
+        """Feed the domain's n-gram cache with a round of an answer with learn=False."""
         with self._lock:
             remember(self._memory.of(domain), done)
 
     def fill_cache(self) -> int:
-        """Warm start: insert every target token that only an n-gram can spell; returns how many there are
-        now."""
+        """As `NgramMemory.fill`, for a warm start."""
         return self._memory.fill()
 
     def clear_cache(self) -> None:
-        """Forget the shared n-grams, also those in the store."""
+        """Delete the shared n-grams, in the store too."""
         self._memory.clear()
 
     def summary(self) -> dict[str, Any]:
         """Facts about the pair for people: sizes, the vocabulary map, device and dtype."""
         return {
-            **(
-                self.map.summary()
-                | bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner)
-            ),
+            **self.map.summary(),
+            **bf16_weights.described(target=self.target.runner, drafter=self.drafter.runner),
             "target_parameters": self.target.parameters,
             "drafter_parameters": self.drafter.parameters,
             "context": self.target.context,
@@ -277,14 +270,14 @@ class Pair:
         return DraftingLine(self.drafter.runner, cost_model=CostModel(self.prices.list))
 
     def _ready_line(self, domain: str) -> DraftingLine:
-        """The line of a domain as it drafts now. The lock is held."""
+        """The line of a domain after a due swap. The lock is held."""
         line = self._line(domain)
         self._swap(domain, line)
         self.prices.look()
         return line
 
     def _guesses(self, asked: GenerationConfig, line: DraftingLine, ngrams: NgramCache) -> str:
-        """See `Generation.guesses`. Costs nothing that grows with any of them. The lock is held."""
+        """See `Generation.guesses`. It takes constant time. The lock is held."""
         copies = self.copies.digest(asked.domain) if asked.copying and asked.learn else ""
         parts = {
             "drafter": self.drafter_digest[:8], "": line.adapter,
@@ -294,7 +287,6 @@ class Pair:
         return ".".join([*told, asked.drafting])
 
     def _swap(self, domain: str, line: DraftingLine) -> None:
-        """Swap in published weights. What the drafter has read with the old ones is forgotten, in all
-        conversations of the domain."""
+        """Swap in published weights, and reset the drafter's contexts in the conversations of the domain."""
         if line.swap(self.drafter.runner):
             self._conversations.read_again(domain, line.runner)

@@ -1,5 +1,5 @@
-"""The price list of a pair on this machine: a guess at first, then the one that a file has of machine and
-form, then what was measured; rounds correct it (`decoding/price_list.py`)."""
+"""The price list of a pair on this machine: first a guess, then the list that a file has for machine and
+form, then the measured one; rounds correct it (`decoding/price_list.py`)."""
 
 from __future__ import annotations
 
@@ -26,44 +26,44 @@ if TYPE_CHECKING:
     from omnidemo.models.load import LanguageModel
 
 FILE = "prices.json"
-LISTS = 64  # that a file keeps, the newest
-KEEP_SECONDS = 60.0  # between two writings of what rounds have corrected
+LISTS = 64  # newest lists that a file keeps
+KEEP_SECONDS = 60.0  # between two writings of a corrected list
 MOST_SECONDS = 3.0  # of a measurement
-PASSES = 5  # of each number of rows, unless the time is over
+PASSES = 5  # of each number of rows, within the time
 READ = 8  # ids that are read before passes are measured
-ORDER = (1, 4, 8, 2, 16, 6)  # the numbers of rows, those that are needed most first
-# What a guess goes by: bytes and multiply-adds of the weights for each second, and the host's share. Two
-# cores of a processor and a data centre's GPU, both rounded; ratios decide, and rounds correct them soon.
+ORDER = (1, 4, 8, 2, 16, 6)  # numbers of rows, the most needed ones first
+# For a guess: bytes and multiply-adds of weights per second, and the host's seconds per pass, of two
+# processor cores and of a data centre's GPU, rounded. Ratios decide, and rounds correct the list soon.
 PROCESSOR = {"bytes": 12e9, "multiply_adds": 80e9, "host": 3e-4}
 GPU = {"bytes": 1.5e12, "multiply_adds": 5e13, "host": 1e-3}
-# times as many multiply-adds a second with products in whole numbers
-TIMES = {"int8": 2.5, "int16": 1.5}
-PASS_OF_GPU = 2e-3  # seconds that no pass there is shorter than, whatever its bytes
+TIMES = {"int8": 2.5, "int16": 1.5}  # factors on multiply-adds per second of integer products
+PASS_OF_GPU = 2e-3  # least seconds of a pass on a GPU
 
 
 class PairPrices:
-    """The list of a pair, and where it is kept. `list` is one object for as long as the pair is there."""
+    """The list of a pair and its file. `list` stays the same object."""
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel) -> None:
         self.target, self.drafter = target, drafter
         self.file: Path | None = None
-        self._written = 0.0  # UNIX time of what the file has
+        self._written = 0.0  # UNIX time of the file's list
         self._form = self.form
         self.list = guessed(target.runner, drafter.runner)
 
     @property
     def form(self) -> str:
-        """Names machine and form: what the same list holds for."""
+        """A name of machine and form, for which one list holds."""
         models = [f"{model.name} {_form_of(model.runner)}" for model in (self.target, self.drafter)]
         return " | ".join([_machine(self.target.runner), *models])
 
     def keep_in(self, folder: Path | None) -> None:
-        """Keep the list in a folder (None: the user's cache), and take the one that is kept there."""
+        """Keep the list in a folder (None: the user's cache), and take the list that is kept there."""
         self.file = (folder or cache_folder()) / FILE
         self.look(changed=True)
 
     def look(self, changed: bool = False) -> None:
-        """Take the kept list, or a guess, where passes are computed in another way than before."""
+        """Take the kept list, or a guess, where passes are computed in another form than before, or the file
+        was `changed`."""
         if not changed and self.form == self._form:
             return
         changed, self._form = changed and self.form == self._form, self.form
@@ -74,8 +74,8 @@ class PairPrices:
             self.list.become(guessed(self.target.runner, self.drafter.runner))
 
     def measure(self, clock: Callable[[], float], at: float, seconds: float = MOST_SECONDS) -> None:
-        """Measure what passes cost, for at most so many seconds, and keep it. Nothing is measured on a GPU,
-        whose passes end later than the call does: there rounds correct the guess. `at`: the UNIX time."""
+        """Measure passes for at most so many seconds, and keep the list. On a GPU nothing is measured,
+        because a pass ends after its call; rounds correct the guess there. `at`: the UNIX time."""
         target, drafter = self.target.runner, self.drafter.runner
         if any(runner.device.type != "cpu" for runner in (target, drafter)):
             return
@@ -93,7 +93,7 @@ class PairPrices:
         self.keep()
 
     def keep(self) -> None:
-        """Write the list to its file, where there is one and it can be written."""
+        """Write a known list to its file; errors are ignored."""
         if self.file is None or not self.list.known or self.list.at is None:
             return
         self._written = self.list.at
@@ -103,7 +103,7 @@ class PairPrices:
             partial.write_text(json.dumps({form: kept[form] for form in newest}, indent=1), encoding="utf-8")
 
     def keep_now_and_then(self) -> None:
-        """Write the list as rounds have corrected it, where the file's is KEEP_SECONDS older."""
+        """Write the corrected list where the file's list is KEEP_SECONDS older."""
         if self.list.at is not None and self.list.at - self._written >= KEEP_SECONDS:
             self.keep()
 
@@ -116,12 +116,12 @@ class PairPrices:
 
 
 def cache_folder() -> Path:
-    """The folder beside that of the fetched models."""
+    """The folder above that of the fetched models."""
     return models_root().parent
 
 
 def guessed(target: Runner, drafter: Runner) -> PriceList:
-    """A list by the bytes that a pass reads and the multiply-adds of a row."""
+    """A list from the bytes that a pass reads and the multiply-adds of a row."""
     gpu = target.device.type != "cpu"
     speed, least = (GPU, PASS_OF_GPU) if gpu else (PROCESSOR, 0.0)
 
@@ -138,7 +138,7 @@ def guessed(target: Runner, drafter: Runner) -> PriceList:
 
 
 def _read_of(runner: Runner) -> tuple[float, float]:
-    """The bytes that a pass reads, and the multiply-adds of a row of it."""
+    """The bytes that a pass reads, and the multiply-adds of one of its rows."""
     if isinstance(runner, FusedLlama) and runner.passes is not None:
         return float(runner.passes.nbytes), float(runner.passes.weights)
     return float(runner.parameters * runner.dtype.itemsize), float(runner.parameters)
@@ -168,8 +168,8 @@ def _has(name: str) -> bool:
 def _passes(
     runner: Runner, rows: Sequence[int], clock: Callable[[], float], until: float
 ) -> dict[int, list[float]]:
-    """Seconds of passes of so many rows, up to PASSES of each, in turns, so that a slow spell of the machine
-    slows all of them. The first of a kind finds cold caches, and counts only where it is alone."""
+    """Seconds of up to PASSES passes of each number of rows, in turns, so that other load slows all alike.
+    The first of each number has cold caches, and counts only where it is alone."""
     cache, times = runner.new_cache(), dict[int, list[float]]()
     read = max(1, min(READ, cache.max_positions - max(rows) - 1))
     cache.forward([1] * read, 0)
@@ -187,10 +187,10 @@ def _passes(
 
 
 def smoothed(times: dict[int, list[float]], row: float) -> dict[int, float]:
-    """The price of each number of rows: the median of its times and of one time more, which `row`, the
-    guessed price of a row in passes of one, lets expect. Without that, few times of a busy machine might make
-    rows so dear that none is tried, and the price never corrected. No pass costs less than one of fewer
-    rows."""
+    """The price of each number of rows: the mean of the median of its times and of one expected time,
+    weighted by their numbers. The expected time follows from `row`, the guessed price of a row in passes of
+    one row. Without it few times of a busy machine might make rows so dear that none is tried, and no round
+    would correct the price. A pass costs at least as much as one of fewer rows."""
     first = most = median(times[1])
     found = {}
     for rows, each in sorted(times.items()):

@@ -1,4 +1,4 @@
-"""A prompt as ids: of a text, of chat messages, or of ids."""
+"""Prompts as ids: a text, chat messages, or ids."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from omnidemo.decoding.state import DecodingState
 from omnidemo.models.chat_template import Speller
 from omnidemo.models.load import LanguageModel
 
-# between two pieces of a prompt: a lock that is taken again at once is got by nobody who waits for it
-TURN_SECONDS = 0.001
+TURN_SECONDS = 0.001  # between two pieces of a prompt, in which waiting threads can take the lock
 
 
 class TooLong(ValueError):
@@ -23,14 +22,14 @@ class TooLong(ValueError):
 
 
 class PromptReader:
-    """Spells prompts for one target."""
+    """Tokenises prompts for one target."""
 
     def __init__(self, target: LanguageModel) -> None:
         self._target = target
 
     def ids(self, prompt: Prompt, raw: bool = False, control_tokens: bool = False) -> list[int]:
-        """The target's ids of a prompt, a `raw` text without chat template, in which names of control tokens
-        are text unless `control_tokens`; ValueError where it is empty or its chat template refuses it, and
+        """The target's ids of a prompt. raw: a text without the chat template. control_tokens: read names of
+        control tokens in it as such tokens. ValueError where it is empty or the chat template refuses it,
         TooLong where it does not fit the window."""
         if isinstance(prompt, str) and self._target.chat and not raw:
             prompt = [{"role": "user", "content": prompt}]
@@ -48,7 +47,7 @@ class PromptReader:
                 ids = self._speller.messages(parts)
             except ValueError:
                 raise
-            except Exception as error:  # a template raises what it likes, jinja2's errors among them
+            except Exception as error:  # templates raise any error, such as jinja2's
                 raise ValueError(
                     f"the chat template of {self._target.name} refuses these messages: {error}"
                 ) from error
@@ -71,16 +70,16 @@ class PromptReader:
         return ids
 
     @cached_property
-    def _speller(self) -> Speller:  # models that were made for measuring have no tokenizer, and are given ids
+    def _speller(self) -> Speller:  # models of tests and measurements have no tokenizer, and are given ids
         return Speller(self._target.tokenizer, self._target.vocabulary)
 
 
 def start_in_turns(
     state: DecodingState, ids: Sequence[int], lock: AbstractContextManager[Any], cancelled: Callable[[], bool]
 ) -> Generator[Reading, None, bool]:  # fmt: skip
-    """Start a conversation with a prompt, holding the lock for one piece at a time: a long prompt keeps
-    nobody waiting for longer. Where there are several, it yields before the first and after each how far it
-    is. `cancelled` is looked at before each of them; whether it was started to the end."""
+    """Start a conversation with a prompt, holding the lock for one piece at a time, so that others wait no
+    longer than for one. With several pieces it yields a `Reading` before the first and after each, and calls
+    `cancelled` before each. The value is False where it was cancelled."""
     target = state.target
     with lock:
         kept = state.begin(ids)

@@ -1,5 +1,4 @@
-"""One task again and again: the live answers, and beside each what the same answer would have taken with less
-learned."""
+"""The inputs of one task, answered one after another, and the cost of each answer with less learned."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from omnidemo.core.config import GREEDY, GenerationConfig
-from omnidemo.core.records import Generation, Prompt, Round
+from omnidemo.core.records import Generation, Prompt
 from omnidemo.core.tasks import Task
 from omnidemo.core.tasks import task as named_task
 from omnidemo.pair.answer_plan import Beginning
@@ -34,8 +33,7 @@ SAME = tuple(SameAnswer.__slots__)
 class Repeated:
     """An answer of a repeated task. `number`: its place in the task's order, from 1. `memory_tokens`: target
     tokens of the earlier answers that it could copy from, with the ends of their prompts; None where another
-    process has them. `same`: what the same answer takes with less learned; None where that cannot be known,
-    see `Replay.same_answer`."""
+    process answers. `same`: see `Replay.same_answer`, None included."""
 
     number: int
     input: str
@@ -45,12 +43,12 @@ class Repeated:
 
     @property
     def tokens_per_round(self) -> float:
-        """Tokens a step: target tokens per pass of the target, as it happened."""
+        """Target tokens per pass of the target."""
         return len(self.generation.token_ids) / len(self.generation.rounds)
 
     @property
     def tokens(self) -> int:
-        """The answer's, which are the copied, the guessed and the target's own together."""
+        """All tokens: `copied` + `guessed` + `own`."""
         return len(self.generation.token_ids)
 
     @property
@@ -59,12 +57,12 @@ class Repeated:
 
     @property
     def copied_earlier(self) -> int:
-        """The copied tokens that an earlier answer had; prompt and answer had the others."""
+        """The copied tokens from earlier answers; the others are from prompt and answer."""
         return int(self.generation.metrics.get("copied_earlier") or 0)
 
     @property
     def guessed(self) -> int:
-        """Tokens that the drafter guessed, as one token of its own or merged of several."""
+        """Tokens that the drafter guessed, by one or several drafter tokens."""
         return self._count("direct", "ngram")
 
     @property
@@ -74,12 +72,12 @@ class Repeated:
 
     @property
     def acceptance(self) -> float | None:
-        """Accepted ÷ judged tokens of the drafter; None where none of them was judged."""
+        """Accepted ÷ judged tokens of the drafter; None without a judged one."""
         return self.generation.metrics["alpha"]
 
     @property
     def seconds(self) -> float:
-        """Of all rounds. The target's reading of the prompt is not among them."""
+        """Of all rounds, without the target's reading of the prompt."""
         return self.generation.metrics["seconds"] or 0.0
 
     @property
@@ -96,7 +94,7 @@ class Repeated:
 
     @property
     def row(self) -> dict[str, Any]:
-        """Under `COLUMNS`."""
+        """The values under COLUMNS."""
         return {
             column: getattr(self.same if name in SAME else self, name, None)
             for column, name in COLUMNS.items()
@@ -107,8 +105,8 @@ class Repeated:
 
 
 def options_of(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of the answers to a task: greedy without a penalty, drafted by the policy "chance", on a
-    line of the task's name. Options that are given replace these."""
+    """The options of the answers to a task: greedy without a penalty, the policy "chance", a line of the
+    task's name; given `options` replace these."""
     return {
         **GREEDY.options, "max_new_tokens": task.max_new_tokens, "draft_policy": "chance",
         "domain": task.name, **options,
@@ -116,20 +114,19 @@ def options_of(task: Task, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prompt_of(pair: Pair, task: Task, given: str) -> Prompt:
-    """The prompt that asks for an answer to an input."""
+    """The prompt of an input."""
     return task.messages(given) if pair.target.chat else task.prompt(given)
 
 
 class Watched:
-    """An answer that is about to begin, of which more is to be known than what happens. It takes about a
-    millisecond; `same_answer` computes."""
+    """An answer that is about to begin, and will be replayed. Takes about a millisecond."""
 
     def __init__(self, pair: Pair, asked: GenerationConfig) -> None:
         self._pair, self._asked = pair, asked
         self._beginning = Beginning.of(pair, asked.domain)
 
     def repeated(self, number: int, given: str, prompt: Sequence[int], made: Generation) -> Repeated:
-        """The finished answer. prompt: its ids."""
+        """The record of the finished answer, with its replays. prompt: its ids."""
         same = Replay(self._pair, self._beginning, prompt, self._asked, made).same_answer()
         memory = self._beginning.memory_tokens if self._pair.here else None
         return Repeated(number, given, made, memory, same)
@@ -138,17 +135,15 @@ class Watched:
 def repeat(
     pair: Pair, task: Task | str, count: int = 10, *, first: int = 0, order: int = 0,
     cancelled: Callable[[], bool] = lambda: False, **options: Any,
-) -> Iterator[Round | Repeated]:  # fmt: skip
-    """Answer inputs of a task, one after another: the rounds of each answer as they come, and then what is
-    known of it. An answer that is cancelled ends it, without a `Repeated`. The arguments are those of
-    `Pair.repeat`. ValueError, before anything runs, for options or prompts that cannot be served."""
+) -> Iterator[Repeated]:  # fmt: skip
+    """As `Pair.repeat`."""
     task = named_task(task) if isinstance(task, str) else task
     asked = pair.asked(**options_of(task, options)).seeded()
     inputs = task.inputs(count, order, first)
     prompts = [pair.prompt_ids(prompt_of(pair, task, given)) for given in inputs]
     for number, (given, prompt) in enumerate(zip(inputs, prompts, strict=True), first + 1):
         watched = Watched(pair, asked)
-        made = yield from pair.stream(prompt, cancelled=cancelled, **dict(asked))
+        made = pair.generate(prompt, cancelled=cancelled, **dict(asked))
         if made.finish_reason == "cancelled":
             return
         yield watched.repeated(number, given, prompt, made)

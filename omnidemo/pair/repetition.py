@@ -1,5 +1,5 @@
-"""An answer written again as it was, with guessing and then without, again and again, to measure how much
-faster guessing made it."""
+"""An answer written again several times, with guessing and without, to measure how much faster guessing made
+it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,16 @@ from omnidemo.pair.in_turns import Budget, Stopped, middle, passes_of, spread
 from omnidemo.pair.ngram_memory import remember
 from omnidemo.pair.pair import Pair
 
-# Passes over both lanes. Two always, for a spread; a page waits for 30 seconds.
-SECONDS = 30.0
-BUDGET = Budget(passes=5, most=25, enough=3.0, seconds=SECONDS, least=2)
+SECONDS = 30.0  # a page waits no longer
+BUDGET = Budget(passes=5, most=25, enough=3.0, seconds=SECONDS, least=2)  # two at least, for a spread
 STEADY = 1.1  # a page that waits wants passes until the range of their median is no wider than this
-# Ids of a prompt that are read at once: whoever asks something meanwhile waits no longer than for that. Each
-# lane begins with so many, as an answer begins with its prompt.
-READ = 32
+READ = 32  # ids of a prompt that are read at once, while a new request waits; each lane begins with so many
 SHORTEST = 32  # tokens that are written again, however long that takes
 
 
 class Repetition:
-    """Both lanes of an answer. `prompt`: its ids. `stopped` is looked at between any two rounds, and nobody
-    waits for longer than one. `watched`: whether somebody waits for the figure, which is then made steady."""
+    """Both lanes of an answer. `prompt`: its ids. `stopped` is called between any two rounds. `watched`:
+    whether somebody waits for the figure, which is then made steady."""
 
     def __init__(
         self, pair: Pair, before: Beginning, prompt: list[int], asked: GenerationConfig, answer: Generation,
@@ -41,8 +38,7 @@ class Repetition:
         self._tokens = tokens_within(SECONDS / BUDGET.passes, answer)
 
     def measure(self, clock: Callable[[], float]) -> Speed | None:
-        """The speed by several passes; None where it was stopped, or where what drafted then is not there any
-        more."""
+        """The speed by several passes; None where it was stopped, or where another version drafts now."""
         with self._pair._lock:
             states = [
                 self._pair._conversations.fresh(
@@ -63,8 +59,7 @@ class Repetition:
             return None
         finally:
             with self._pair._lock:
-                running = self._pair._conversations.running
-                running[:] = [state for state in running if state is not states[0]]
+                self._pair._conversations.end(states[0])
         ratios, shown = list(map(_ratio, passes)), middle(passes, _ratio)
         tokens = sum(len(done.tokens) for done in shown["guessed"])
         return Speed(median(ratios), *spread(ratios), tokens, tuple(shown["guessed"]), tuple(shown["plain"]))
@@ -76,7 +71,7 @@ class Repetition:
         return high > STEADY * low
 
     def _read(self, state: DecodingState) -> None:
-        """Have the target read the prompt in small parts. Stopped where somebody asks for something."""
+        """Read the prompt in small parts. Raises Stopped."""
         for end in range(READ, len(self._prompt), READ):
             if self._stopped():
                 raise Stopped
@@ -84,9 +79,9 @@ class Repetition:
                 state.target.start(self._prompt[:end])
 
     def _written(self, state: DecodingState, guess: bool) -> list[Round]:
-        """The rounds of one lane, written as a whole: where lanes alternated every few tokens, plain rounds
-        would take longer, for the drafter has just used the processor's cache, and drafts less long. Stopped
-        where somebody asks for something, or another version drafts now."""
+        """The rounds of one lane, written as a whole. Lanes that alternated every few tokens would make plain
+        rounds slower and drafts faster, because the drafter has just used the processor's cache. Raises
+        Stopped, also where another version drafts now."""
         pair, before = self._pair, self._before
         how = {"max_new_tokens": self._tokens} | ({} if guess else {"method": BASELINE})
         asked = self._asked.model_copy(update=how)
@@ -99,7 +94,7 @@ class Repetition:
             if line is None:
                 raise Stopped
             if guess:
-                # an answer's drafter begins with the question unread
+                # as in the answer, the drafter has not read the question
                 state.drafter.read_again(line.runner.new_cache())
             plan = plan_answer(pair, line, asked, state, len(self._prompt), ngrams, before.earlier)
         steps = decode(state, plan)
@@ -118,8 +113,8 @@ class Repetition:
 
 
 def tokens_within(seconds: float, answer: Generation) -> int:
-    """How many of an answer's tokens both lanes write in so many seconds, SHORTEST or more: a plain token is
-    taken to last as long as a round of the answer, which is more than it takes."""
+    """How many of an answer's tokens both lanes write in so many seconds, at least SHORTEST. A plain token is
+    taken to last as long as a round of the answer, which is an upper bound."""
     count = len(answer.token_ids)
     spent = sum(done.seconds["total"] for done in answer.rounds)
     both = spent / count + spent / len(answer.rounds) if spent else 0.0
@@ -127,7 +122,7 @@ def tokens_within(seconds: float, answer: Generation) -> int:
 
 
 def _ratio(made: Mapping[str, Sequence[Round]]) -> float:
-    """How many times as fast as plain decoding guessing was in a pass."""
+    """Tokens/s with guessing ÷ tokens/s without, in a pass."""
     guessed, plain = (
         sum(len(done.tokens) for done in lane) / sum(done.seconds["total"] for done in lane)
         for lane in (made["guessed"], made["plain"])

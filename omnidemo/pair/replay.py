@@ -1,9 +1,9 @@
-"""An answer that is known, drafted again as if something had not been learned: how many passes of the target
-it would have taken. The target does not run.
+"""A finished answer, drafted again as if something had not been learned: how many passes of the target it
+would have taken. The target does not run.
 
-The text of an answer is fixed, at temperature 0 and by a seed, whatever is guessed: so a proposal is right
-where it is the id that stands there. What is run again is the drafter and all that proposes, by the same loop
-(`decoding/engine.py`) and the same rules of draft length.
+At temperature 0 and with a seed the text of an answer does not depend on guesses, so a proposal is right
+where it equals the answer's id. Drafter and memory propose again by the same loop (`decoding/engine.py`) and
+draft policy.
 """
 
 from __future__ import annotations
@@ -32,18 +32,16 @@ from omnidemo.vocabulary.ngram_cache import NgramCache
 if TYPE_CHECKING:
     from omnidemo.pair.pair import Pair
 
-FRESH = "\x00replay"  # no line can have this name, so no version is ever swapped into its contexts
-UNKNOWN = -2  # stands behind the end of an answer; no proposal has this id
+FRESH = "\x00replay"  # `check_domain` refuses this name, so no version is ever swapped into its contexts
+UNKNOWN = -2  # the id behind the end of an answer, which no proposal has
 
 
 @dataclass(frozen=True, slots=True)
 class SameAnswer:
-    """Tokens per pass of the target of one answer, drafted four times by its own policy and by the price list
-    that it began with.
+    """Tokens per pass of the target of one answer, drafted four times by its policy and first price list.
 
-    as_it_was: with what had been learned when the answer began. empty_memory: without earlier answers to copy
-    from; drafter, n-grams and what is known of their guesses as they were. fresh_drafter: with the base
-    weights, no n-grams, and nothing known of its guesses; the memory as it was. nothing_learned: both, as in
+    as_it_was: with all that was learned when the answer began. empty_memory: without earlier answers to copy
+    from. fresh_drafter: with the base weights, no n-grams and a new `CostModel`. nothing_learned: both, as in
     the first answer of a new pair.
     """
 
@@ -55,7 +53,7 @@ class SameAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """What a replay goes without: the earlier answers (`memory`), all that the drafter has learned
+    """What a replay leaves out: the earlier answers (`memory`), all that the drafter has learned
     (`learning`)."""
 
     memory: bool = False
@@ -63,32 +61,30 @@ class Without:
 
 
 class Replay:
-    """A finished answer and what it began with. `prompt`: its ids; `asked`: its options, in numbers."""
+    """A finished answer and its `Beginning`. `prompt`: its ids. `asked`: its options without defaults."""
 
     def __init__(
         self, pair: Pair, beginning: Beginning, prompt: Sequence[int], asked: GenerationConfig,
         answer: Generation,
     ) -> None:  # fmt: skip
         self._pair, self._beginning, self._prompt, self._answer = pair, beginning, prompt, answer
-        # An answer that was stopped ends where it was; another ends by itself, and drafts reach beyond its
-        # end as they did.
+        # A stopped answer ends at its length; another ends by itself, and its drafts reach beyond its end
+        # again.
         most = len(answer.token_ids) if answer.finish_reason == "cancelled" else asked.max_new_tokens
         self._asked = asked.model_copy(update={"max_new_tokens": most})
         self._method = pair._method(asked.method)
 
     @property
     def known(self) -> bool:
-        """Whether it is known which proposals are right: where the text does not depend on what is
-        proposed."""
+        """Whether the text does not depend on the proposals, so that it shows which of them are right."""
         asked, method = self._asked, self._method
         fixed = asked.temperature == 0.0 or (method.lossless and method.coupled and asked.seed is not None)
         whole = bool(self._answer.token_ids) and len(self._prompt) == self._answer.prompt_tokens
         return fixed and whole and self._pair.here and (method.drafts or method.copies)
 
     def same_answer(self) -> SameAnswer | None:
-        """The four figures; None where it is not `known` which proposals are right, and where another version
-        was swapped in since the answer began. RuntimeError where a replay writes other ids than the answer
-        has, which would be a fault."""
+        """The four figures; None where the answer is not `known`, or another version was swapped in since it
+        began. RuntimeError where a replay writes other ids than the answer, which is a fault."""
         found = []
         for learning in (False, True):
             for memory in (False, True):
@@ -99,8 +95,8 @@ class Replay:
         return SameAnswer(*found)
 
     def rounds(self, without: Without, target: KVCache | None = None) -> list[Round] | None:
-        """The rounds of one replay; None where what drafted the answer is not there any more. `target`: a
-        cache that gives rows, by which the reference judges, instead of the answer's ids."""
+        """The rounds of one replay; None where another version drafts now. `target`: a cache with logits, by
+        which the reference judges instead of by the answer's ids."""
         pair, made = self._pair, list[Round]()
         with pair._lock:
             line, ngrams = self._drafter(without), self._ngrams(without)
@@ -122,14 +118,13 @@ class Replay:
                     remember(ngrams, done)
         finally:
             with pair._lock:
-                running = pair._conversations.running
-                running[:] = [other for other in running if other is not state]
+                pair._conversations.end(state)
         if [token.id for done in made for token in done.tokens] != list(self._answer.token_ids):
             raise RuntimeError("a replay has written other ids than the answer, so its figures mean nothing")
         return made
 
     def _drafter(self, without: Without) -> DraftingLine | None:
-        """What drafts, and what is known of its guesses; None where another version drafts now than when the
+        """The weights that draft, with their `CostModel`; None where another version drafts now than when the
         answer began. The lock is held."""
         if not without.learning:
             return self._beginning.line(self._pair, self._asked.domain)
@@ -156,7 +151,7 @@ class Replay:
     def _steps(
         self, line: DraftingLine, ngrams: NgramCache, state: DecodingState, without: Without, known: bool
     ) -> Iterator[Round]:
-        """The rounds as they come. `known`: judged by the answer's ids. The lock is held."""
+        """The rounds one by one. `known`: judged by the answer's ids. The lock is held."""
         earlier = Earlier() if without.memory else self._beginning.earlier
         plan = plan_answer(self._pair, line, self._asked, state, len(self._prompt), ngrams, earlier)
         plan.backend = KnownAnswer(self._prompt, self._answer) if known else None
@@ -164,7 +159,7 @@ class Replay:
 
 
 class KnownTarget:
-    """The cache of a target that does not compute: it counts what would have been read."""
+    """The cache of a target that does not compute: it counts the ids."""
 
     nbytes = 0
 
@@ -172,8 +167,8 @@ class KnownTarget:
         self.max_positions, self.length = most, 0
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Read a piece of the prompt. There are no rows."""
-        assert not last, "what the target says is known"
+        """Count a piece of the prompt; there are no logits."""
+        assert not last, "the answer is known"
         self.length += len(ids)
         return Pass(empty(0, 0))
 
@@ -183,7 +178,7 @@ class KnownTarget:
 
 
 class KnownAnswer:
-    """A backend whose target says what it said: a round is drafted, and judged by the answer's ids."""
+    """A backend that drafts a round and judges it by the answer's ids."""
 
     def __init__(self, prompt: Sequence[int], answer: Generation) -> None:
         self._begin, self._ids = len(prompt), answer.token_ids

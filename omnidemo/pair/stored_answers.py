@@ -1,4 +1,4 @@
-"""The answers that the history holds, brought back into the memory of copies in the background."""
+"""The answers of the history, put back into the memory in the background."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from omnidemo.storage.store import Store
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
 log = logging.getLogger(__name__)
-LONGEST_PROMPT = 4000  # characters; a longer one is not read again for the few ids at its end
-IDLE_SECONDS = 0.25  # longest wait before each answer while others are being written
+LONGEST_PROMPT = 4000  # characters; a longer prompt is not tokenised for the few ids at its end
+IDLE_SECONDS = 0.25  # longest wait before each answer while answers are written
 
 
 class StoredAnswers:
-    """Spells stored answers again, the newest first, until a domain's memory is full. It has one thread,
-    which ends when nothing is asked for.
-
-    `names`: those of target and drafter. `prompt_ids`, `vocabulary`: how the target spells prompts, and
-    texts. `busy`: whether an answer is being written, which would be slower beside this.
-    """
+    """Tokenises stored answers, the newest first, until a domain's memory is full, in one thread, which ends
+    without orders. `names`: of target and drafter. `prompt_ids`, `vocabulary`: tokenise prompts and texts.
+    `busy`: whether an answer is being written, which would be slower meanwhile."""
 
     def __init__(
         self, memory: CopyMemory, store: Store, names: tuple[str, str],
@@ -37,8 +34,8 @@ class StoredAnswers:
         self._runs = False
 
     def ask(self, domain: str, asked: threading.Event) -> None:
-        """Have the answers of a domain put into the memory (`CopyMemory.put_before`), and then set `asked`.
-        Until it is set, by this or by who has stopped waiting, answers under way are not waited for."""
+        """Order `CopyMemory.put_before` for a domain, and then set `asked`. Until it is set, also by an
+        answer that stops waiting, running answers do not delay the work."""
         with self._lock:
             self._asked.append((domain, asked))
             if not self._runs:
@@ -54,13 +51,13 @@ class StoredAnswers:
                 domain, asked = self._asked.popleft()
             try:
                 self._memory.put_before(domain, asked, [*self._spelled(domain, asked)][::-1])
-            except Exception:  # answers are written all the same, with fewer copies
+            except Exception:  # answers only have fewer copies
                 log.exception("the stored answers of %s could not be read for copying", self._names[0])
             finally:
                 asked.set()
 
     def _spelled(self, domain: str, asked: threading.Event) -> Iterator[list[int]]:
-        """The ids of the texts, the newest first, as many as there is room for."""
+        """The ids of the texts, the newest first, as far as there is room."""
         room = self._memory.room
         for prompt, answer in self._store.copied_from(*self._names, domain, room):
             waited = time.monotonic() + IDLE_SECONDS
@@ -76,7 +73,7 @@ class StoredAnswers:
             yield ids
 
     def _end_of(self, prompt: str) -> Sequence[int]:
-        """The last ids of a prompt, after which its answer begins; none where it cannot be read alone."""
+        """The last ids of a prompt, before its answer; none for a prompt that cannot be read alone."""
         if len(prompt) > LONGEST_PROMPT:
             return ()
         try:

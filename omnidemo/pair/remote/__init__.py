@@ -1,2 +1,2 @@
-"""A pair whose answers are written in another process: the app's side, the side that computes, and the values
-that go between them."""
+"""Pairs whose answers or targets compute in another process: the app's side, the computing side, and the
+messages between them."""

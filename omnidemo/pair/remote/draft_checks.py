@@ -1,7 +1,7 @@
-"""The target's side of a link: it reads drafts that another machine made, and says which tokens are its own.
+"""The target's side of a link: it checks drafts of another machine.
 
-A session is a conversation of the pair that `Conversations` keeps and drops as any other. One that is gone is
-told to the client, which sends its ids again.
+A session is a conversation of the pair, which `Conversations` keeps and drops as any other. The client of a
+dropped session sends its ids again.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from omnidemo.pair.conversation_pool import DOMAIN
 from omnidemo.pair.pair import Pair
 from omnidemo.vocabulary.vocabulary import Vocabulary
 
-SESSIONS = 64  # that are remembered; their conversations may be gone before
-MOST_IDS, MOST_DRAFT = 512, 64  # ids of one request: of the text, and proposed
-GIVEN = Match(0, "prompt")  # a draft from outside is judged as a copy is: a point mass
+SESSIONS = 64  # that are known; their conversations may be dropped earlier
+MOST_IDS, MOST_DRAFT = 512, 64  # ids of one request: of the text, and of the draft
+GIVEN = Match(0, "prompt")  # a draft from another machine is judged as a copy: a point mass
 GONE = "this session is not here any more; send its whole text again"
 Id = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Sampling(BaseModel):
-    """How the target writes: the numbers of `SamplingParams`, and the seed."""
+    """The fields of `SamplingParams`, and the seed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -51,14 +51,14 @@ class Sampling(BaseModel):
 
 
 class Check(BaseModel):
-    """A draft to be checked. `ids` follow the first `at` ids of the session's text; `draft` follows these.
-    `begin`: ids of the text before the answer; `ends`: ids that end it. Without a `draft` the ids are only
-    read."""
+    """A draft to be checked. `ids` follow the first `at` ids of the session's text; `draft` follows these;
+    None: the ids are only read. `begin`: how many ids are before the answer. `ends`: ids that end the
+    answer."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: str = "omnidemo"
-    session: Annotated[str, Field(max_length=64)] = ""  # empty: a new one
+    session: Annotated[str, Field(max_length=64)] = ""  # "": a new one
     at: Annotated[int, Field(ge=0)] = 0
     ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS)]
     draft: Annotated[list[Id], Field(max_length=MOST_DRAFT)] | None = None
@@ -69,9 +69,9 @@ class Check(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of a draft: so many of its ids are kept, `token` is the target's own behind them (None behind
-    an end). `accepts`: the acceptance probability of each judged id; `probs`: the target's of each id of the
-    draft and of the last one that is written, before temperature."""
+    """A checked draft. `accepted`: how many of its ids are kept. `token`: the target's own id behind them
+    (None behind an end). `accepts`: the acceptance probability of each judged id. `probs`: the target's
+    probability of each id of the draft and of the last written id, before temperature."""
 
     session: str
     accepted: int = 0
@@ -81,30 +81,29 @@ class Checked:
 
 
 class SessionGone(ValueError):
-    """The session is not known, or its text was dropped: the client sends the text again."""
+    """The session or its text was dropped: the client sends the text again."""
 
 
 @dataclass(slots=True)
 class _Session:
     owner: str
     state: ref[DecodingState]
-    ids: list[int]  # the state's own list; another one there means that another answer began in it
+    ids: list[int]  # the state's list object; another answer in that conversation has another one
     manner: tuple[Any, ...] = ()
     context: RoundContext | None = None  # of `manner`
     backend: Backend | None = None
 
 
 class DraftChecker:
-    """Checks drafts with a pair's target. Safe for threads."""
+    """Checks drafts with a pair's target. Thread-safe."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair, self._method = pair, Copy()
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
 
     def check(self, asked: Check, owner: str = "") -> Checked:
-        """Read the ids, then the draft in one pass. `owner`: the visitor whose conversation it is.
-        SessionGone where the text before `at` is not here; ValueError for ids that the target cannot
-        read."""
+        """Read the ids, then the draft in one pass. `owner`: the visitor of the session. SessionGone where
+        the text before `at` was dropped; ValueError for ids that the target cannot read."""
         target, draft = self._pair.target, asked.draft
         if max([*asked.ids, *(draft or ())]) >= target.runner.rows:
             raise ValueError(f"ids must lie below {target.runner.rows}, the rows of {target.name}")
@@ -117,7 +116,7 @@ class DraftChecker:
             name, session, state = self._resumed(asked, owner)
         try:
             reads = True
-            while reads:  # others have their turn between two pieces
+            while reads:  # others get the lock between two pieces
                 with self._pair._lock:
                     reads = state.target.read()
             if draft is None:
@@ -132,7 +131,7 @@ class DraftChecker:
                 self._pair._conversations.give_back(state)
 
     def _resumed(self, asked: Check, owner: str) -> tuple[str, _Session, DecodingState]:
-        """The session, with the ids behind its first `at`; its conversation runs until it is given back."""
+        """The session with the ids behind its first `at`; its conversation runs until `give_back`."""
         if not asked.session:
             return self._opened(asked, owner)
         session = self._sessions.get(asked.session)
@@ -143,7 +142,7 @@ class DraftChecker:
             raise SessionGone(GONE)
         self._sessions.move_to_end(asked.session)
         same = common_prefix(session.ids[asked.at :], asked.ids)
-        if asked.at + same == len(session.ids):  # the usual round: nothing here grows with the text
+        if asked.at + same == len(session.ids):  # the usual round, in constant time
             session.ids.extend(asked.ids[same:])
         else:
             self._begin(session, state, [*session.ids[: asked.at], *asked.ids])
@@ -187,8 +186,8 @@ class DraftChecker:
 
 
 def described(pair: Pair, conditions: str) -> dict[str, Any]:
-    """The target as a client has to know it: its shape, its manner, its vocabulary's digest, what its passes
-    cost, and what its numbers depend on."""
+    """The target for a client: shape, default sampling (`Manner`), digest of the vocabulary, prices of
+    passes, and conditions."""
     target, prices = pair.target, pair.prices.list
     return {
         "target": target.name, "context": target.context, "rows": target.runner.rows,
@@ -199,8 +198,8 @@ def described(pair: Pair, conditions: str) -> dict[str, Any]:
 
 
 def spelled_out(pair: Pair) -> dict[str, Any]:
-    """The target's tokenizer as JSON: its `tokenizers` form, the names of its special tokens, the ids by role
-    and by the name of a control token, and the chat template."""
+    """The target's tokenizer as JSON: its `tokenizers` form, names of special tokens, ids by role and by name
+    of a control token, and the chat template."""
     tokenizer, vocabulary = pair.target.tokenizer, pair.target.vocabulary
     special = {name: _plain(value) for name, value in tokenizer.special_tokens_map.items()}
     return {
@@ -214,7 +213,7 @@ def _plain(value: Any) -> Any:
 
 
 def digest_of(vocabulary: Vocabulary) -> str:
-    """Names a vocabulary: a hash of the bytes of every token, and of the ids that end an answer."""
+    """A hash of a vocabulary: the bytes of every token, and the ids that end an answer."""
     found = hashlib.sha256(json.dumps([*vocabulary.roles.get("end", ())]).encode())
     for token in vocabulary.tokens:
         found.update(b"-" if token is None else len(token).to_bytes(4, "big") + token)

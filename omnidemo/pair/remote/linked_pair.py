@@ -1,5 +1,5 @@
-"""A pair whose drafter computes here, and whose target `omnidemo serve` serves at an address. Drafts go there
-as ids; what comes back is how many of them the target keeps, and its own token behind these."""
+"""A pair whose drafter computes here, and whose target is served at an address by `omnidemo serve`. Drafts
+are sent as ids; the response has the number of kept ids and the target's own id behind them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from omnidemo.pair.remote.draft_checks import MOST_IDS, digest_of
 from omnidemo.pair.remote.target_link import Link, LinkError
 from omnidemo.vocabulary.vocabulary import read_vocabulary
 
-PINGS = 4  # requests by which the delay is measured
+PINGS = 4  # requests that measure the delay
 
 
 class LinkedModel:
-    """The shape of the target at an address, as a `Runner`; its caches are texts there."""
+    """A `Runner` with the shape of the target at an address; its caches are sessions there."""
 
     def __init__(self, link: Link, about: Mapping[str, Any]) -> None:
         self.link = link
@@ -58,8 +58,8 @@ class LinkedModel:
 
 
 class LinkedCache:
-    """A text that the target there has read, or will with the next draft. `order`: how the answer is written;
-    `said`: what came of the newest draft."""
+    """A text that the remote target has read, or will read with the next draft. `order`: how the answer is
+    written. `said`: the result of the newest draft."""
 
     def __init__(self, model: LinkedModel) -> None:
         self.max_positions, self.length, self.nbytes = model.max_positions, 0, 0
@@ -67,11 +67,11 @@ class LinkedCache:
         self.said: dict[str, Any] = {}
         self._link, self._session = model.link, ""
         self._ids: list[int] = []
-        self._sent = 0  # ids that are known to be there
+        self._sent = 0  # leading ids that the target has
 
     def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """Send `ids`, of which the last `last` − 1 are a draft; only `said` tells what came of it, and no row
-        has any logits. Ids without a draft wait until there are many."""
+        """Send `ids`, of which the last `last` − 1 are a draft; the result is in `said`, and the logits have
+        no columns. Ids without a draft are collected until there are MOST_IDS."""
         count = len(ids) - max(last - 1, 0)
         self._ids[self.length :] = ids[:count]
         self.length = len(self._ids)
@@ -91,8 +91,8 @@ class LinkedCache:
         return self.length
 
     def _ask(self, draft: list[int] | None) -> dict[str, Any]:
-        """Send the ids that are not there yet, in pieces, the last with the draft. Where the session is gone
-        everything is sent again, once."""
+        """Send the missing ids in pieces, the last with the draft. Where the session was dropped, send all
+        ids again, once."""
         again = bool(self._session)
         while True:
             stop = min(len(self._ids), self._sent + MOST_IDS)
@@ -113,7 +113,7 @@ class LinkedCache:
 
 
 class LinkedRounds(RolloutBackend):
-    """Rounds whose draft is made here, and judged there."""
+    """Rounds that draft here, and that the remote target judges."""
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult | None:
         cache, noise = context.target.cache, context.rng
@@ -127,7 +127,6 @@ class LinkedRounds(RolloutBackend):
         return self.with_draws(context, method, plan, draws)
 
     def judge(self, context: RoundContext, method: Method, draft: Draft, read: Pass) -> Judged | None:
-        """What the target said."""
         cache = context.target.cache
         assert isinstance(cache, LinkedCache)
         said, count = cache.said, len(draft.slots)
@@ -136,7 +135,7 @@ class LinkedRounds(RolloutBackend):
 
 
 class LinkedPrices(PairPrices):
-    """The list of a linked pair: the server's prices and the delay. It is this connection's, and not kept."""
+    """The price list of a connection: the server's prices plus the delay. It is not kept."""
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel, about: Mapping[str, Any]) -> None:
         super().__init__(target, drafter)
@@ -151,8 +150,8 @@ class LinkedPrices(PairPrices):
 
 
 class LinkedPair(Pair):
-    """Drafts here and asks the target at an address. Nothing is learned but n-grams and chances: the target's
-    distributions stay there."""
+    """Drafts here and asks the target at an address. Only n-grams and the `CostModel` learn, because the
+    target's distributions are not sent."""
 
     replays = False
 
@@ -161,7 +160,7 @@ class LinkedPair(Pair):
     ) -> None:
         super().__init__(target, drafter, **limits)
         self.prices = LinkedPrices(target, drafter, about)
-        self.conditions = str(about["conditions"])  # of the numbers there; see `choice.conditions_of`
+        self.conditions = str(about["conditions"])  # of the remote target; see `choice.conditions_of`
         self.make_backend = _linked_rounds
         made = self._method
 
@@ -182,8 +181,8 @@ def _linked_rounds(target: KVCache, drafter: KVCache, clock: Clock) -> LinkedRou
 
 
 def linked_target(address: str, key: str = "") -> tuple[LanguageModel, dict[str, Any]]:
-    """The target at an address, and what it says of itself, with the `delay` in seconds beyond what it takes
-    there. ModelError or LinkError, one sentence, where there is none, or its vocabulary cannot be read."""
+    """The target at an address, and its description with the `delay` of a request in seconds. ModelError or
+    LinkError, one sentence, where there is none, or its vocabulary cannot be read."""
     link = Link(address, key)
     about, times = link.get(), list[float]()
     for _ in range(PINGS):
@@ -201,7 +200,7 @@ def linked_target(address: str, key: str = "") -> tuple[LanguageModel, dict[str,
         vocabulary = replace(read_vocabulary(tokenizer), roles=roles, control=given["control"])
         vocabulary = vocabulary.within(int(about["rows"]))
         runner, manner = LinkedModel(link, about), Manner(**about["manner"])
-    except Exception as error:  # `tokenizers` raises plain ones
+    except Exception as error:  # `tokenizers` raises plain exceptions
         raise ModelError(f"{address} sends a tokenizer that cannot be read ({str(error)[:160]})") from error
     if digest_of(vocabulary) != about["vocabulary"]:
         raise ModelError(

@@ -1,5 +1,5 @@
-"""What goes between the app and the process that computes: plain values, pickled, that carry everything an
-answer depends on."""
+"""The messages between the app and the process that computes: pickled values with all that an answer depends
+on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from omnidemo.vocabulary.ngram_cache import NgramCache
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A published version. `serial` tells publications apart, for version numbers begin anew where a line is
-    reset; 0 is the base drafter. `weights` and `head` are safetensors, or what stands for them (`elsewhere`):
-    a reference by which they can be had."""
+    """A published version. `serial` numbers publications, because version numbers begin anew where a line is
+    reset; 0: the base drafter. `weights` and `head` are safetensors; `elsewhere` is a reference to both
+    instead."""
 
     serial: int = 0
     version: int = 0
@@ -27,9 +27,8 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Insertions:
-    """The n-grams of a cache, each a target id and the drafter's ids that spell it, from number `since` on,
-    in the order in which they came. After anything was removed the `epoch` is another one, and numbers begin
-    anew."""
+    """The n-grams of a cache from number `since` on, each a target id and the drafter ids that spell it, in
+    the order of insertion. After a removal the `epoch` changes, and numbers begin anew."""
 
     epoch: str
     since: int
@@ -38,10 +37,10 @@ class Insertions:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An answer to be written. `options` are those of `GenerationConfig`; `traced`: whether somebody learns
-    from it; `stop`: a path, and the answer ends when there is a file; `begun`: its first ids, which another
-    process wrote before it was lost; `conversation`: the same for prompts that begin alike, so that whoever
-    has read that beginning may be asked again."""
+    """An answer to be written. `options`: of `GenerationConfig`. `traced`: whether a trace is wanted.
+    `knowledge`: the line's `CostModel`. `stop`: a path; the answer ends when it exists. `begun`: first ids,
+    written by a process that was lost. `conversation`: a name of the prompt's beginning, by which a process
+    that has read it is found."""
 
     ids: tuple[int, ...]
     options: Mapping[str, Any]
@@ -57,7 +56,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an answer, whose readings and rounds went before it: `generation` is without them."""
+    """The end of an answer behind its readings and rounds; `generation` has no rounds."""
 
     generation: Generation
     traces: tuple[Trace, ...]
@@ -67,8 +66,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An error as a value: raised over there, its text would be lost. `mistake`: whoever asked can mend it (a
-    ValueError)."""
+    """An error as a value, because the text of a raised one would be lost. `mistake`: it was a ValueError."""
 
     text: str
     mistake: bool
@@ -76,8 +74,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """In place of an answer: the process has the n-grams of that epoch up to a smaller number than the call
-    begins with."""
+    """Instead of an answer: the process lacks n-grams before those of the call, from `number` on."""
 
     number: int
 
@@ -86,5 +83,5 @@ Message = Reading | Round | Finished | Failed | Behind
 
 
 def insertions(cache: NgramCache, since: int) -> Insertions:
-    """What has come into a cache since a number."""
+    """The n-grams of a cache from a number on."""
     return Insertions(cache.epoch, since, cache.since(since))

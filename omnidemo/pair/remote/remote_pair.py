@@ -1,5 +1,5 @@
-"""The app's side of a pair that computes elsewhere: it asks for answers, shows, records and learns, and
-computes nothing itself."""
+"""The app's side of a pair that computes in another process: it calls for answers, records them and
+learns."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ BEGINNING = 64  # ids of a prompt by which its conversation is known
 
 
 class RemotePair(Pair):
-    """A pair whose answers are written elsewhere. What they depend on goes with each, and what they leave
-    behind comes back as values. A subclass says how an answer is asked for (`_ask`) and how n-grams travel
-    (`_told`)."""
+    """A pair whose answers another process writes. A `Call` carries all that an answer depends on, and
+    messages bring back all that it leaves behind. A subclass calls for answers (`_ask`) and selects the
+    n-grams of a call (`_told`)."""
 
     here = False
-    where: str  # it computes, for people
-    lost: str  # a sentence for an answer that lacks its end
-    failed: str  # a sentence for one that could not be asked for; {} is what went wrong
+    where: str  # the place of computation, for people
+    lost: str  # a sentence for an answer without its end
+    failed: str  # a sentence for a failed call; {} is the error
 
     def __init__(self, target: LanguageModel, drafter: LanguageModel, limits: Mapping[str, Any]) -> None:
         cpu = torch.device("cpu")  # of the vocabulary map and the n-grams here
@@ -48,21 +48,21 @@ class RemotePair(Pair):
         self._answering = 0
 
     def _ask(self, call: Call, cancelled: Callable[[], bool]) -> Generator[Message, None, None]:
-        """Have an answer written; its readings, rounds and `Finished`, or `Failed`. It looks at `cancelled`
+        """Call for an answer; yields readings, rounds and `Finished`, or `Failed`. `cancelled` is called
         after each of the first two."""
         raise NotImplementedError
 
     def _told(self, ngrams: NgramCache) -> Insertions:
-        """What a call says of the n-grams. The lock is held."""
+        """The n-grams of a call. The lock is held."""
         raise NotImplementedError
 
     def parts(
         self, prompt: Prompt, *, cancelled: Callable[[], bool] = lambda: False, note: bool = True,
         **options: Any,
     ) -> Generator[Reading | Round, None, Generation]:  # fmt: skip
-        """As `Pair.parts`, without `begun`. RuntimeError, one sentence, where nobody can write it."""
-        asked = self.asked(**options).seeded()  # so that whoever goes on with it writes the same text
-        self._method(asked.method)  # what the pair cannot do is told before anybody is asked
+        """As `Pair.parts`, without `begun`. RuntimeError, one sentence, where no process can write it."""
+        asked = self.asked(**options).seeded()  # a process that continues the answer writes the same text
+        self._method(asked.method)  # raises ValueError before the call
         ids, traced = tuple(self.prompt_ids(prompt)), asked.learn and bool(self.learners)
         with self._lock:
             line, ngrams = self._line(asked.domain), self._memory.of(asked.domain)
@@ -88,7 +88,7 @@ class RemotePair(Pair):
                 for listener in self.round_listeners if note else ():
                     listener(message)
                 yield message
-            deque(messages, 0)  # to its end, which gives back what it holds
+            deque(messages, 0)  # read to the end, which frees its resources
         finally:
             messages.close()
             with self._lock:
@@ -96,7 +96,7 @@ class RemotePair(Pair):
                 ngrams.clock += int(asked.learn)
             self._memory.save()
         with self._lock:
-            # of answers at the same time the first one's is kept, and none after `forget`
+            # of simultaneous answers the first one's is kept, and none after `forget`
             if line.cost_model is costs:
                 line.cost_model = message.knowledge
                 if self._adapters.get(asked.domain, BASE) is not adapter:
@@ -112,7 +112,7 @@ class RemotePair(Pair):
         metrics = {**made.metrics, "time_to_first_token": first}
         if message.generation.prompt_tokens == len(ids):
             return replace(made, metrics=metrics)
-        # Another process wrote the beginning, and the message is of the last one alone.
+        # Another process wrote the beginning, and the message is of the last process alone.
         metrics |= measure(rounds, first, metrics["plain_seconds"])
         written = tuple(token.id for done in rounds for token in done.tokens)
         return replace(made, token_ids=written, text="".join(done.text for done in rounds), metrics=metrics)
@@ -121,8 +121,7 @@ class RemotePair(Pair):
         self, version: int, weights: Mapping[str, Tensor], head: Mapping[str, Tensor] | None = None,
         domain: str = DOMAIN,
     ) -> None:  # fmt: skip
-        """Have these weights draft for a domain from the next answer on, which brings them to whoever writes
-        it."""
+        """Draft for a domain with these weights from the next answer on, whose call carries them."""
         digest = digest_of(weights, head or {})
         adapter = self._packed(Adapter(next(self._serials), version, _bytes(weights), _bytes(head or {})))
         with self._lock:
@@ -138,7 +137,7 @@ class RemotePair(Pair):
             self._adapters.pop(domain, None)
 
     def warm_up(self) -> None:
-        """Nothing: replicas do that themselves, and on ZeroGPU nobody pays for it."""
+        """Nothing: replicas warm up themselves, and ZeroGPU's time is for answers alone."""
 
     @property
     def in_flight(self) -> int:
@@ -148,11 +147,11 @@ class RemotePair(Pair):
         return {**super().summary(), "device": self.where}
 
     def _packed(self, adapter: Adapter) -> Adapter:
-        """How a version travels with calls."""
+        """A version as calls carry it."""
         return adapter
 
     def _next(self, messages: Iterator[Message]) -> Reading | Round | Finished:
-        """The next message; what went wrong as one sentence, whoever says it."""
+        """The next message. RuntimeError or ValueError, one sentence, for any failure."""
         try:
             message = next(messages, None)
         except Exception as error:
@@ -162,13 +161,12 @@ class RemotePair(Pair):
             raise RuntimeError(self.lost)
         if isinstance(message, Failed):
             raise (ValueError if message.mistake else RuntimeError)(message.text)
-        assert not isinstance(message, Behind)  # `_ask` has answered it
+        assert not isinstance(message, Behind)  # `_ask` handles it
         return message
 
 
 def _conversation(prompt: Prompt, ids: Sequence[int], domain: str) -> str:
-    """A name for a conversation, of its line and its first question, which stays the same as long as that
-    question does."""
+    """A name of a conversation from its line and its first question."""
     said = [
         message["content"] for message in prompt if isinstance(message, Mapping) and message["role"] == "user"
     ]
@@ -177,8 +175,5 @@ def _conversation(prompt: Prompt, ids: Sequence[int], domain: str) -> str:
 
 
 def _bytes(weights: Mapping[str, Tensor]) -> bytes:
-    return (
-        save({name: weight.detach().cpu().contiguous().clone() for name, weight in weights.items()})
-        if weights
-        else b""
-    )
+    copies = {name: weight.detach().cpu().contiguous().clone() for name, weight in weights.items()}
+    return save(copies) if weights else b""

@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 from omnidemo.core.config.refusals import ModelError
 
-ANSWER_SECONDS = 120.0  # that one request may take
-PATIENCE = 20.0  # seconds for which a request is sent again after its connection broke, or the server is full
-AGAIN_SECONDS = 0.3  # between two of these
+ANSWER_SECONDS = 120.0  # timeout of a request
+PATIENCE = 20.0  # seconds for which a check is sent again after its connection broke, or the server is full
+AGAIN_SECONDS = 0.3  # between two tries
 PATH = "/v1/drafts"
 
 
 class LinkError(RuntimeError):
-    """The target at the address does not answer as it should; one sentence."""
+    """The target at an address gives no usable answer; one sentence."""
 
 
 def is_address(name: str) -> bool:
@@ -29,7 +29,7 @@ def is_address(name: str) -> bool:
 
 
 class Link:
-    """A connection to a served target that is kept open; one request at a time."""
+    """An open connection to a served target, for one request at a time."""
 
     def __init__(self, address: str, key: str = "") -> None:
         """ModelError, one sentence, for what is no address."""
@@ -48,21 +48,18 @@ class Link:
         self._headers = {"Content-Type": "application/json"} | ({"X-API-Key": key} if key else {})
         self._key = key
 
-    def close(self) -> None:
-        self._connection.close()
-
-    def get(self, more: str = "", patience: float = 0.0) -> dict[str, Any]:
-        return self._asked("GET", PATH + more, None, patience)
+    def get(self, more: str = "") -> dict[str, Any]:
+        return self._asked("GET", PATH + more, None, 0.0)
 
     def check(self, order: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What the target says of a draft; None where it does not know the session."""
+        """The check of a draft as `Checked`; None where the target has dropped the session."""
         body = json.dumps(order, separators=(",", ":")).encode()
         made = self._asked("POST", PATH, body, PATIENCE)
         return None if made.get("gone") else made
 
     def _asked(self, verb: str, path: str, body: bytes | None, patience: float) -> dict[str, Any]:
-        """The JSON of an answer. A request may be sent twice: the same draft of the same text is judged
-        alike. LinkError, one sentence."""
+        """The JSON of a response. A request may be sent twice, because equal drafts are judged alike.
+        LinkError, one sentence."""
         until = monotonic() + patience
         while True:
             try:
@@ -81,7 +78,7 @@ class Link:
                 raise self._error(
                     f"cannot be reached ({why}); check the address, and that `omnidemo serve` runs there"
                 ) from error
-            if status == 503 and monotonic() < until:  # it is full, and will have room
+            if status == 503 and monotonic() < until:  # the server is full
                 sleep(AGAIN_SECONDS)
                 continue
             return self._read(status, gzip.decompress(data) if kind == "gzip" else data)

@@ -1,5 +1,4 @@
-"""The side that computes: a pair that writes answers as calls say, whatever this process remembers of
-others."""
+"""The computing side: a pair that writes answers by calls, independent of earlier calls to this process."""
 
 from __future__ import annotations
 
@@ -19,27 +18,25 @@ from omnidemo.pair.remote.messages import Behind, Call, Failed, Finished, Insert
 from omnidemo.vocabulary.ngram_cache import NgramCache
 
 log = logging.getLogger(__name__)
-TRACES = 64
+TRACES = 64  # of answers that have ended, at most
 
 
 class WritingPair(Pair):
-    """Writes answers as a `Call` says; several at once where its process does."""
+    """Writes answers by calls, several at once."""
 
-    # adapter lines whose drafters a process keeps: one for each answer that it writes at once
-    lines_kept = 16
-    fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head that lie `elsewhere`
+    lines_kept = 16  # adapter lines in memory: one for each answer that a process writes at once
+    fetch: Callable[[Any], tuple[bytes, bytes]]  # gets weights and head by a reference (`Adapter.elsewhere`)
 
     def __init__(self, *models: Any, **options: Any) -> None:
-        # no answer stays here, where no *Reset* reaches it
+        # no memory here, which a reset in the app would not reach
         super().__init__(*models, **options | {"copy_mb": 0})
-        # of what drafts for each domain; the newest last
-        self._serials: OrderedDict[str, int] = OrderedDict()
-        self._traces: OrderedDict[str, Trace] = OrderedDict()  # of answers that have just ended, by key
-        # epoch and number of what each cache was given
+        self._serials: OrderedDict[str, int] = OrderedDict()  # of each domain's version, in order of use
+        self._traces: OrderedDict[str, Trace] = OrderedDict()  # by key
+        # epoch and number of the n-grams that each cache has
         self._told: WeakKeyDictionary[NgramCache, tuple[str, int]] = WeakKeyDictionary()
 
     def serve(self, call: Call, cancelled: Callable[[], bool]) -> Iterator[Message]:
-        """The readings and rounds of an answer, then `Finished`; or `Behind` alone."""
+        """Yield the readings and rounds of an answer, then `Finished`; or `Behind` alone."""
         domain = call.options["domain"]
         number = self._take(domain, call.ngrams)
         if number is not None:
@@ -57,10 +54,10 @@ class WritingPair(Pair):
         yield Finished(replace(generation, rounds=()), traces, line.cost_model, mismatches)
 
     def _take(self, domain: str, new: Insertions) -> int | None:
-        """Insert what is new; or, where something before it is lacking, the number from which on."""
+        """Insert new n-grams; the number from which on earlier ones are missing, else None."""
         with self._lock:
             cache = self._memory.of(domain)
-            # a visitor's, too: the app limits them, and nothing that it has may leave here
+            # of visitors' caches too: the app limits them, and this copy must not evict what the app has
             cache.size = self.ngrams.size
             epoch, number = self._told.get(cache, ("", 0))
             number = number if epoch == new.epoch else 0
@@ -74,25 +71,25 @@ class WritingPair(Pair):
             return None
 
     def _prepare(self, domain: str, call: Call) -> None:
-        """Have the call's version draft for a domain."""
+        """Let the call's version draft for a domain."""
         adapter, newest = call.adapter, self._serials.get(domain, 0)
-        if adapter.serial == newest or 0 < adapter.serial < newest:  # a later call has been here
+        if adapter.serial == newest or 0 < adapter.serial < newest:  # a later call has come first
             return
         weights, head = (
             (adapter.weights, adapter.head) if adapter.elsewhere is None else self.fetch(adapter.elsewhere)
         )
         with self._lock:
             line = self._line(domain)
-            line.published = adapter.version, _tensors(weights), _tensors(head), ""  # the app names it
+            line.published = adapter.version, _tensors(weights), _tensors(head), ""  # the app has its digest
             self._swap(domain, line)
-            if not adapter.version:  # the line may have begun anew, which only the app's measurements tell
-                # What Ray brings cannot be written to. What passes cost is another matter on every machine.
+            if not adapter.version:  # the line may have begun anew: take the app's `CostModel`
+                # A copy, because objects from Ray are read-only, with the prices of this machine.
                 line.cost_model = deepcopy(call.knowledge)
                 line.cost_model.prices = self.prices.list
             self._serials[domain] = adapter.serial
 
     def _use(self, domain: str) -> None:
-        """Note that a line is used now, and let the one go that was unused for longest."""
+        """Note the use of a line, and drop the lines unused for longest."""
         with self._lock:
             self._serials.setdefault(domain, 0)
             self._serials.move_to_end(domain)
@@ -102,12 +99,12 @@ class WritingPair(Pair):
 
     def _keep(self, trace: Trace) -> None:
         self._traces[trace.key] = trace
-        while len(self._traces) > TRACES:  # of answers whose reader has gone
+        while len(self._traces) > TRACES:  # nobody has read the ends of these answers
             self._traces.popitem(last=False)
 
 
 def told(messages: Iterator[Message], where: str) -> Iterator[Message]:
-    """The messages, and an error as `Failed`: an exception would arrive without its text."""
+    """The messages, and an error as `Failed`, because an exception would lose its text."""
     try:
         yield from messages
     except Exception as error:

@@ -1,2 +1,1 @@
-"""ZeroGPU: the pair's models compute in another process, which may be new or old; everything else stays where
-it is."""
+"""ZeroGPU: only the pair's models compute in another process, which may be forked anew for each answer."""

@@ -1,4 +1,5 @@
-"""The side with the GPU: a pair in a process that may be forked for one answer, or kept and stale."""
+"""The side with the GPU: a pair in a process that may be forked for one answer, or kept from an earlier
+one."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from omnidemo.models.parked import ParkedModel
 from omnidemo.pair.remote.messages import Call, Message
 from omnidemo.pair.remote.writing_pair import WritingPair, told
 
-# to move the weights; of a token while nothing is known; what is asked for beyond
-START_SECONDS, TOKEN_SECONDS, SPARE = 15.0, 0.05, 1.5
+START_SECONDS = 15.0  # to move the weights
+TOKEN_SECONDS, SPARE = 0.05, 1.5  # of a token without measurements; factor on the expected time
 MOST_SECONDS = 120  # for one answer
 
 
 @dataclass(slots=True)
 class FixedPair:
-    """What every process of the app has from its beginning. `limits` are those of `Pair`."""
+    """The models that every process of the app has from its start. `limits`: options of `Pair`."""
 
     target: LanguageModel
     drafter: LanguageModel
@@ -28,7 +29,7 @@ class FixedPair:
 
 
 class GpuPair(WritingPair):
-    """Writes one answer at a time, in a process that may be forked for it, or be stale."""
+    """Writes one answer at a time."""
 
     lines_kept = 4
 
@@ -39,11 +40,11 @@ class GpuPair(WritingPair):
         super()._prepare(domain, call)
         with self._lock:
             line = self._line(domain)
-            line.cost_model = call.knowledge  # with the prices that were found on the GPU
+            line.cost_model = call.knowledge  # with the GPU's prices
 
 
 def answer(fixed: FixedPair, call: Call) -> Iterator[Message]:
-    """Write an answer in this process: its rounds, and `Finished`; or `Failed`."""
+    """Write an answer in this process; yields its rounds and `Finished`, or `Failed`."""
 
     def write() -> Iterator[Message]:
         if os.getpid() not in fixed.here:
@@ -54,7 +55,8 @@ def answer(fixed: FixedPair, call: Call) -> Iterator[Message]:
 
 
 def seconds(call: Call) -> int:
-    """How long the GPU is asked for; a visitor's quota pays for it, and the answer ends with it."""
+    """Seconds for which the GPU is requested: a visitor's quota pays for them, and the answer ends with
+    them."""
     each = call.knowledge.token_seconds or TOKEN_SECONDS
     return min(MOST_SECONDS, round(START_SECONDS + SPARE * each * call.options["max_new_tokens"]))
 

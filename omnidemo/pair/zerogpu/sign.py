@@ -1,4 +1,4 @@
-"""Whether this is ZeroGPU, and which pair it has; imports nothing heavy."""
+"""Whether the app runs on ZeroGPU, and its pair there; without heavy imports."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 from omnidemo.core.config import DEFAULT, Settings
 
-SIGN = "SPACES_ZERO_GPU"  # the environment's own
-# where the settings name none: the bundled pair is not worth a GPU call
+SIGN = "SPACES_ZERO_GPU"  # set by ZeroGPU
+# defaults: the bundled pair is not worth a GPU call
 TARGET, DRAFTER = "Qwen/Qwen2.5-7B-Instruct", "JackFram/llama-68m"
 
 PACKED = "ZeroGPU serves no quantized weights; leave OMNIDEMO_QUANTIZATION empty"
@@ -18,7 +18,7 @@ def on() -> bool:
 
 
 def names(settings: Settings) -> tuple[str, str]:
-    """Target and drafter, those of the settings where they were set."""
+    """Target and drafter: those of the settings where set, else the defaults."""
     given = settings.model_fields_set
     drafter = settings.drafter if "drafter" in given and settings.drafter != DEFAULT else DRAFTER
     return settings.target if "target" in given else TARGET, drafter

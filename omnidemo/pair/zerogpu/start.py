@@ -1,4 +1,4 @@
-"""ZeroGPU, switched on by the environment's own sign: one pair, loaded before the page is launched."""
+"""The start on ZeroGPU: one pair, loaded before the page is launched."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _started: tuple[FixedPair, Write] | None = None
 
 
 def start(settings: Settings) -> Settings:
-    """Load the pair, decorate what needs the GPU, and return the settings with the pair's names. In the main
-    thread, before the launch. ValueError, one sentence, where that cannot be."""
+    """Load the pair, decorate the function that needs the GPU, and return the settings with the pair's names.
+    To be called in the main thread before the launch. ValueError, one sentence, where that fails."""
     global _started
     try:
-        import spaces  # before torch touches CUDA
+        import spaces  # before torch uses CUDA
     except ImportError as error:
         raise ValueError(
             "ZeroGPU needs the package spaces, which a Gradio Space brings along; run `pip install spaces`"
@@ -57,7 +57,7 @@ def started() -> bool:
 
 
 def build(target: str, drafter: str, settings: Settings, tell: Callable[[str, float, str], None]) -> Pair:
-    """The fixed pair, as `build_pair` gives others; ValueError for another one."""
+    """As `build_pair`, for the fixed pair; ValueError for another one."""
     assert _started is not None
     fixed, write = _started
     if (target, drafter) != (fixed.target.name, fixed.drafter.name):

@@ -19,13 +19,13 @@ Write = Callable[[Call], Iterator[Message]]  # writes an answer in the process t
 
 
 class ZeroPair(RemotePair):
-    """A pair whose answers are written by a process that is given a GPU for each. RuntimeError, one sentence,
-    where there is no GPU to be had, or the answer took longer than was asked for."""
+    """A pair whose answers a process with a GPU writes. RuntimeError, one sentence, where no GPU is free, or
+    the answer took longer than requested."""
 
-    replays = False  # the target computes for visitors alone: nobody pays for a GPU between requests
+    replays = False  # ZeroGPU's time is for answers alone
     where = "ZeroGPU"
     lost = "The process that has the GPU ended before the answer did; ask again."
-    # no quota, no GPU, a process that was ended: `spaces` says it with Gradio's error
+    # `spaces` raises Gradio's error: no quota, no GPU, a process that was ended
     failed = "ZeroGPU did not answer: {}"
 
     def __init__(self, fixed: FixedPair, write: Write) -> None:
@@ -35,7 +35,6 @@ class ZeroPair(RemotePair):
         self._stops.mkdir(exist_ok=True)
 
     def record(self, *_: Any) -> tuple[tuple[int, ...], Trace] | None:
-        """ValueError: the target computes for visitors alone."""
         raise ValueError(
             "on ZeroGPU the target answers visitors alone, so nothing is recorded between requests"
         )
@@ -56,5 +55,5 @@ class ZeroPair(RemotePair):
             stop.unlink(missing_ok=True)
 
     def _told(self, ngrams: NgramCache) -> Insertions:
-        """All of them: the process that answers may be new."""
+        """All n-grams, because the process may be new."""
         return insertions(ngrams, 0)
