@@ -1,1 +1,1 @@
-"""The database: one writer, the tables, CSV, and what belongs to which visitor."""
+"""The database (one writer thread, tables, migrations, CSV), adapter versions, and the data of visitors."""

@@ -1,5 +1,5 @@
-"""Backups of database, adapters and what the router knows, on another disk, for a Hugging Face Space loses
-its own at every restart."""
+"""Backups of database, adapters and router on another disk, because a Hugging Face Space loses its own disk
+at every restart."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from omnidemo.storage.visitors import KEY
 log = logging.getLogger(__name__)
 EVERY_SECONDS = 300.0
 DATABASE = "omnidemo.db"
-FOLDERS = (version_folders.FOLDER, "router")  # of the storage folder
-PARTS = (*FOLDERS, KEY)  # without the key, ids of visitors whose rows come back would not be valid any more
+FOLDERS = (version_folders.FOLDER, "router")  # in the storage folder
+PARTS = (*FOLDERS, KEY)  # without the key the ids of visitors would be invalid after a restoration
 UNFINISHED = shutil.ignore_patterns(*version_folders.UNFINISHED)
 
 
 class Backup:
-    """Restores at once each part that the storage lacks; `start` copies every EVERY_SECONDS, `close` once
-    more. A failure is logged."""
+    """Restores the missing parts of the storage when it is made; `start` copies every EVERY_SECONDS, `close`
+    once more. Failures are logged."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._folder = settings, Path(settings.backup)
@@ -40,7 +40,7 @@ class Backup:
         self._seen: dict[str, set[Path]] = {name: set() for name in FOLDERS}
         if settings.backup:
             _quietly(self._restore)
-            _quietly(self._look)
+            _quietly(self._note_seen)
 
     def start(self, store: Store) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class Backup:
             threading.Thread(target=self._copy_regularly, name="backup", daemon=True).start()
 
     def close(self) -> None:
-        """Copy for the last time; call it before the store is closed."""
+        """Copy for the last time, before the store is closed."""
         self._closing.set()
         if self._settings.backup:
             _quietly(self._back_up)
@@ -64,13 +64,12 @@ class Backup:
             elif copy.is_file() and not live.exists():
                 shutil.copy2(copy, live)
 
-    def _look(self) -> None:
+    def _note_seen(self) -> None:
         for name in FOLDERS:
             self._seen[name] = _names(self._settings.storage / name)
 
     def _back_up(self) -> None:
-        """One copy at a time: the last one waits for the regular one, for both use the same temporary
-        file."""
+        """Copy all parts, one copy at a time, because all use the same temporary file."""
         with self._copying:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._store is not None and not self._settings.database_url:
@@ -81,14 +80,14 @@ class Backup:
                     shutil.copytree(live, copy, dirs_exist_ok=True, ignore=UNFINISHED)
                     self._drop_gone(name, copy)
                 elif live.is_file():
-                    shutil.copy2(live, copy)  # its mode too: nobody else may read it
+                    shutil.copy2(live, copy)  # with its mode: only the owner may read it
 
     def _drop_gone(self, name: str, copy: Path) -> None:
-        """Remove from a folder's copy what was deleted: only what this process has seen, so that a
-        restoration that failed empties no backup. (Nothing is removed where the whole folder is gone, which
-        no deletion in the app does.)"""
+        """Remove deleted files from a folder's copy, but only files that this process has seen, so that a
+        failed restoration empties no backup. Nothing is removed where the whole folder is gone, which the app
+        never deletes."""
         now = _names(self._settings.storage / name)
-        for gone in sorted(self._seen[name] - now, reverse=True):  # what is in a folder before the folder
+        for gone in sorted(self._seen[name] - now, reverse=True):  # files before their folder
             if (copy / gone).is_dir():
                 shutil.rmtree(copy / gone)
             else:
@@ -101,8 +100,7 @@ class Backup:
 
 
 def back_up_database(store: Store, path: Path) -> None:
-    """Copy the SQLite database of a store to `path`, whole or not at all. Raises RuntimeError where that
-    fails."""
+    """Copy the SQLite database of a store to `path`, whole or not at all. RuntimeError where that fails."""
     if store.status.ok:
         store.flush()
     live = store.file
@@ -110,7 +108,7 @@ def back_up_database(store: Store, path: Path) -> None:
         raise RuntimeError(
             "There is no SQLite database to back up; back up a database server with its own tools."
         )
-    # made on the live disk and copied in one go: SQLite's locks do not work on every mounted bucket
+    # made on the live disk, then copied as a file: SQLite's locks do not work on every mounted bucket
     local = beside(live, ".backup")
     try:
         with closing(sqlite3.connect(live, timeout=5)) as source, closing(sqlite3.connect(local)) as goal:
@@ -126,28 +124,25 @@ def back_up_database(store: Store, path: Path) -> None:
 
 
 def restore_database(path: Path, live: Path) -> bool:
-    """Put a sound backup in place where the database file `live` does not exist yet; whether it did. Call it
-    before `Store`.
-
-    Raises OSError where the copy cannot be written.
-    """
+    """Restore a sound backup where the database file `live` does not exist; whether it did. To be called
+    before `Store`. OSError where the copy cannot be written."""
     if live.exists() or not path.is_file():
         return False
     try:
         with replacing(live) as copy:
             shutil.copyfile(path, copy)
-            # Immutable: nothing is written beside the copy.
+            # immutable: SQLite writes no further file beside the copy
             with closing(sqlite3.connect(f"{copy.resolve().as_uri()}?immutable=1", uri=True)) as connection:
                 if connection.execute("PRAGMA quick_check").fetchone() != ("ok",):
                     raise sqlite3.DatabaseError("the backup is malformed")
-            _remove(live)  # a left-over log of the lost database would be replayed into this one
+            _remove(live)  # SQLite would apply a left-over log of the lost database
     except sqlite3.DatabaseError:
         return False
     return True
 
 
 def _remove(file: Path) -> None:
-    """Remove a database file with its log and index."""
+    """Remove a database file with its logs."""
     for ending in ("", "-wal", "-shm", "-journal"):
         with suppress(OSError):
             beside(file, ending).unlink()
@@ -161,8 +156,8 @@ def _quietly(action: Callable[[], Any]) -> None:
 
 
 def _names(folder: Path) -> set[Path]:
-    """What is in a folder, at any depth; nothing where there is no folder. OSError where a part of it cannot
-    be read."""
+    """All paths in a folder, at any depth; empty without a folder. OSError where a part of it cannot be
+    read."""
 
     def fail(error: OSError) -> None:
         raise error

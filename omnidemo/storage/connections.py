@@ -1,4 +1,4 @@
-"""Opening database connections, and explaining their errors."""
+"""Opens database connections and explains their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from omnidemo.storage import postgres
 
-LOCK_SECONDS = 5  # how long to wait for another process's lock
+LOCK_SECONDS = 5  # longest wait for another process's lock
 
 
 def beside(file: Path, ending: str) -> Path:
@@ -23,8 +23,8 @@ def beside(file: Path, ending: str) -> Path:
 
 
 def inode(file: Path) -> int | None:
-    """The file system's number of a file, which differs from that of another file of the same name; None
-    where there is none."""
+    """The file system's number of a file, which another file of the same name does not have; None without a
+    file."""
     try:
         return file.stat().st_ino
     except OSError:
@@ -32,13 +32,13 @@ def inode(file: Path) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON does not know: numpy's scalars as numbers, anything else as its text."""
+    """A value that JSON does not know: numpy's scalars as numbers, any other as its text."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
 def make_engine(address: str | Path) -> Engine:
-    """For a database's URL, or the file of an SQLite database."""
-    # A file's URL is made from parts: in its text some characters of a name mean something else.
+    """The engine for a database's URL, or for the file of an SQLite database."""
+    # A file's URL is made from parts, because some characters of a name have a meaning in a URL.
     made = URL.create("sqlite", database=str(address)) if isinstance(address, Path) else make_url(address)
     url = postgres.with_driver(made)
     backend = url.get_backend_name()
@@ -64,16 +64,15 @@ def make_engine(address: str | Path) -> Engine:
 
 
 def _on_connect(connection: Any, _: Any) -> None:
-    # we begin transactions ourselves: the driver's own begin comes too late
+    # `_on_begin` begins transactions, because the driver's own begin comes too late
     connection.isolation_level = None
     for pragma in ("foreign_keys=ON", "synchronous=NORMAL"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def enable_write_ahead(cursor: Any) -> None:
-    """Switch the file to write-ahead logging, which it keeps; outside a transaction only."""
-    # SQLite does not wait its timeout here: of several processes that switch at once, all but one get
-    # "locked" at once.
+    """Switch the file to write-ahead logging for good; outside a transaction only."""
+    # SQLite does not wait here: of several processes that switch at once, all but one get "locked".
     until = time.monotonic() + LOCK_SECONDS
     while True:
         try:
@@ -86,7 +85,7 @@ def enable_write_ahead(cursor: Any) -> None:
 
 
 def _on_begin(connection: Connection) -> None:
-    # A writer takes the lock at once, so that it never reads what another process is about to change.
+    # A writer takes the lock at once, so that it never reads rows that another process is about to change.
     writes = connection.get_execution_options().get("write")
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
@@ -95,7 +94,7 @@ def _on_begin(connection: Connection) -> None:
 
 
 def is_down(error: Exception) -> bool:
-    """Whether the database failed, rather than this one write."""
+    """Whether the whole database failed and not one write."""
     if getattr(error, "connection_invalidated", False):
         return True
     if (down := postgres.is_down(error)) is not None:

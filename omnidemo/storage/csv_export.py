@@ -1,5 +1,4 @@
-"""CSV that opens unharmed in pandas and in a spreadsheet: units in the header, UTC times, ids on every
-row."""
+"""CSV for pandas and spreadsheets: units in the header, UTC times, ids on every row."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from omnidemo.core.answer_figures import FIGURES
 from omnidemo.core.private_folders import replacing
 from omnidemo.storage.tables import FILTERS, PAIRS, REQUESTS, ROUNDS, STEPS, columns_of, conditions, figure
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run text that starts like this
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet runs text that begins with one of these
 UNITS = {
     "created_at": "created_at_utc", "time_to_first_token": "time_to_first_token_seconds",
     "engine_overhead": "engine_overhead_share", "block_efficiency": "block_efficiency_tokens_per_round",
@@ -25,8 +24,8 @@ UNITS = {
 
 
 def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
-    """The rows of an export; its columns are the CSV's, named with their units. Raises ValueError for an
-    unknown table or filter."""
+    """The query of an export; its columns have names with units. ValueError for an unknown table or
+    filter."""
     pair: dict[str, Any] = {"target": PAIRS.c.target, "drafter": PAIRS.c.drafter}
     request: dict[str, Any] = {"session": REQUESTS.c.session_id} | pair
     request |= {
@@ -40,7 +39,7 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
             | request
             | _others(REQUESTS, *request, "id", "session_id", "pair_id", "key", "remembered")
         )
-        had = {UNITS.get(name, name) for name in columns}  # then all other figures, by the names of Compare
+        had = {UNITS.get(name, name) for name in columns}  # then all other figures, with the names of Compare
         columns |= {one.column: figure(one.name) for one in FIGURES if one.column not in had}
         query = select().select_from(REQUESTS).join(PAIRS).order_by(REQUESTS.c.id)
     elif kind == "rounds":
@@ -63,12 +62,12 @@ def make_query(kind: str, filters: Mapping[str, str | None]) -> Select[Any]:
 
 
 def write(connection: Connection, query: Select[Any], path: Path) -> int:
-    """Stream the rows into `path`, which appears only when it is whole; how many rows. RuntimeError: the file
-    failed."""
+    """Stream the rows into `path`, which appears when it is complete; the number of rows. RuntimeError where
+    the file cannot be written."""
     count = 0
     rows = connection.execution_options(yield_per=500).execute(query)
     try:
-        # The mark at the start (utf-8-sig) tells spreadsheets the encoding; pandas skips it.
+        # utf-8-sig: its mark tells spreadsheets the encoding; pandas skips it
         with (
             replacing(path) as partial,
             partial.open("w", encoding="utf-8-sig", errors="replace", newline="") as file,
@@ -87,7 +86,7 @@ def write(connection: Connection, query: Select[Any], path: Path) -> int:
 
 
 def csv_cell(value: Any) -> Any:
-    """Numbers stay numbers; text that a spreadsheet would take for a formula gets a leading apostrophe."""
+    """A value as a cell; text that a spreadsheet would take for a formula gets a leading apostrophe."""
     if isinstance(value, (dict, list)):
         value = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return "'" + value if isinstance(value, str) and value.startswith(FORMULA) else value

@@ -1,4 +1,5 @@
-"""One database behind the store: it is opened, upgraded and written here, and its failure stops nothing."""
+"""The database behind the store: opened, upgraded and written by one thread. Its failure stops nothing
+else."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ _upgrading = threading.Lock()  # alembic's context is one per process
 
 @dataclass(frozen=True, slots=True)
 class StoreStatus:
-    """`message` says in one sentence what is wrong and what to do; `pending` writes wait, `lost` ones were
+    """`message`: one sentence with fault and next step. `pending`: waiting writes. `lost`: writes that were
     given up."""
 
     ok: bool
@@ -59,20 +60,20 @@ class _Write:
 
 
 class Database:
-    """`submit` queues a write and returns at once; `read` answers from committed data or gives the default.
-    Neither raises because of the database."""
+    """`submit` queues a write and returns at once; `read` sees committed data, or returns a default. Neither
+    raises errors of the database."""
 
     def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
         self.url = url
         self._retry, self._most = retry_seconds, queue_size
         self._engine: Engine | None = None
-        self.file: Path | None = None  # of SQLite; other databases have none
-        self._inode: int | None = None  # of the file that was opened; on PostgreSQL the number of a table
-        # whether the opened file disappeared and none took its place yet: a new file may get its inode
+        self.file: Path | None = None  # of SQLite; None for other databases
+        self._inode: int | None = None  # of the opened file; on PostgreSQL the number of a table
+        # whether the opened file has disappeared and is not replaced yet: a new file may get its inode
         self._missed = False
-        self._log_inode: int | None = None  # of its write-ahead log when it was last looked at
+        self._log_inode: int | None = None  # of its write-ahead log at the last look
         self._opened, self._ok, self._message = False, True, ""
-        self._note = ""  # message of the status while everything works
+        self._note = ""  # the status message of a working database
         self._queue: deque[_Write] = deque()
         self._submitted = self._finished = self._lost = 0
         self._closing = self._nudged = False
@@ -89,11 +90,11 @@ class Database:
 
     @property
     def shared(self) -> bool:
-        """Whether other machines may use it too, so that the storage folder is not all there is."""
+        """Whether other machines may use the database too, so that it has more than the storage folder."""
         return self._engine is not None and self._engine.dialect.name == "postgresql"
 
     def submit(self, run: Callable[[Connection], Any]) -> Future[Any]:
-        """Queue a write. A full queue refuses the newest, so that what is kept stays in order."""
+        """Queue a write. A full queue refuses it, so that the queued writes stay in order."""
         write = _Write(run)
         with self._wake:
             if self._closing or len(self._queue) >= self._most:
@@ -108,7 +109,8 @@ class Database:
         return write.done
 
     def read(self, query: Callable[[Connection], T], default: T) -> T:
-        """The query's answer; `default`, and a status that says why, where the database does not work."""
+        """The result of a query; `default`, with the reason in the status, where the database does not
+        work."""
         engine = self._engine
         if not self._opened or engine is None:
             return default
@@ -127,8 +129,8 @@ class Database:
         return self.read(lambda connection: [dict(row) for row in connection.execute(query).mappings()], [])
 
     def flush(self, timeout: float = 10.0, while_ok: bool = False) -> bool:
-        """Wait until everything submitted so far has been dealt with; False after `timeout` seconds, and with
-        `while_ok` as soon as the database is known not to work."""
+        """Wait until all writes so far are finished; False after `timeout` seconds, and with `while_ok` as
+        soon as the database does not work."""
         with self._wake:
             goal, self._nudged = self._submitted, True
             self._wake.notify_all()
@@ -136,7 +138,7 @@ class Database:
             return self._finished >= goal
 
     def close(self) -> None:
-        """Write what waits (one try) and stop; what cannot be written is counted as lost."""
+        """Try to write the queue once, and stop; the rest counts as lost."""
         atexit.unregister(self.close)
         with self._wake:
             self._closing = True
@@ -173,8 +175,7 @@ class Database:
         self._opened = True
 
     def _try_open(self) -> bool:
-        """Open, or open again where the file was deleted or replaced (an open handle would write into
-        nowhere)."""
+        """Open the database, and again where its file was deleted or replaced."""
         try:
             if self._opened and self._moved():
                 self._missed = True
@@ -185,26 +186,23 @@ class Database:
                 self._open()
                 if self._missed or (before is not None and self._inode != before):
                     self._missed = False
-                    since = (
-                        f"since {time.strftime('%H:%M')} another one holds what comes, without the history"
-                        " before"
-                    )
                     place = f" `{self.file}`" if self.file is not None else ""
-                    self._note = f"The database{place} was deleted or replaced; {since}."
+                    self._note = (
+                        f"The database{place} was deleted or replaced; since {time.strftime('%H:%M')} another"
+                        " one holds what comes, without the history before."
+                    )
                     self._renewed()
-        except (
-            Exception
-        ) as error:  # a bad URL, a missing driver, a failed migration: all mean "no database for now"
+        except Exception as error:  # such as a bad URL, a missing driver, a failed migration
             log.debug("opening the database failed", exc_info=error)
             self._failed(error)
             return False
         return True
 
     def _renewed(self) -> None:
-        """Called by the writer after another file took the place of the database."""
+        """Called by the writer after another file has replaced the database."""
 
     def _moved(self) -> bool:
-        """Whether the file that was opened is not the one of that name any more."""
+        """Whether the opened file was deleted or replaced."""
         if self.file is None:
             return False
         if inode(self.file) != self._inode:
@@ -218,8 +216,7 @@ class Database:
             self._engine.dispose()
 
     def _drop_log(self) -> None:
-        """Remove the write-ahead log of a file that was replaced. SQLite leaves it there, and would apply it
-        to the file that came."""
+        """Remove the write-ahead log of a replaced file, which SQLite would apply to the new file."""
         if (
             self.file is not None
             and self._log_inode is not None
@@ -239,7 +236,7 @@ class Database:
         with self._wake:
             changed = (ok, message) != (self._ok, self._message)
             self._ok, self._message = ok, message
-            self._wake.notify_all()  # after a failed read the writer starts its retries
+            self._wake.notify_all()  # the writer begins its retries
         if changed and message:
             log.warning(message)
 
@@ -262,7 +259,8 @@ class Database:
                 return self._give_up()
 
     def _write(self, batch: list[_Write]) -> bool:
-        """One transaction for the batch. False: the database is down and the batch stays in the queue."""
+        """Write a batch in one transaction. False where the database is down; the batch stays in the
+        queue."""
         if not batch:
             return True
         assert self._engine is not None
@@ -273,7 +271,7 @@ class Database:
             if is_down(error):
                 self._failed(error)
                 return False
-            if len(batch) > 1:  # one bad write must not take the others with it
+            if len(batch) > 1:  # a bad write must not fail the others
                 return all(self._write([write]) for write in batch)
             log.error("a write was given up", exc_info=error)
             self._finish(batch[0], None, error)

@@ -1,5 +1,4 @@
-"""What the store keeps of a pair and its adapter lines: n-grams, versions, training steps, and what was
-measured of them."""
+"""The part of the store for pairs and adapter lines: n-grams, versions, training steps, measurements."""
 
 from __future__ import annotations
 
@@ -34,12 +33,12 @@ from omnidemo.storage.tables import (
 )
 
 log = logging.getLogger(__name__)
-CHUNK = 500  # ids in one statement; databases limit its parameters
-MOST_BYTES = 256 * 2**20  # of one version; PostgreSQL refuses a statement of 1 GB
+CHUNK = 500  # ids in one statement, because databases limit its parameters
+MOST_BYTES = 256 * 2**20  # of a version, because PostgreSQL refuses statements of 1 GB
 
 
 class Noted(NamedTuple):
-    """A version that the database knows; its files may be gone."""
+    """A version in the database; its files may be gone."""
 
     domain: str
     version: int
@@ -54,8 +53,8 @@ class LineStore(Database):
     def save_ngrams(
         self, target: str, drafter: str, entries: Iterable[NgramEntry], removed: Iterable[int] = ()
     ) -> None:
-        """Write n-grams over those of the same target id, and drop the `removed` target ids (an entry wins
-        over its removal)."""
+        """Replace n-grams by target id, and delete the `removed` target ids (an entry wins over its
+        removal)."""
         new = {entry.target_id: entry for entry in entries}
         gone = [int(target_id) for target_id in {*removed, *new}]
         if not gone:
@@ -82,7 +81,7 @@ class LineStore(Database):
         return [NgramEntry(**row | {"drafter_ids": tuple(row["drafter_ids"])}) for row in rows]
 
     def forget_line(self, target: str, drafter: str, domain: str) -> None:
-        """Reset a line: its versions, their probes and its training steps go."""
+        """Delete the versions, probes and training steps of a line."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, target, drafter)
@@ -92,8 +91,7 @@ class LineStore(Database):
         self.submit(write)
 
     def forget_domain(self, domain: str) -> None:
-        """Delete the versions, steps and probes of the lines of that name, of all pairs; from their answers
-        nothing is copied again."""
+        """As `forget_line`, for all pairs; their answers are not copied from again."""
 
         def write(connection: Connection) -> None:
             for table in LINE_TABLES:
@@ -103,8 +101,8 @@ class LineStore(Database):
         self.submit(write)
 
     def add_adapter(self, version: AdapterVersion, active: bool = True) -> None:
-        """Store a published version of its line; a second call replaces the first. `active` makes it the
-        current one. A database that machines share takes the files of its folder, too."""
+        """Store a version; a second call replaces the first. `active`: it drafts now. A shared database
+        stores the files of its folder too."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, version.target, version.drafter)
@@ -131,23 +129,22 @@ class LineStore(Database):
         return [AdapterVersion(**row) for row in self.rows(query.order_by(ADAPTERS.c.version.desc()))]
 
     def active_version(self, target: str, drafter: str, domain: str = "default") -> int:
-        """The current version of a line; 0 is the base drafter."""
+        """The active version of a line; 0: the base drafter."""
         query = of_pair(ADAPTERS, target, drafter, ADAPTERS.c.version).where(
             ADAPTERS.c.domain == domain, ADAPTERS.c.active
         )
         return self.read(lambda connection: connection.scalar(query) or 0, 0)
 
     def set_active(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Make a stored version the current one; 0 goes back to the base drafter."""
+        """Make a stored version the active one; 0: the base drafter."""
         self._update_line(target, drafter, domain, active=ADAPTERS.c.version == version)
 
     def set_trusted(self, target: str, drafter: str, domain: str, version: int) -> None:
-        """Note the last version that was measured to be better, or chosen or imported by hand; 0 is the base
-        drafter."""
+        """Make a stored version the trusted one (`DraftingVersions`); 0: the base drafter."""
         self._update_line(target, drafter, domain, trusted=ADAPTERS.c.version == version)
 
     def drop_files(self, target: str, drafter: str, domain: str, versions: Sequence[int]) -> None:
-        """Drop the files of versions that were pruned on disk; what is noted of them stays."""
+        """Delete the files of pruned versions from a shared database; their rows stay."""
         if not self.shared or not versions:
             return
         gone = list(versions)
@@ -159,8 +156,8 @@ class LineStore(Database):
         self.submit(write)
 
     def noted_versions(self, target: str, drafter: str) -> list[Noted] | None:
-        """The versions of a pair's lines in a shared database, oldest first; None where it is not shared or
-        does not answer."""
+        """The versions of a pair's lines in a shared database, oldest first; None for another database, or
+        one that does not answer."""
         if not self.shared:
             return None
         if self.status.ok:
@@ -170,7 +167,7 @@ class LineStore(Database):
         return self.read(lambda connection: [Noted(*row) for row in connection.execute(query)], None)
 
     def version_files(self, target: str, drafter: str, domain: str, version: int) -> dict[str, bytes]:
-        """The files of a version by name, as a shared database has them."""
+        """The files of a version in a shared database, by name."""
         query = of_pair(ADAPTER_FILES, target, drafter, ADAPTER_FILES.c.name, ADAPTER_FILES.c.content)
         query = query.where(ADAPTER_FILES.c.domain == domain, ADAPTER_FILES.c.version == version)
         return self.read(
@@ -180,11 +177,11 @@ class LineStore(Database):
     def set_effect(
         self, target: str, drafter: str, domain: str, version: int, effect: Mapping[str, float]
     ) -> None:
-        """Note what a version was measured to change."""
+        """Store the measured effect of a version (`evaluation.effect`)."""
         self._update_line(target, drafter, domain, ADAPTERS.c.version == version, effect=_finite(effect))
 
     def _update_line(self, target: str, drafter: str, domain: str, *which: Any, **values: Any) -> None:
-        """Change the versions of a line, or `which` of them."""
+        """Update the versions of a line, or `which` of them."""
 
         def write(connection: Connection) -> None:
             line = of_line(ADAPTERS, pair_id(connection, target, drafter), domain)
@@ -195,8 +192,7 @@ class LineStore(Database):
     def record_steps(
         self, target: str, drafter: str, domain: str, version: int, steps: Sequence[TrainStep]
     ) -> None:
-        """Append optimiser steps of a line to its loss curve; `version` is the adapter version they went
-        into."""
+        """Append optimiser steps to the loss curve of a line; `version`: the version that they made."""
         now, taken = utc(), [asdict(step) for step in steps]
         if not taken:
             return
@@ -220,15 +216,14 @@ class LineStore(Database):
         return self.rows(latest(query, STEPS.c.id, limit))[::-1]
 
     def set_agreement(self, key: str, agreement: Agreement) -> None:
-        """Note how far drafter and target agree on the answer whose generation has this key; nothing where it
-        was not stored."""
+        """Store the agreement on the answer with this key; nothing where it was not stored."""
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**_measured(agreement))
         self.submit(lambda connection: connection.execute(query))
 
     def record_probe(self, probe: Probe) -> None:
-        """Store how a version does on the probe prompts of a topic; a second call replaces the first. Rounds
-        are kept of the line's version probed last. Probes of other recordings of the topic are deleted:
-        nothing can be compared with them."""
+        """Store a version's result on the probe prompts of a topic; a second call replaces the first. Rounds
+        are kept of the line's last probed version. Probes of other recordings of the topic are deleted,
+        because they cannot be compared."""
 
         def write(connection: Connection) -> None:
             pair = pair_id(connection, probe.target, probe.drafter)
@@ -255,8 +250,8 @@ class LineStore(Database):
         self, target: str, drafter: str, domain: str = "default", topic: str | None = None, *,
         shown: bool = False,
     ) -> Rows:  # fmt: skip
-        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with the rounds of
-        some prompts."""
+        """The probes of a line and of the fresh drafter (version 0), by version; `shown`: with kept
+        rounds."""
         columns = columns_of(PROBES, "id", "pair_id", *(() if shown else ("shown",)))
         query = of_pair(PROBES, target, drafter, *columns).where(PROBES.c.domain.in_(("", domain)))
         query = query if topic is None else query.where(PROBES.c.topic == topic)
@@ -268,7 +263,7 @@ def _measured(agreement: Agreement | None) -> dict[str, float]:
 
 
 def replayed(stored: Iterable[Mapping[str, Any]]) -> list[Replayed]:
-    """The rounds that the `shown` of a probe's row holds."""
+    """The kept rounds in the column `shown` of a probe."""
     return TypeAdapter(list[Replayed]).validate_python(stored)
 
 
@@ -277,7 +272,7 @@ def _finite(effect: Mapping[str, float]) -> dict[str, float | None]:
 
 
 def _add_files(connection: Connection, pair: int, domain: str, version: int, folder: str | None) -> None:
-    """Write the files of a version, whose row is there; nothing where its folder was pruned meanwhile."""
+    """Store the files of a version behind its row; nothing where its folder was pruned meanwhile."""
     try:
         files = [entry for entry in Path(folder).iterdir() if entry.is_file()] if folder else []
         contents = {entry.name: entry.read_bytes() for entry in files}

@@ -1,4 +1,4 @@
-"""The versions of one adapter line: on disk, noted in the database, and which of them drafts."""
+"""The versions of one adapter line: their files, their rows in the database, and which of them drafts."""
 
 from __future__ import annotations
 
@@ -32,47 +32,41 @@ Publish = Callable[[int, Mapping[str, Tensor], Mapping[str, Tensor]], None]
 
 
 class LineVersions:
-    """The stored versions of a line (target, drafter, domain). Version 0 is the base drafter and is never
-    stored. Methods that write raise OSError where the disk fails. The database is told later, and its
-    failures are not raised."""
+    """The stored versions of a line (target, drafter, domain). Version 0 is the base drafter and is not
+    stored. Methods that write raise OSError where the disk fails; failures of the database are not raised."""
 
     def __init__(self, storage: Path, store: Store | None, target: str, drafter: str, domain: str) -> None:
         self.target, self.drafter, self.domain = target, drafter, domain
-        self._names = (target, drafter, domain)  # by which the database knows the line
+        self._names = (target, drafter, domain)  # the line's key in the database
         self._store = store
         self.folder = version_folders.line_folder(storage, drafter, target, domain)
 
     def numbers(self) -> list[int]:
-        """The versions whose files are kept, newest first; damaged ones too."""
+        """The versions whose files are kept, damaged ones too, newest first."""
         return version_folders.versions(self.folder)
 
     def info(self, version: int) -> AdapterVersion | None:
-        """The record of a version; None where there is none, or it is damaged."""
+        """The record of a version; None for a missing or damaged one."""
         return version_folders.info_of(self.folder, version)
 
     def load(self, version: int) -> StoredVersion:
-        """ValueError, one sentence, where the version is missing, incomplete or damaged."""
+        """A stored version. ValueError, one sentence, for a missing, incomplete or damaged one."""
         return version_folders.load_version(version_folders.version_folder(self.folder, version))
 
     def noted(self, note: version_folders.Note) -> int | None:
-        """The version that drafted last (active), or the last one that was better, or chosen or imported by
-        hand (trusted); None where nothing is noted."""
+        """The noted "active" version, which drafted last, or the "trusted" one (`DraftingVersions`); None
+        without a note."""
         return version_folders.read_note(self.folder, note)
 
     @property
     def active(self) -> int:
-        """The version that drafted last; where nothing is noted the newest, 0 where there is none."""
+        """The version that drafted last; without a note the newest, 0 without versions."""
         noted = self.noted("active")
         return noted if noted is not None else max(self.numbers(), default=0)
 
-    @property
-    def nbytes(self) -> int:
-        """The size of the line's files."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
-
     def export(self, version: int, folder: Path) -> Path:
-        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, where
-        that cannot be."""
+        """Write a version as a zip in PEFT's format into a folder; its path. ValueError, one sentence, for a
+        missing or damaged version."""
         if version < 1:
             raise ValueError("Version 0 is the base drafter and has no adapter; choose a later version.")
         if version not in self.numbers():
@@ -83,11 +77,11 @@ class LineVersions:
         return export_peft(self.load(version), Path(folder) / f"omnidemo-{name}-v{version}.zip")
 
     def remove(self) -> None:
-        """Remove the files of all versions; what the database noted of them stays."""
+        """Remove the files of all versions; their rows stay."""
         version_folders.remove_line(self.folder)
 
     def tell(self, after: int = 0) -> None:
-        """Note the versions above `after` in the database, and which of them is active and trusted."""
+        """Store the versions above `after` in the database, with the active and the trusted one."""
         late = [version for version in reversed(self.numbers()) if version > after]
         active, trusted = self.noted("active"), self.noted("trusted")
         for version in late:
@@ -105,23 +99,23 @@ class LineVersions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """A version in memory. Version 0 is the base drafter, with neither adapter nor optimiser."""
+    """A version in memory. Version 0 is the base drafter, without adapter and optimiser."""
 
     version: int = 0
     adapter: AdapterState | None = None
     optimiser: OptimiserState | None = None
-    requests: int = 0  # seen when it was made
+    requests: int = 0  # answers of the line before it
     loss: float | None = None
-    since: str | None = None  # UTC ISO, when it was swapped in
+    since: str | None = None  # UTC ISO time of its swap
 
 
 class DraftingVersions(LineVersions):
-    """The versions of a line that is open: one of them is published and drafts.
+    """The versions of an open line: `current` is published and drafts.
 
-    Whoever calls a method that changes something holds `lock`. `publish(version, weights, head)` is called
-    with it held, after the version is on disk. `error` is a sentence about what went wrong last. `trusted` is
-    the last version that was measured to be better than the one trusted before it, or chosen or imported by
-    hand; it is never pruned.
+    Callers of methods that change something hold `lock`. `publish(version, weights, head)` is called with it
+    held, after the version is on disk. `error`: a sentence about the last failure. `trusted`: the last
+    version that was measured to be better than the one trusted before it, or chosen or imported by hand; it
+    is never pruned.
     """
 
     def __init__(
@@ -133,18 +127,20 @@ class DraftingVersions(LineVersions):
         self.base = base
         self.lock = threading.RLock()
         self.current, self.trusted = Published(), Published()
-        self.epoch = 0  # grows with every swap but an update's: an update that began before it is dropped
+        self.epoch = (
+            0  # grows with every swap but an update's; a running update of an earlier epoch is dropped
+        )
         self.error: str | None = None
         self._publish = publish
 
     @property
     def untouched(self) -> bool:
-        """Whether the line has no version at all."""
+        """Whether the line has no version."""
         return not self.current.version and not self.numbers()
 
     def restore(self) -> int:
-        """Publish the version that was active last, or the newest whole one before it; its number (0: none,
-        also where the line had been rolled back to the base drafter)."""
+        """Publish the version that was active last, or the newest undamaged one before it; its number (0: the
+        base drafter)."""
         version_folders.sweep(self.folder)
         active = self.noted("active")
         for version in self.numbers():
@@ -161,16 +157,16 @@ class DraftingVersions(LineVersions):
         return 0
 
     def activate(self, version: int) -> None:
-        """Publish a stored version and trust it; 0 is the base drafter. Raises ValueError where it is missing
-        or damaged, OSError where the choice cannot be noted for a restart: it drafts all the same."""
+        """Publish a stored version and trust it; 0: the base drafter. ValueError for a missing or damaged
+        version, OSError where the choice cannot be noted for a restart; then it drafts all the same."""
         self._swap_to(version)
         self.promote()
         version_folders.write_note(self.folder, "active", version)
         self._database.set_active(*self._names, version)
 
     def adopt(self, adapter: AdapterState, requests: int, kept: int) -> int:
-        """Make an adapter from elsewhere the newest version of a line that has seen so many requests, and
-        trust it; its number. Raises ValueError where it does not fit."""
+        """Publish an imported adapter as the newest version, and trust it; its number. `requests`: answers of
+        the line so far; `kept`: as in `add`. ValueError where it does not fit."""
         self.epoch += 1
         self.add(adapter, OptimiserState(0, {}), (), requests, kept)
         self.promote()
@@ -180,9 +176,9 @@ class DraftingVersions(LineVersions):
         self, adapter: AdapterState, optimiser: OptimiserState, steps: Sequence[TrainStep], requests: int,
         kept: int,
     ) -> None:  # fmt: skip
-        """Write the next version, whole or not at all, note it and its steps, publish it, and prune all but
-        the newest `kept` and the trusted one. Raises OSError, or ValueError where it does not fit the
-        drafter; then the published version stays."""
+        """Write the next version (whole or not at all), store its row and steps, publish it, and prune all
+        but the newest `kept` and the trusted one. OSError, or ValueError where it does not fit the drafter;
+        then the published version stays."""
         weights = merged_weights(BaseWeights(self.base), adapter)
         version = max([self.current.version, *self.numbers()]) + 1
         losses = [step.loss for step in steps if math.isfinite(step.loss)]
@@ -202,14 +198,13 @@ class DraftingVersions(LineVersions):
         self._database.drop_files(*self._names, gone)
 
     def promote(self) -> None:
-        """Trust the published version: from now on versions are compared with it."""
+        """Trust the published version: later versions are compared with it."""
         self.trusted = self.current
         version_folders.write_note(self.folder, "trusted", self.trusted.version)
         self._database.set_trusted(*self._names, self.trusted.version)
 
     def roll_back(self) -> None:
-        """Publish the trusted version again, and go on from there; the base drafter where the files of that
-        version are gone."""
+        """Publish the trusted version again; the base drafter where its files are gone."""
         try:
             self.activate(self.trusted.version)
         except (ValueError, OSError) as error:
@@ -217,19 +212,18 @@ class DraftingVersions(LineVersions):
             self.activate(0)
 
     def note_effect(self, version: int, effect: Mapping[str, float]) -> None:
-        """Note what a version was measured to change."""
+        """As `LineStore.set_effect`."""
         self._database.set_effect(*self._names, version, effect)
 
     def reset(self) -> None:
-        """Back to the base drafter: the line's versions, their probes and the loss curve go."""
+        """Back to the base drafter: versions, probes and loss curve of the line are deleted."""
         self._swap_to(0)
         self.remove()
         self._database.forget_line(*self._names)
         self.current = self.trusted = Published()
 
     def _swap_to(self, version: int) -> None:
-        """Publish a stored version, or the base drafter. Raises ValueError where that version cannot be
-        used."""
+        """Publish a stored version, or the base drafter (0). ValueError for an unusable version."""
         base, chosen = BaseWeights(self.base), self._stored(version)
         weights: Mapping[str, Tensor] = {}
         if chosen.adapter:
@@ -241,7 +235,7 @@ class DraftingVersions(LineVersions):
         self.current, self.error = chosen, None
 
     def _stored(self, version: int) -> Published:
-        """ValueError where it is missing or damaged."""
+        """A stored version in memory. ValueError for a missing or damaged one."""
         if not version:
             return Published(since=_now())
         stored = self.load(version)
@@ -250,8 +244,8 @@ class DraftingVersions(LineVersions):
         )
 
     def _trust_noted(self) -> None:
-        """After a restart: trust the noted version; the base drafter where none is noted (none was measured
-        to be better than it), the published one where it is damaged."""
+        """After a restart: trust the noted version, without a note the base drafter, and the published
+        version where the noted one is damaged."""
         self.trusted = self.current
         noted = self.noted("trusted") or 0
         if noted != self.current.version:

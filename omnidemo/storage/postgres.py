@@ -1,5 +1,5 @@
-"""What PostgreSQL needs beside SQLite: text that it takes, its driver, limits on waiting, one lock for
-writers, what its errors mean."""
+"""PostgreSQL's peculiarities: its text, its driver, limits on waiting, a lock for writers, the meaning of
+errors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Dialect, String, Text, TypeDecorator
 
-WRITERS = 0x6F6D6E69  # the advisory lock that a writing transaction holds, a migration among them
-# Beginnings of error codes that a later try may not meet.
+WRITERS = 0x6F6D6E69  # the advisory lock of writing transactions and migrations
+# prefixes of error codes after which a later try may succeed
 DOWN = ("08", "25", "3D", "40", "53", "55", "57", "58", "XX", "42P01", "42501")
 MILLISECONDS = {
     "lock_timeout": 5_000,
@@ -18,8 +18,8 @@ MILLISECONDS = {
 
 
 class Words(TypeDecorator[str]):
-    """Text that every database takes, also where a query compares with it: lone surrogates and NUL become
-    `?`. Lengths are SQLite's, which only notes them."""
+    """Text for every database, in rows and in comparisons: lone surrogates and NUL become `?`. Only SQLite
+    gets lengths, which it does not enforce."""
 
     impl = String
     cache_ok = True
@@ -37,15 +37,14 @@ class Words(TypeDecorator[str]):
 
 
 def with_driver(url: URL) -> URL:
-    """The address with psycopg 3 as its driver where it names none; `postgres://`, as many hosts write it, is
-    the same."""
+    """The address with the driver psycopg 3 where it names none; many hosts write `postgres://`."""
     return url.set(drivername="postgresql+psycopg") if url.drivername in ("postgresql", "postgres") else url
 
 
 def connect_args(url: URL, seconds: int) -> dict[str, Any]:
-    """How a connection is made: connecting takes at most so many seconds, data without a sign of arrival is
-    waited for twice as long, and the server ends what takes longer than MILLISECONDS, so that neither a lost
-    network nor another program's lock holds a page up for good. What the address says itself goes first."""
+    """Arguments of a connection with time limits, so that neither a lost network nor another program's lock
+    blocks a page for good: `seconds` for connecting, twice as long for unconfirmed data, MILLISECONDS for
+    statements. Arguments in the address win."""
     limits = " ".join(f"-c {name}={value}" for name, value in MILLISECONDS.items())
     chosen = {
         "connect_timeout": seconds,
@@ -57,17 +56,17 @@ def connect_args(url: URL, seconds: int) -> dict[str, Any]:
 
 
 def lock_writers(connection: Connection) -> None:
-    """Wait until no other process writes; the lock goes with the transaction. So a write reads what is there,
+    """Wait until no other process writes; the lock ends with the transaction. So a write reads current rows,
     as with SQLite."""
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS})")
 
 
 def identity(connection: Connection) -> int:
-    """A number that another database of the same name, or tables made anew, would not have."""
+    """A number that differs in another database of the same name, and after tables were made anew."""
     return int(connection.exec_driver_sql("SELECT 'requests'::regclass::oid::bigint").scalar_one())
 
 
 def is_down(error: Exception) -> bool | None:
-    """Whether PostgreSQL failed, rather than this one write; None where the error is not its own."""
+    """Whether PostgreSQL failed and not one write; None for errors of other origin."""
     code = getattr(getattr(error, "orig", None), "sqlstate", None)
     return None if code is None else code.startswith(DOWN)

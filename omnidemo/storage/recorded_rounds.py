@@ -1,5 +1,4 @@
-"""Recorded rounds: what a replay of an answer needs, as JSON lines for the browser and packed for the
-database. No SQL here.
+"""Recorded rounds, by which the page replays an answer: JSON lines for the browser, packed for the database.
 
 The lines of a round, in reading order, each a JSON object with a key `k`:
 
@@ -26,23 +25,18 @@ MOST_BYTES = 20_000  # of a recording, packed
 
 
 def json_line(kind: str, **fields: Any) -> str:
-    """One JSON line: ASCII only, so that lone surrogates and U+2028 travel unharmed, and without a `<`, so
-    that no tag is in it."""
-    return (
-        json.dumps({"k": kind, **fields}, ensure_ascii=True, separators=(",", ":"), allow_nan=False).replace(
-            "<", "\\u003c"
-        )
-        + "\n"
-    )
+    """One JSON line: ASCII only, for lone surrogates and U+2028, and without `<`, so that it has no tag."""
+    line = json.dumps({"k": kind, **fields}, separators=(",", ":"), allow_nan=False)
+    return line.replace("<", "\\u003c") + "\n"
 
 
 def finite(value: float | None, digits: int = 4) -> float | None:
-    """A number JSON can carry, or None."""
+    """A rounded number for JSON; None for NaN and infinity."""
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
 def _probability(value: float) -> float | None:
-    """Four digits of a probability, however small, or None where it is no number."""
+    """Four significant digits of a probability; None for NaN."""
     return float(f"{value:.4g}") if math.isfinite(value) else None
 
 
@@ -64,8 +58,8 @@ def _token(kind: str, token: Token, round_index: int, position: int, **extra: An
 
 
 def round_lines(record: Round) -> Iterator[str]:
-    """The lines of one round in reading order: accepted, then discarded, then what the target wrote instead,
-    then the round itself."""
+    """The lines of one round in reading order: accepted tokens, discarded ones, the target's own, the
+    round."""
     split = len(record.tokens)
     if record.discarded:
         split = next((i for i, token in enumerate(record.tokens) if token.source not in PROPOSED), split)
@@ -89,7 +83,7 @@ def _offer(offer: Offer) -> list[Any]:
 
 
 def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:
-    """The lines of the first rounds that fit into MOST_BYTES, compressed, and how many rounds those are."""
+    """The compressed lines of the first rounds that fit into MOST_BYTES, and the number of these rounds."""
     parts = ["".join(round_lines(done)).encode("ascii") for done in rounds]
     kept = len(parts)
     while len(packed := zlib.compress(b"".join(parts[:kept]))) > MOST_BYTES:
@@ -98,5 +92,5 @@ def pack(rounds: Sequence[Round]) -> tuple[bytes, int]:
 
 
 def unpack(packed: bytes) -> str:
-    """The lines that were packed."""
+    """The packed lines."""
     return zlib.decompress(packed).decode("ascii")

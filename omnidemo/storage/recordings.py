@@ -1,5 +1,4 @@
-"""The table of recorded rounds: the newest answers of each session, for as long as their requests are
-kept."""
+"""The table of recorded rounds: the newest answers of each session, while their requests are kept."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.tables import PAIRS, RECORDINGS, REQUESTS
 
 MOST_ANSWERS = 50  # of a session
-# of its request, beside a recording
+# columns of the request that a recording returns
 ABOUT = ("prompt", "method", "adapter_version", "created_at", "finish_reason", "metrics")
 
 
 def wanted(record: RequestRecord) -> bool:
-    """Only answers to a person are recorded, and none whose text is withheld."""
+    """Whether to record: only chats, and only with their texts."""
     return record.kind == "chat" and record.prompt is not None and bool(record.generation.rounds)
 
 
 def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
-    """Record the rounds of a stored request; what the session has too many goes, oldest first."""
+    """Record the rounds of a stored request; the oldest recordings beyond MOST_ANSWERS are deleted."""
     rounds = record.generation.rounds
     packed, kept = pack(rounds)
     if not kept:
@@ -36,8 +35,7 @@ def add(connection: Connection, request_id: int, record: RequestRecord) -> None:
 
 
 def read(connection: Connection, request_id: int, session: str | None) -> dict[str, Any] | None:
-    """A recording with what its replay says about it; None where there is none, or where it is not this
-    session's (None: any)."""
+    """A recording with facts of its request; None where there is none in this session (None: in any)."""
     request = [REQUESTS.c[name] for name in ABOUT]
     query = select(
         RECORDINGS.c.packed, RECORDINGS.c.kept, RECORDINGS.c.rounds, *request, PAIRS.c.target, PAIRS.c.drafter

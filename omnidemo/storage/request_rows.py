@@ -1,4 +1,4 @@
-"""A request as the store keeps it, and the rows that it and its rounds become."""
+"""The record of a request, and the rows of it and its rounds."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from omnidemo.storage.tables import REQUESTS, number, utc
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request as the store keeps it. `prompt` is None where no texts are kept; what is not to be kept at
-    all has no record."""
+    """A request for the store. `prompt`: None where no texts are kept."""
 
     session: str
     target: str
@@ -27,18 +26,18 @@ class RequestRecord:
     kind: Literal["chat", "traffic", "api"] = "chat"
     cache_entries: int = 0
     cache_bytes: int = 0
-    topic: str | None = None  # a label that the router gave, whichever adapter line drafted
+    topic: str | None = None  # the router's label
     remembered: bool = False  # whether later answers may copy from it
 
 
 def drafted_per_round(metrics: Mapping[str, Any]) -> float | None:
-    """Drafter tokens drawn per round, on average over an answer; None where it had no round."""
+    """Mean drafter tokens drawn per round of an answer; None without a round."""
     drafted, rounds = metrics.get("drafted"), metrics.get("rounds")
     return drafted / rounds if drafted is not None and rounds else None
 
 
 def request_row(record: RequestRecord, pair_id: int) -> dict[str, Any]:
-    """The row of `requests` for a record; without a prompt the answer is withheld too."""
+    """The row of `requests` for a record; without a prompt it has no answer either."""
     generation = record.generation
     metrics = {name: number(value) for name, value in generation.metrics.items()}
     row: dict[str, Any] = {name: value for name, value in metrics.items() if name in REQUESTS.c}

@@ -1,4 +1,4 @@
-"""Sessions: what they agreed to, and that what visitors leave behind is deleted."""
+"""The part of the store for sessions: their consent, and the deletion of visitors' data."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from omnidemo.storage.tables import KEYS, REQUESTS, SESSIONS, utc
 from omnidemo.storage.visitors import OWN, TRAFFIC, owned, sessions_of
 
 T = TypeVar("T")
-ANSWER_SECONDS = 10.0  # longest wait for the writer where its answer is wanted
+ANSWER_SECONDS = 10.0  # longest wait for the result of a write
 
 
 class SessionStore(LineStore):
-    """The part of `Store` that knows who asked."""
+    """The part of `Store` for sessions."""
 
     def __init__(self, url: str | Path, retry_seconds: float, queue_size: int) -> None:
-        self._private: set[str] = set()  # opted out in this process: holds even where the database is down
+        self._private: set[str] = set()  # opted out in this process, valid while the database is down too
         super().__init__(url, retry_seconds, queue_size)
 
     def start_session(self, session: str, *, keep: bool = True, learn: bool = True) -> None:
-        """Note what a session agreed to; may be called again to change it. What `record_request` is given
-        later without `agreed` is not stored for a session with keep=False."""
+        """Store the consent of a session; a later call changes it. With keep=False `record_request` without
+        `agreed` stores nothing."""
         (self._private.discard if keep else self._private.add)(session)
         now = utc()
 
@@ -45,7 +45,7 @@ class SessionStore(LineStore):
 
     def sessions(self) -> Rows:
         """All sessions, newest first: id, created_at, keep, learn, number of stored requests, time of the
-        last one."""
+        last."""
         query = select(
             SESSIONS,
             func.count(REQUESTS.c.id).label("requests"),
@@ -55,12 +55,11 @@ class SessionStore(LineStore):
         return self.rows(query.order_by(SESSIONS.c.created_at.desc(), SESSIONS.c.id))
 
     def delete_session(self, session: str) -> int:
-        """Delete a session with its requests and rounds; how many requests went. An opt-out stays noted."""
+        """Delete a session with its requests and rounds; the number of deleted requests. An opt-out stays."""
         return self._forget([session], SESSIONS.c.keep, SESSIONS.c.learn)
 
     def forget_visitor(self, name: str) -> int:
-        """Delete all requests of a visitor of a public app, and what was noted of them; how many requests
-        went."""
+        """Delete the sessions and requests of a visitor of a public app; the number of deleted requests."""
         own = sessions_of(name)
         self._private.difference_update(own)
         return self._forget(own)
@@ -74,8 +73,8 @@ class SessionStore(LineStore):
         return answer_of(self.submit(write)) or 0
 
     def common_key(self, own: bytes) -> bytes | None:
-        """The key by which all machines that share the database sign visitors' ids: `own` where there was
-        none yet, and with SQLite. None while the database does not answer."""
+        """The key by which all machines of a shared database sign visitors' ids; `own` becomes it where there
+        was none. With SQLite `own`. None while the database does not answer."""
         if not self.shared:
             return own
         query = select(KEYS.c.key).where(KEYS.c.id == 1)
@@ -93,7 +92,7 @@ class SessionStore(LineStore):
 
     def prune_visitors(self, hours: float, each: int, together: int) -> int:
         """Delete visitors' requests older than `hours`, all but the newest `each` of one visitor and
-        `together` of all, and sessions older than `hours` that are empty then; how many requests went."""
+        `together` of all, and then empty sessions older than `hours`; the number of deleted requests."""
         before = utc((datetime.now(UTC) - timedelta(hours=hours)).isoformat())
         visitors = REQUESTS.c.session_id.startswith(OWN, autoescape=True)
 
@@ -131,6 +130,6 @@ def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int)
 
 
 def answer_of(write: Future[T]) -> T | None:
-    """The writer's answer; None where the database is down (the write stays queued)."""
+    """The result of a write; None where the database is down (the write stays queued)."""
     done = wait([write], ANSWER_SECONDS).done
     return write.result() if done and write.exception() is None else None

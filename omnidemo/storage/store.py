@@ -1,4 +1,4 @@
-"""The store: history, n-gram caches, adapter versions and the loss curve, which outlive a restart."""
+"""The store: history, n-gram caches, adapter versions and loss curves."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ CURVE = [
 
 
 class Store(SessionStore):
-    """Writes return at once and are done by one thread; reads see committed data. Neither raises because of
-    the database: `status` says what is wrong, and writes wait (up to `queue_size`) until it works again."""
+    """Writes return at once and run in one thread; reads see committed data. Neither raises errors of the
+    database: `status` names them, and up to `queue_size` writes wait until it works again."""
 
     def __init__(self, url: str | Path, *, retry_seconds: float = 3.0, queue_size: int = 5000) -> None:
         self._to_renew: list[weakref.WeakMethod[Callable[[], object]]] = []
         super().__init__(url, retry_seconds, queue_size)
 
     def when_renewed(self, write_again: Callable[[], object]) -> None:
-        """Have a method called, as long as its object lives, after the database was deleted or replaced: it
-        writes its data again."""
+        """Call a method after the database was deleted or replaced, to write its data again, while its object
+        lives."""
         self._to_renew.append(weakref.WeakMethod(write_again))
 
     def _renewed(self) -> None:
@@ -56,14 +56,13 @@ class Store(SessionStore):
             if (write_again := method()) is not None:
                 try:
                     write_again()
-                except Exception as error:  # the others write all the same
+                except Exception as error:  # the other methods are called all the same
                     log.warning("after the database was replaced: %s", error)
 
     def record_request(self, record: RequestRecord, agreed: bool = False) -> None:
-        """Store a request and its rounds, both or neither; its session is noted where it was not started. The
-        tokens of the rounds are kept for the newest chats of a session (`recordings`). agreed: this request
-        may be kept, whatever later requests of its session asked for. (All clients without a key share a
-        session.)"""
+        """Store a request and its rounds, both or neither, and its session, if new. The tokens of the rounds
+        are kept for the newest chats of a session (`recordings`). agreed: keep this request, whatever later
+        requests of the session chose (all clients without a key share a session)."""
         if not agreed and record.session in self._private:
             return
 
@@ -89,8 +88,7 @@ class Store(SessionStore):
         self.submit(write)
 
     def _has(self, connection: Connection, key: str) -> bool:
-        """Whether a request was written before: a server that dies while it answers a commit may have made
-        it."""
+        """Whether the request is stored already: a server may die between a commit and its confirmation."""
         return (
             self.shared
             and bool(key)
@@ -98,8 +96,7 @@ class Store(SessionStore):
         )
 
     def set_speed(self, key: str, speed: Speed) -> None:
-        """Note how fast guessing was on the answer whose generation has this key; nothing where it was not
-        stored."""
+        """Store the speed of the answer with this key; nothing where it was not stored."""
         values = {"speedup": speed.speedup, "speedup_low": speed.low, "speedup_high": speed.high}
         query = update(REQUESTS).where(REQUESTS.c.key == key).values(**values)
         self.submit(lambda connection: connection.execute(query))
@@ -108,15 +105,15 @@ class Store(SessionStore):
         self, *, target: str | None = None, drafter: str | None = None, method: str | None = None,
         session: str | None = None, kind: str | None = None, id: int | None = None, limit: int | None = 200,
     ) -> Rows:  # fmt: skip
-        """The newest `limit` requests (None: all) as plain dicts, newest first."""
+        """The newest `limit` requests (None: all), newest first."""
         query = requests_query(
             target=target, drafter=drafter, method=method, session=session, kind=kind, id=id
         )
         return self.rows(latest(query, REQUESTS.c.id, limit))
 
     def recording(self, request: int, *, session: str | None = None) -> dict[str, Any] | None:
-        """The recorded rounds of a request of this session (None: of any session): their `lines`, how many of
-        the `rounds` were `kept`, target, drafter, and the fields that `recordings.ABOUT` names."""
+        """The recorded rounds of a request of this session (None: of any): `lines`, `kept` of the `rounds`,
+        target, drafter, and the columns `recordings.ABOUT`."""
         return self.read(lambda connection: recordings.read(connection, request, session), None)
 
     def recorded(self, requests: Iterable[int]) -> set[int]:
@@ -125,7 +122,7 @@ class Store(SessionStore):
         return self.read(lambda connection: set(connection.scalars(query)), set())
 
     def delete_requests(self, ids: Iterable[int]) -> int:
-        """Delete requests with their rounds; how many there were."""
+        """Delete requests with their rounds; their number."""
         wanted = [int(request) for request in ids]
 
         def write(connection: Connection) -> int:
@@ -140,10 +137,10 @@ class Store(SessionStore):
     def curve(
         self, target: str, drafter: str, limit: int | None = 1000, sessions: Sequence[str] | None = None
     ) -> Rows:
-        """The newest `limit` requests of a pair (of these `sessions` only), oldest first; `index` counts the
-        pair's stored requests from 1, `draft_length` is what the drafter drew per round on average,
-        `accepted` (copies among them) and `copied_earlier` are those of `metrics.py`, `policy` is the draft
-        policy, with `copying` where it was on, and `temperature` that of the request."""
+        """The newest `limit` requests of a pair (only of these `sessions`), oldest first, with CURVE and:
+        `index`, from 1 over the pair's stored requests; `draft_length`, mean drafter tokens per round;
+        `accepted` and `copied_earlier` of `metrics.py`; `policy`, the draft policy, with `copying` where it
+        was on; `temperature`."""
         query = of_pair(
             REQUESTS, target, drafter, *(REQUESTS.c[name] for name in ("id", *CURVE, "metrics", "settings"))
         )
@@ -173,8 +170,8 @@ class Store(SessionStore):
         )
 
     def copied_from(self, target: str, drafter: str, domain: str, tokens: int) -> list[tuple[str, str]]:
-        """(prompt, answer) of a line's newest answers that later ones may copy from, the newest first, about
-        so many tokens of them."""
+        """(prompt, answer) of a line's newest answers that may be copied from, newest first, up to so many
+        tokens."""
         query = of_pair(REQUESTS, target, drafter, REQUESTS.c.tokens, REQUESTS.c.prompt, REQUESTS.c.answer)
         query = query.where(
             REQUESTS.c.domain == domain, REQUESTS.c.remembered, REQUESTS.c.answer.is_not(None)
@@ -194,8 +191,8 @@ class Store(SessionStore):
         return self.read(read, [])
 
     def forget_copied(self, domain: str, target: str | None = None, drafter: str | None = None) -> None:
-        """Let no answer of a line (without a pair: of the lines of that name) be copied from again; the
-        answers stay. Waits for it."""
+        """Exclude the answers of a line (without a pair: of all lines of that name) from copying; the answers
+        stay. Waits for the write."""
 
         def write(connection: Connection) -> None:
             which = [REQUESTS.c.domain == domain, REQUESTS.c.remembered]
@@ -209,9 +206,9 @@ class Store(SessionStore):
     def export_csv(
         self, kind: Literal["requests", "rounds", "steps"], path: Path, /, **filters: str | None
     ) -> int:
-        """Write a table as CSV and return its rows. Filters: target, drafter, domain; for requests and rounds
-        also method, topic, session, kind. Raises ValueError for an unknown table or filter, RuntimeError
-        where database or file fail."""
+        """Write a table as CSV; the number of rows. Filters: target, drafter, domain; for requests and rounds
+        also method, topic, session, kind. ValueError for an unknown table or filter, RuntimeError where
+        database or file fail."""
         query = csv_export.make_query(kind, filters)
         if self.status.ok:
             self.flush()
@@ -225,7 +222,7 @@ class Store(SessionStore):
 
 
 def _asked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Draft policy and temperature of a request; a fixed length is part of the policy, and so is copying."""
+    """Draft policy (with a fixed length, and with copying) and temperature of a request."""
     policy, length = settings.get("draft_policy"), settings.get("draft_length")
     policy = f"fixed {length}" if policy == "fixed" else policy
     return {

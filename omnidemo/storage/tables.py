@@ -1,7 +1,5 @@
-"""The tables of the store. Times are UTC ISO 8601 text, durations seconds.
-
-A column may be NULL only where it is a measurement, which may be missing, or where it says so.
-"""
+"""The tables of the store. Times are UTC ISO 8601 text, durations seconds. Measurements may be NULL; other
+columns only where they say so."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ METADATA = sa.MetaData()  # must equal what the migrations build (a test compare
 
 
 class Whole(sa.TypeDecorator[int]):
-    """A whole number, which may come as one of numpy's scalars."""
+    """A whole number, also from numpy's scalars."""
 
     impl = sa.Integer
     cache_ok = True
@@ -29,7 +27,7 @@ class Whole(sa.TypeDecorator[int]):
 
 
 class Measured(sa.TypeDecorator[float]):
-    """A measurement: what is no finite number is NULL."""
+    """A measurement; NaN and infinity become NULL."""
 
     impl = sa.Float
     cache_ok = True
@@ -55,15 +53,14 @@ def _flags(*names: str) -> list[sa.Column[bool]]:
 
 
 def _copies() -> list[sa.Column[int]]:
-    """Copied tokens that were proposed, and those that the target accepted; rows of older versions have
-    none."""
+    """Proposed and accepted copied tokens; 0 in rows of older versions."""
     return [
         sa.Column(name, Whole, nullable=False, server_default="0") for name in ("copies_proposed", "copied")
     ]
 
 
 def _row_of(table: str, name: str, key: bool = False) -> sa.Column[Any]:
-    """The id of a row of another table, with which this one is deleted."""
+    """The id of a row of another table, whose deletion deletes this row."""
     return sa.Column(name, sa.ForeignKey(f"{table}.id", ondelete="CASCADE"), primary_key=key, nullable=False)
 
 
@@ -78,18 +75,18 @@ PAIRS = _table(
     *_words(400, "target", "drafter"),
     sa.UniqueConstraint("target", "drafter", name="uq_pairs_target_drafter"),
 )
-# A visitor's session and what they agreed to; one that opted out keeps only this row.
+# A session and its consent; a session that opted out has only this row.
 SESSIONS = _table(
     "sessions", *_words(200, "id", key=True), *_words(40, "created_at"), *_flags("keep", "learn")
 )
-# The one key that signs visitors' ids, in a database that machines share; with SQLite it lies in a file.
+# The key that signs visitors' ids, in a shared database; with SQLite it is a file.
 KEYS = _table(
     "visitor_key",
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("key", sa.LargeBinary, nullable=False),
 )
-# One request. The main metrics are columns, all of them are in `metrics`; `prompt` and `answer` may be
-# withheld (NULL).
+# A request. The main metrics are columns, and all are in `metrics`. `prompt` and `answer` may be withheld
+# (NULL).
 REQUESTS = _table(
     "requests",
     *_whole("id", key=True),
@@ -99,7 +96,7 @@ REQUESTS = _table(
     *_words(80, "method"),
     *_words(200, "domain"),
     *_whole("adapter_version"),
-    *_words(40, "seed", null=True),  # text: a seed may have 64 bits without a sign
+    *_words(40, "seed", null=True),  # text, because a seed may have 64 bits without a sign
     *_whole("prompt_tokens", "tokens"),
     *_measured("seconds", "tokens_per_second", "acceptance_rate", "alpha", "block_efficiency"),
     *_whole("ngram_hits"),
@@ -109,18 +106,18 @@ REQUESTS = _table(
     sa.Column("settings", sa.JSON, nullable=False),
     sa.Column("metrics", sa.JSON, nullable=False),
     *_words(None, "prompt", "answer", null=True),
-    *_words(40, "key", null=True),  # of its `Generation`, by which the agreement finds its row
+    *_words(40, "key", null=True),  # of its `Generation`
     *_words(200, "topic", null=True),
-    *_measured("agreement", "same_first"),  # later, and only where a trace was left
+    *_measured("agreement", "same_first"),  # measured later, where there is a trace
     *_copies(),
-    # over plain decoding, later: the median of several runs, and the range that holds it
+    # measured later, over plain decoding: the median of several runs and the range that holds it
     *_measured("speedup", "speedup_low", "speedup_high"),
     # whether later answers may copy from this one
     sa.Column("remembered", sa.Boolean, nullable=False, server_default=sa.false()),
     sa.Index("ix_requests_pair", "pair_id", "id"),
     sa.Index("ix_requests_session", "session_id", "id"),
     sa.Index("ix_requests_key", "key"),
-    sqlite_autoincrement=True,  # an id is never used again, so a stale selection cannot delete another row
+    sqlite_autoincrement=True,  # ids are never used again, so that an old selection cannot delete a new row
 )
 # The counters and times of one round of a request.
 ROUNDS = _table(
@@ -146,7 +143,7 @@ NGRAMS = _table(
     sa.Column("drafter_ids", sa.JSON, nullable=False),
     *_whole("hits", "accepts", "inserted_at", "last_used"),
 )
-# A published adapter version of a line (pair and domain); at most one version of a line is active.
+# A published version of a line (pair and domain); at most one is active, at most one trusted.
 ADAPTERS = _table(
     "adapter_versions",
     _row_of("pairs", "pair_id", key=True),
@@ -160,10 +157,9 @@ ADAPTERS = _table(
     sa.Column("effect", sa.JSON, nullable=False),
     *_words(40, "created_at"),
     *_flags("active"),
-    # the last that was better, or chosen
     sa.Column("trusted", sa.Boolean, nullable=False, server_default=sa.false()),
 )
-# A file of a version, in a database that machines share; empty in SQLite, whose files lie beside it.
+# A file of a version, in a shared database; empty in SQLite.
 ADAPTER_FILES = _table(
     "adapter_files",
     *_whole("pair_id", key=True),
@@ -177,7 +173,7 @@ ADAPTER_FILES = _table(
         ondelete="CASCADE",
     ),
 )
-# One optimiser step of a line; `version` is the adapter version that the step went into.
+# An optimiser step of a line; `version`: the version that the step made.
 STEPS = _table(
     "training_steps",
     *_whole("id", key=True),
@@ -189,8 +185,8 @@ STEPS = _table(
     *_measured("loss_head"),  # of the acceptance head, where it was trained
     sa.Index("ix_training_steps_line", "pair_id", "domain", "id"),
 )
-# A drafter version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the version of
-# each line probed last; `counts` is null in rows that versions before it wrote.
+# A version on the probe prompts of a topic; see `records.Probe`. `shown` is kept for the last probed version
+# of each line; `counts` is NULL in rows of older releases.
 PROBES = _table(
     "probes",
     *_whole("id", key=True),
@@ -206,7 +202,7 @@ PROBES = _table(
     *_words(40, "created_at"),
     sa.UniqueConstraint("pair_id", "domain", "version", "topic", name="uq_probes_version_topic"),
 )
-LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # what is known of an adapter line, by pair and `domain`
+LINE_TABLES = (ADAPTERS, STEPS, PROBES)  # rows of an adapter line, by pair and `domain`
 FILTERS: Mapping[str, sa.Column[Any]] = {
     "id": REQUESTS.c.id, "target": PAIRS.c.target, "drafter": PAIRS.c.drafter, "method": REQUESTS.c.method,
     "domain": REQUESTS.c.domain, "topic": REQUESTS.c.topic, "session": REQUESTS.c.session_id,
@@ -215,7 +211,7 @@ FILTERS: Mapping[str, sa.Column[Any]] = {
 
 
 def utc(moment: str | None = None) -> str:
-    """`moment` (ISO 8601, taken as UTC where it names no zone; None: now) as UTC text that sorts by time."""
+    """`moment` (ISO 8601, UTC where it names no zone; None: now) as UTC text that sorts by time."""
     value = datetime.now(UTC) if moment is None else datetime.fromisoformat(moment)
     if value.tzinfo is None:
         value = value.replace(tzinfo=UTC)
@@ -223,12 +219,12 @@ def utc(moment: str | None = None) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A plain finite float, or None: databases and charts differ on NaN and on numpy's scalars."""
+    """A finite Python float, or None: databases and charts differ on NaN and on numpy's scalars."""
     return float(value) if value is not None and math.isfinite(value) else None
 
 
 def figure(name: str) -> sa.ColumnElement[Any]:
-    """A figure of an answer; `guesses_right` from the counts, which are all that early versions have."""
+    """A figure of an answer; `guesses_right` is computed from the counts, because old rows lack it."""
     if name != "guesses_right":
         return REQUESTS.c.metrics[name].as_float()
     made, right = (
@@ -249,8 +245,7 @@ def requests_query(**filters: str | int | None) -> sa.Select[Any]:
 def conditions(
     columns: Mapping[str, Any], filters: Mapping[str, str | int | None]
 ) -> list[sa.ColumnElement[bool]]:
-    """What rows have to fulfil; None filters nothing. A session stands for itself and for the sample prompts
-    played in it."""
+    """The conditions of filters; None filters nothing. A session includes the sample prompts played in it."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     return [
         columns[name].in_(sessions_of(str(value))) if name == "session" else columns[name] == value
@@ -263,18 +258,18 @@ def columns_of(table: sa.Table, *hidden: str) -> list[sa.Column[Any]]:
 
 
 def of_pair(table: sa.Table, target: str, drafter: str, *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """These columns of the rows of a table that belong to a pair."""
+    """A query of these columns for a pair's rows of a table."""
     query = sa.select(*columns).select_from(table).join(PAIRS, PAIRS.c.id == table.c.pair_id)
     return query.where(PAIRS.c.target == target, PAIRS.c.drafter == drafter)
 
 
 def latest(query: sa.Select[Any], column: sa.ColumnElement[Any], limit: int | None) -> sa.Select[Any]:
-    """The same query from the newest row (by `column`) on, at most `limit` rows."""
+    """The query from the newest row (by `column`) on, at most `limit` rows."""
     return query.order_by(sa.desc(column)).limit(limit)
 
 
 def pair_id(connection: sa.Connection, target: str, drafter: str) -> int:
-    """The number of a pair, which gets one here where it has none."""
+    """The id of a pair, which is inserted where it is missing."""
     pair = sa.select(PAIRS.c.id).where(PAIRS.c.target == target, PAIRS.c.drafter == drafter)
     if (number := connection.scalar(pair)) is not None:
         return int(number)
@@ -284,5 +279,5 @@ def pair_id(connection: sa.Connection, target: str, drafter: str) -> int:
 
 
 def of_line(table: sa.Table, pair: int, domain: str) -> tuple[Any, Any]:
-    """What the rows of an adapter line have to fulfil."""
+    """The conditions of an adapter line's rows."""
     return table.c.pair_id == pair, table.c.domain == domain

@@ -1,5 +1,5 @@
-"""The owner of all adapter versions. Everybody else asks it for a line's (`line_versions.py`); these two know
-the files (`models/adapters/version_folders.py`)."""
+"""The owner of all adapter versions, which gives access to those of a line (`line_versions.py`). Both use the
+files of `models/adapters/version_folders.py`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from omnidemo.storage.store import Store
 from omnidemo.storage.visitors import NAME_BYTES, OWN, owned
 
 log = logging.getLogger(__name__)
-# the folder of a visitor's line, as `version_folders.safe_name` writes it
+# the folder name of a visitor's line, by `version_folders.safe_name`
 VISITORS = re.compile(rf"({re.escape(OWN.strip('~'))}[0-9a-f]{{{2 * NAME_BYTES}}})-[0-9a-f]{{10}}")
 
 
 class VersionStore:
-    """The versions of all adapter lines of a storage folder. `store`: the database that is told of them; None
-    for whoever only reads. Methods may be called from any thread."""
+    """The versions of all adapter lines of a storage folder. `store`: the database of their rows; None for
+    reading alone. Thread-safe."""
 
     def __init__(self, storage: Path, store: Store | None = None) -> None:
         self._storage, self._store = storage, store
@@ -31,12 +31,11 @@ class VersionStore:
         return LineVersions(self._storage, self._store, target, drafter, domain)
 
     def domains(self, target: str, drafter: str) -> list[str]:
-        """The lines of a pair that have versions. A folder's name is not the line's, which is read from a
-        manifest, once."""
+        """The lines of a pair that have versions. The name of a line is read from a manifest, once."""
         try:
             folders = version_folders.lines_of(self._storage, drafter, target)
             held = {folder: stored for folder in folders if (stored := version_folders.versions(folder))}
-        except OSError:  # nothing was learned yet, or the disk is gone
+        except OSError:  # without versions, or without a disk
             return []
         for folder, versions in held.items():
             if folder.name not in self._domains:
@@ -46,9 +45,10 @@ class VersionStore:
         return [self._domains[folder.name] for folder in held if folder.name in self._domains]
 
     def share(self, target: str, drafter: str) -> None:
-        """Take the versions that other machines have put into a shared database, with which is active and
-        trusted, and add what this disk alone has. A line whose newest version is on this disk alone keeps its
-        choice. Visitors' lines are left out: a copy would outlive their deletion elsewhere."""
+        """Copy versions of other machines from a shared database, with the active and the trusted one, and
+        store those that only this disk has. A line whose newest version is only on this disk keeps its
+        choice. Visitors' lines are left out, because a copy would outlive their deletion on another
+        machine."""
         noted = self._store.noted_versions(target, drafter) if self._store is not None else None
         if noted is None:
             return
@@ -66,7 +66,7 @@ class VersionStore:
                 self.line(target, drafter, domain).tell(lines[domain][-1].version if domain in lines else 0)
 
     def _take(self, line: LineVersions, versions: Sequence[Noted]) -> None:
-        """Bring a line's folder to the state of a shared database. Raises OSError."""
+        """Copy the state of a line from a shared database into its folder. Raises OSError."""
         assert self._store is not None
         for wanted in versions:
             here = line.info(wanted.version)
@@ -88,8 +88,8 @@ class VersionStore:
             version_folders.write_note(line.folder, "trusted", trusted)
 
     def tell_all(self, target: str, drafter: str) -> None:
-        """Note every version of a pair in the database again, after it was deleted or replaced. Loss curves
-        and effects are lost."""
+        """Store all versions of a pair in a database that was deleted or replaced. Loss curves and effects
+        are lost."""
         for domain in self.domains(target, drafter):
             self.line(target, drafter, domain).tell()
 
@@ -103,8 +103,8 @@ class VersionStore:
         return changed
 
     def forget(self, domain: str) -> None:
-        """Delete all versions of the lines of that name, of all pairs, with what the database noted. Files
-        that cannot be removed stay, and the log says so."""
+        """Delete all versions of the lines of that name, of all pairs, with their rows. Files that cannot be
+        removed are logged."""
         for folder in version_folders.lines_of(self._storage):
             if folder.name == version_folders.safe_name(domain):
                 try:

@@ -1,5 +1,5 @@
-"""How small the adapter line and the n-grams of each visitor of a public app are; `serving/visitor_lines.py`
-deletes them."""
+"""The sizes of each visitor's adapter line and n-grams in a public app; `serving/visitor_lines.py` deletes
+them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from omnidemo.vocabulary.ngram_cache import NgramCache
 
 RANK = 16
 LINE_BYTES = 5_000_000  # of all versions of a line together
-VERSIONS = 2  # the newest, and the trusted one where that is another
-# bytes of each number of an adapter: itself, the optimiser's two moments, and the weight that it moves
-COPIES = 4 * 4
+VERSIONS = 2  # the newest and the trusted one
+COPIES = 4 * 4  # bytes of a parameter: itself, the optimiser's two moments and its weight
 BUFFER_MB = 2
-CACHES = 16  # visitors' n-gram caches in memory; the one unused for longest goes
+CACHES = 16  # visitors' n-gram caches in memory; the one unused for longest is dropped
 OWN_NGRAMS = 2000  # beside the shared ones
 SIZES = (8_191, 65_521, 262_139, 1_048_573)  # of a visitor's trie on the device: primes
 
 
 def line_settings(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> Settings:
-    """The settings by which a visitor's line learns: a small adapter, of the greatest rank up to `RANK` whose
-    versions fit `LINE_BYTES`. shapes: of the drafter's matrices by name."""
+    """The settings of a visitor's line: the greatest rank up to RANK whose versions fit LINE_BYTES. shapes:
+    of the drafter's matrices by name."""
     numbers = sum(
         sum(shape)
         for name, shape in shapes.items()
@@ -40,8 +39,7 @@ def line_settings(settings: Settings, shapes: Mapping[str, tuple[int, ...]]) -> 
 
 
 class VisitorNgrams:
-    """The n-gram caches of a pair's visitors: each a copy of the shared one, as it was, that grows by
-    itself."""
+    """The n-gram caches of a pair's visitors: each begins as a copy of the shared one and grows by itself."""
 
     def __init__(self) -> None:
         self._caches: OrderedDict[str, NgramCache] = OrderedDict()

@@ -1,5 +1,4 @@
-"""Identity of visitors: ids that the server makes and signs, the names under which their rows are stored, and
-whether the app is public."""
+"""The identity of visitors: signed ids, the names of their rows, and whether the app is public."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from pathlib import Path
 from omnidemo.core.config import Settings
 
 log = logging.getLogger(__name__)
-OWN = "~visitor-"  # how the sessions and adapter lines of the visitors of a public app begin
-TRAFFIC = " traffic"  # ends the session of the sample prompts that a visitor plays
+OWN = "~visitor-"  # prefix of visitors' sessions and adapter lines in a public app
+TRAFFIC = " traffic"  # suffix of the session of played sample prompts
 KEY = "visitors.key"  # in the storage folder
 KEY_BYTES, ID_BYTES, SIGN_BYTES, NAME_BYTES = 32, 16, 16, 12
 FORM = re.compile(rf"([0-9a-f]{{{2 * ID_BYTES}}})\.([0-9a-f]{{{2 * SIGN_BYTES}}})")
@@ -28,8 +27,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose call this is. `name`: the keyed hash of a visitor's id, "" for a call without one. `operator`:
-    whether it had the key."""
+    """The origin of a call. `name`: the keyed hash of a visitor's id; "" without an id. `operator`: whether
+    it had the operator's key."""
 
     name: str = ""
     operator: bool = False
@@ -41,35 +40,31 @@ class Caller:
 
 
 class Visitors:
-    """Makes and checks visitors' ids. An id is a secret: it goes to its browser and nowhere else; what is
-    stored is its `name`.
-
-    The key lies in the storage folder, readable by its owner only. Where that cannot be written, ids hold
-    until the app ends.
-    """
+    """Makes and checks visitors' ids. An id is a secret of its browser; the server stores its `name`. The key
+    is a file in the storage folder that only its owner can read. Where the folder cannot be written, ids are
+    valid until the app ends."""
 
     def __init__(self, storage: Path, agree: Callable[[bytes], bytes | None] = lambda own: own) -> None:
-        """agree: told this machine's own key, returns that of all machines; None where it cannot be asked
-        now."""
+        """agree: returns the key of all machines for this machine's own key; None where it is unknown now."""
         self._file, self._agree = Path(storage) / KEY, agree
         self._key: bytes | None = None
         self._machine: bytes | None = None  # this machine's own key, until all agree on one
         self._lock = threading.Lock()
 
     def issue(self) -> str:
-        """A new id: 128 random bits, and the signature."""
+        """A new id: 128 random bits and their signature."""
         number = secrets.token_hex(ID_BYTES)
         return f"{number}.{self._sign('id', number, SIGN_BYTES)}"
 
     def name(self, given: str | None) -> str:
-        """The name that goes with an id; "" for a missing or forged one."""
+        """The name of an id; "" for a missing or forged one."""
         form = FORM.fullmatch(given or "")
         if form is None or not hmac.compare_digest(form[2], self._sign("id", form[1], SIGN_BYTES)):
             return ""
         return self._sign("name", form[1], NAME_BYTES)
 
     def name_of_key(self, key: str) -> str:
-        """The name that goes with a key of the endpoint; whoever has the key has checked that it is one."""
+        """The name of a key of the endpoint, which the caller has checked."""
         return self._sign("key", key, NAME_BYTES)
 
     def _sign(self, purpose: str, number: str, size: int) -> str:
@@ -80,7 +75,7 @@ class Visitors:
             if self._key is None:
                 own = self._machine = self._machine or _read_key(self._file)
                 if (agreed := self._agree(own)) is None:
-                    return own  # which may be the agreed one, from before
+                    return own  # it may be the agreed one from an earlier run
                 if agreed != own:
                     _write_key(self._file, agreed)
                 self._key = agreed
@@ -88,8 +83,8 @@ class Visitors:
 
 
 def _read_key(file: Path) -> bytes:
-    """The key of a file, which is made where there is none. A damaged one is replaced: all ids are new
-    then."""
+    """The key of a file, which is made where it is missing. A damaged one is replaced, which invalidates all
+    ids."""
     fresh = secrets.token_bytes(KEY_BYTES)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -129,17 +124,17 @@ def _write_key(file: Path, key: bytes) -> None:
 
 
 def owned(name: str) -> bool:
-    """Whether a session or an adapter line is that of a visitor of a public app."""
+    """Whether a session or an adapter line belongs to a visitor of a public app."""
     return name.startswith(OWN)
 
 
 def sessions_of(name: str) -> tuple[str, str]:
-    """The sessions of a visitor: what they wrote, and what they played."""
+    """The sessions of a visitor: chats, and played sample prompts."""
     return name, f"{name}{TRAFFIC}"
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or name is this machine's own."""
+    """Whether an address or name is of this machine's loopback."""
     if host.lower() in LOOPBACK:
         return True
     try:
@@ -149,8 +144,8 @@ def is_loopback(host: str) -> bool:
 
 
 def is_public(settings: Settings) -> bool:
-    """Whether strangers may come. With `auto` they may wherever anything says that the app is reached by
-    others; a request that came through a proxy counts as well, which the page's guard notices."""
+    """Whether strangers may come. With `auto`: on a Space, with a public link, with allowed hosts, or at an
+    address that others reach. (The page's guard also notices requests through a proxy.)"""
     if settings.public != "auto":
         return settings.public == "true"
     return bool(
@@ -162,7 +157,6 @@ def is_public(settings: Settings) -> bool:
 
 
 def is_operator(settings: Settings, key: str | None) -> bool:
-    """Whether a key is the operator's, compared in constant time. Without a key in the settings nobody's
-    is."""
+    """Whether a key is the operator's, compared in constant time; False without a key in the settings."""
     wanted = settings.operator_key.encode()
     return bool(wanted) and hmac.compare_digest((key or "").encode("utf-8", "replace"), wanted)

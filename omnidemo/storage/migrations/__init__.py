@@ -1,1 +1,1 @@
-"""Alembic migrations of the store; they run whenever a database is opened, so no alembic.ini is needed."""
+"""Alembic migrations of the store, which run when a database is opened."""

@@ -1,5 +1,4 @@
-"""Alembic's entry point: upgrades over the connection (and inside the transaction) that the store hands
-in."""
+"""Alembic's entry point: upgrades in the store's connection and transaction."""
 
 from __future__ import annotations
 
