@@ -1,5 +1,4 @@
-"""Start the app: `python app.py` is `python -m omnidemo serve` with everything from the environment
-(`OMNIDEMO_*`)."""
+"""`python app.py` is `python -m omnidemo serve` with settings from the environment (`OMNIDEMO_*`)."""
 
 from __future__ import annotations
 

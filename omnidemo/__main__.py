@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnidemo.core.processes import end_by_signal
 
 if __name__ == "__main__":
-    end_by_signal()  # also while the rest is imported
+    end_by_signal()  # before the other imports
 
 import json
 import os
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from omnidemo.serving.services import Cluster
 
 COMPILING = "compiling passes, once on this machine; the answer waits for them"
-END_SECONDS = 4.0  # for answers that are cancelled; a container is killed after ten
+END_SECONDS = 4.0  # for cancelled answers; a container is killed after ten
 HELP = (
     "Online, cross-vocabulary speculative decoding: one small drafter for every target model."
     " docs/settings.md explains the settings."
@@ -61,8 +61,8 @@ def generate(
 ) -> None:
     """Answer a prompt: the text on stdout as it is written, its figures on stderr.
 
-    With --storage it drafts with the adapter kept there and adds to the n-gram cache; one answer alone trains
-    nothing.
+    With --storage it drafts with the adapter of that folder and adds to its n-gram cache. One answer alone
+    trains nothing.
     """
     ours = {name: value for name, value in options.items() if name in Settings.model_fields}
     settings = read_settings(
@@ -74,7 +74,7 @@ def generate(
     from omnidemo.models.weights_digest import weights_digest
     from omnidemo.pair.remote.target_link import LinkError
 
-    check_method(settings.method)  # what is wrong is told before a model loads
+    check_method(settings.method)  # refuses a wrong method before a model is loaded
     by_prices = {"draft_policy": "cost"} if explain else {}
     asked = GenerationConfig.of(
         **given(options) | {name: getattr(settings, name) for name in ours} | by_prices
@@ -93,7 +93,7 @@ def generate(
     asked = asked.in_manner(pair.target.manner).seeded()
     try:
         generation = whole(pair.parts(sys.stdin.read() if prompt == "-" else prompt, **dict(asked)))
-    except LinkError as error:  # what was written by then is not lost
+    except LinkError as error:  # the text so far is not lost
         print(json.dumps({"text": "".join(written), "error": str(error)}) if as_json else "", flush=True)
         raise
     if as_json:
@@ -119,7 +119,7 @@ def vocabularies(
     prompts: Annotated[Path, typer.Option(help='JSON Lines: {"prompt": "…"} on each line.')],
     limit: Annotated[int | None, typer.Option(min=1, help="Texts at most.")] = None,
 ) -> None:
-    """Say how well two tokenizers fit: the direct map, and the n-grams that cover the other tokens of some
+    """Measure how well two tokenizers fit: the direct map, and n-grams for the other tokens of some
     prompts."""
     settings = read_settings()
     from omnidemo.serving.measuring import vocabularies
@@ -138,9 +138,9 @@ def vocabularies(
 @app.command()
 def models(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
     """List the models on this machine (bundled, fetched, the Hub's cache, Ollama, LM Studio,
-    OMNIDEMO_MODEL_FOLDERS), and what can be had.
+    OMNIDEMO_MODEL_FOLDERS), and those that can be fetched.
 
-    A model that cannot be used says why.
+    The note of an unusable model names the reason.
     """
     settings = read_settings()
     from omnidemo.models.catalogue import list_models
@@ -228,8 +228,7 @@ def serve(
 
 
 def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
-    """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up what the settings ask
-    for."""
+    """Serve the pages until Ctrl-C or SIGTERM, then stop the trainers and back up by the settings."""
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")  # Gradio reads it when it is imported
     from omnidemo.pair.zerogpu import sign
 
@@ -239,7 +238,7 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
         settings = start(settings)
     from omnidemo.serving import gc_pauses
 
-    # Gradio makes clients as it is imported, and asks itself as it starts.
+    # Gradio makes HTTP clients when it is imported, and calls itself when it starts.
     local = nullcontext if settings.share else shell_network.hidden
     with gc_pauses.off(), local():
         from omnidemo.serving.services import Services
@@ -259,13 +258,13 @@ def run_app(settings: Settings, cluster: Cluster | None = None) -> None:
             raise ValueError(
                 f"the app cannot listen on {where}; choose another --port, or 0 for a free one"
             ) from error
-        everything.better.start()  # what it fetches comes beside the page, which answers meanwhile
+        everything.better.start()  # fetches while the page answers
         threading.Event().wait()
     finally:
         until = time.monotonic() + END_SECONDS
         everything.end_answers(END_SECONDS)
         while any(page._queue.active_jobs) and time.monotonic() < until:
-            time.sleep(0.02)  # the page gets the end of its answer
+            time.sleep(0.02)  # for the ends of answers to reach the page
         page.close(verbose=False)
         services.close()
 

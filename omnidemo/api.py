@@ -1,4 +1,4 @@
-"""`load_pair`: the public API's way in."""
+"""`load_pair`, the entry to the public API."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ def load_pair(
     progress: StageReport = lambda stage, fraction, detail: None,
     arithmetic: Arithmetic | None = None,
 ) -> Pair:
-    """Load a target and a drafter: bundled names, Hub ids or local folders. What is not given is taken from
-    `settings`, and without them from the environment (`OMNIDEMO_*`) or its default. A target may be the
-    address of an `omnidemo serve`, which then checks what is drafted here; `api_keys` is its key.
+    """Load a target and a drafter: bundled names, Hub ids, local folders or GGUF files. A target may also be
+    the address of an `omnidemo serve`, which then checks drafts made here; its key is the setting `api_keys`.
+    Missing arguments come from `settings`, by default those of the environment (`OMNIDEMO_*`).
 
-    storage: a folder in which the n-gram cache, the adapters and the training history are kept; the pair then
-    learns from what it generates, as `training` says, one adapter line per domain (an option of `generate`).
-    None: everything stays in memory, and nothing is learned but the n-gram cache. backend: what makes the
-    rounds: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
-    are refused where they cannot serve the pair; "auto" takes what is there. progress: called with a stage,
-    how much of the whole is done (0 to 1), and a detail. arithmetic: how a target on a CPU multiplies weights
-    that its GGUF file packs, in "float32", or with activations of eight or 16 bits, "int8" or "int16". Raises
-    ModelError (a ValueError), one sentence; ValueError for a backend that there is not, and where another
+    storage: a folder for n-gram cache, adapters and history. The pair then learns from its answers by the
+    setting `training`, one adapter line per domain (an option of `generate`). None: all stays in memory, and
+    only the n-gram cache learns.
+    backend: "reference" is plain torch, one pass at a time, by which the others are checked; "cpu" and "cuda"
+    are refused where they cannot serve the pair; "auto" takes the fastest.
+    progress: called with a stage, the fraction of the whole (0 to 1), and a detail.
+    arithmetic: of packed weights on a CPU: "float32", or "int8" or "int16" activations.
+    Raises ModelError (a ValueError), one sentence; ValueError for an unknown backend, and where another
     process uses the storage folder.
     """
     given = {"target": target, "drafter": drafter, "device": device, "dtype": dtype, "backend": backend}
@@ -59,12 +59,12 @@ def load_pair(
     pair = build(settings.target, settings.drafter, settings, progress)
     if storage is None:
         pair.prices.keep_in(None)
-    if storage is not None:
+    else:
         settings = settings.model_copy(update={"storage": storage})
         store = open_store(settings)
         lines = attach_storage(pair, settings, store)
         if is_address(settings.target):
-            pair.learners.clear()  # the target's distributions, which they learn from, stay there
+            pair.learners.clear()  # they need the target's distributions, which are not sent
         if settings.training == "inline":
             pair.learners.append(lambda trace: lines.run_pending(trace.domain))
         atexit.register(store.close)

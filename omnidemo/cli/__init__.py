@@ -1,1 +1,1 @@
-"""The command line's parts. Models and pages are imported when a command needs them."""
+"""The commands of the command line. Models and pages are imported when a command needs them."""

@@ -1,5 +1,4 @@
-"""The commands check-backend and space-check, which look for faults, and advise, which finds a drafter for a
-target."""
+"""The commands check-backend, space-check and advise."""
 
 from __future__ import annotations
 
@@ -38,8 +37,8 @@ def check_backend(
         bool,
         typer.Option(
             "--layers",
-            help="Of the target alone: its passes layer by layer and tensor by tensor against"
-            " transformers, and the first that differs.",
+            help="Compare the target's passes with transformers layer by layer, and name the first tensor"
+            " that differs.",
         ),
     ] = False,
     draft_length: DraftLength = None,
@@ -49,9 +48,9 @@ def check_backend(
     """Answer the same prompts with the same seeds on the reference and on a fast backend, and name the first
     token that differs.
 
-    The reference is plain torch, one pass at a time, and both multiply in float32. Of a target that is read
-    as its file packs it, rows of logits are compared bit by bit, too, alone and among others, in each
-    arithmetic. Exits with 1 if any answer or any bit differs.
+    The reference is plain torch, one pass at a time, and both multiply in float32. For a packed target, rows
+    of logits alone and among others are compared bit by bit in each arithmetic too. Exits with 1 if any
+    answer or bit differs.
     """
     settings = read_settings(
         target=target, drafter=drafter, backend=backend, draft_length=draft_length, training="off",
@@ -86,10 +85,10 @@ def space_check(
     folder: Annotated[Path, typer.Argument(help="The checkout; default: this folder.")] = Path("."),
     storage: Storage = None,
 ) -> None:
-    """Say what would stop this checkout from starting on a Space of the Hugging Face Hub.
+    """List the faults that would stop this checkout from starting on a Space of the Hugging Face Hub.
 
-    Looks at files, requirements and variables (set them as the Space has them); asks the Hub nothing. Exits
-    with 1 if something would.
+    Checks files, requirements and variables (set them as on the Space) offline. Exits with 1 if there is a
+    fault.
     """
     settings = read_settings(storage=storage)
     from omnidemo.serving.hosting.space_check import check
@@ -123,13 +122,13 @@ def advise(
     ] = "mixed",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say which drafter suits a target, before any weights are downloaded: modelled speedups, overlap of the
+    """Rank drafters for a target before any weights are downloaded: modelled speedups, overlap of the
     vocabularies, warnings."""
     settings = read_settings(draft_length=draft_length, training="off")
     from omnidemo.serving.advisor import advice
     from omnidemo.serving.advisor.overlap import prompts_of
 
-    prompts_of(topic, 1)  # a wrong topic is told before anything is read
+    prompts_of(topic, 1)  # refuses a wrong topic before any file is read
     found = advice.advise(target, drafters or (), settings)
     if not as_json:
         _print(found)

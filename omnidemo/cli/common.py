@@ -1,4 +1,4 @@
-"""Common parts of the commands: settings, one sentence for every failure, tables and progress bars."""
+"""Common parts of the commands: settings, one-sentence errors, tables and progress bars."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ T = TypeVar("T")
 SPREAD = (
     "Mean ± standard deviation over prompts; speedup: tokens/s against autoregressive on the same prompt."
 )
-LOG_SECONDS = 10.0  # between two lines of progress where that goes to a file
-SHORT_SECONDS = 10.0  # of which no line says that they are left
-LOOK_SECONDS = 1.0  # between two looks whether it is time for one
+LOG_SECONDS = 10.0  # between two lines of progress in a file
+SHORT_SECONDS = 10.0  # a shorter rest is not told
+LOOK_SECONDS = 1.0  # between two checks whether a line is due
 PREPARING = "getting ready: models are loaded, and passes compiled"
-FAULTS = (RecursionError, NotImplementedError)  # errors that nobody raises with a sentence for people
+FAULTS = (RecursionError, NotImplementedError)  # errors without a sentence for people
 
 
 class Commands(TyperGroup):
-    """Commands whose failures are one sentence on stderr; `python -X dev -m …` shows the traceback
-    instead."""
+    """Commands whose errors are one sentence on stderr; `python -X dev -m …` shows tracebacks instead."""
 
-    program = "omnidemo"  # what stands after `python -m`
+    program = "omnidemo"  # the name behind `python -m`
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -68,21 +67,21 @@ class Commands(TyperGroup):
 
 
 def read_settings(**given: Any) -> Settings:
-    """The environment's settings, with the given ones over them (None: not given). ValueError, one sentence,
-    for a wrong one."""
+    """The environment's settings, replaced by given ones (None: not given). ValueError, one sentence, for a
+    wrong one."""
     check_environment()
     return Settings(**{name: value for name, value in given.items() if value is not None})
 
 
 def check_folder(path: Path) -> None:
-    """ValueError where a storage folder cannot be: a file is in its place."""
+    """ValueError where a file is in the place of a storage folder."""
     there = next((part for part in (path, *path.parents) if part.exists()), None)
     if there is not None and not there.is_dir():
         raise ValueError(f"the storage {path} cannot be a folder, for {there} is a file; name another one")
 
 
 def check_environment() -> None:
-    """ValueError for an `OMNIDEMO_*` variable that is no setting: a misspelled one would go unnoticed."""
+    """ValueError for an `OMNIDEMO_*` variable that is no setting, such as a misspelled one."""
     known = [f"OMNIDEMO_{name.upper()}" for name in Settings.model_fields]
     for name in sorted(os.environ):
         if name.upper().startswith("OMNIDEMO_") and name.upper() not in known:
@@ -94,7 +93,7 @@ def check_environment() -> None:
 
 
 def sentence(error: Exception) -> str:
-    """What an error says, on one line."""
+    """The message of an error on one line."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         name = ".".join(map(str, first["loc"]))
@@ -106,29 +105,28 @@ def sentence(error: Exception) -> str:
 
 
 def fault(error: Exception, program: str = "omnidemo") -> str:
-    """An error that nobody foresaw, on one line."""
+    """An unexpected error on one line."""
     what = f"{type(error).__name__}: {sentence(error)[:200]}"
     return f"this is a fault of OmniDemo, not yours ({what}); `python -X dev -m {program} …` shows where"
 
 
 def names_in(text: str) -> list[str]:
-    """The names of a list with commas between."""
+    """The names of a comma-separated list."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def command_line(program: str = "omnidemo") -> str:
-    """The command that runs, as it stands in a report."""
+    """The running command, for a report."""
     return shlex.join(["python", "-m", program, *sys.argv[1:]])
 
 
 def show(
     headings: Sequence[str], lines: Sequence[Sequence[str]], note: str = "", title: str | None = None
 ) -> None:
-    """A table on stdout, wide enough for every column where that is a file or a pipe; the note about it on
-    stderr."""
+    """Print a table on stdout, wide enough for every column in a file or a pipe, and a note on stderr."""
     if lines:
         first, *others = (Column(heading, overflow="fold") for heading in headings)
-        first.no_wrap = not sys.stdout.isatty()  # names are there to be copied
+        first.no_wrap = not sys.stdout.isatty()  # names must stay whole for copying
         table = Table(first, *others, box=None, title=title)
         for line in lines:
             table.add_row(*line)
@@ -138,8 +136,8 @@ def show(
 
 @contextmanager
 def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
-    """What `collect` returns. Where the measurement fails or is stopped: what there is by then, and the error
-    is raised after the block."""
+    """As `collect`. Where the measurement fails or is stopped, the block gets the rows so far, and the error
+    is raised after it."""
     rows: list[T] = []
     try:
         collect(events, rows=rows)
@@ -148,17 +146,17 @@ def collected(events: Iterable[T | Stage]) -> Iterator[list[T]]:
 
 
 def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None = None) -> list[T]:
-    """Show a bar for each stage of a measurement, or in a log a line now and then. Returns everything else
-    that it yields, which is also put into `rows` as it comes. Bar and line say how long it will take."""
+    """Show the stages of a measurement as bars, or in a file as lines, with the remaining time. Returns its
+    rows, which are put into `rows` one by one."""
     from omnidemo.serving.measuring.report_tables import Stage
 
     rows = [] if rows is None else rows
     coming = iter(events)
     with telling(PREPARING, on=not sys.stderr.isatty()) as tell:
-        first = list(islice(coming, 1))  # what is refused is one sentence, without a bar above it
+        first = list(islice(coming, 1))  # a refusal comes without a bar above it
         with progress(bars=sys.stderr.isatty()) as bar:
             tasks: dict[str, Any] = {}
-            since: dict[str, tuple[float, int]] = {}  # when a stage was first heard of, and how far it was
+            since: dict[str, tuple[float, int]] = {}  # stage → time and progress of its first event
             for event in chain(first, coming):
                 if not isinstance(event, Stage):
                     rows.append(event)
@@ -174,8 +172,8 @@ def collect(events: Iterable[T | Stage], title: str = "", rows: list[T] | None =
 
 
 def left(stage: Stage, now: float, began: float, before: int) -> str:
-    """How long a stage will still take, that was so far `before`, in words behind how far it is; empty where
-    that is not known, or short."""
+    """The remaining time of a stage in words, from its progress `before` at the time `began`; "" where it is
+    unknown or short."""
     if stage.total is None or stage.done <= before:
         return ""
     seconds = (now - began) / (stage.done - before) * (stage.total - stage.done)
@@ -188,8 +186,8 @@ def duration(seconds: float) -> str:
 
 @contextmanager
 def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
-    """Within the block, print every `LOG_SECONDS` on stderr the text that the yielded function was given
-    last, and at once where it was told `now`. A block shorter than that prints nothing else."""
+    """Within the block, print on stderr every LOG_SECONDS the last text that the yielded function got, and at
+    once a text with `now`."""
     said, told, over, since = doing, monotonic(), Event(), monotonic()
 
     def tell(what: str, now: bool = False) -> None:
@@ -217,7 +215,7 @@ def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
 def loaded(
     settings: Settings, storage: Path | None = None, target: str | None = None, drafter: str | None = None
 ) -> Pair:
-    """`load_pair` for a command: where that takes long, lines on stderr say how far it is."""
+    """`load_pair`, with lines of progress on stderr."""
     from omnidemo.api import load_pair
 
     with telling("loading the models") as tell:
@@ -228,7 +226,7 @@ def loaded(
 
 
 def log_to_stderr() -> None:
-    """Show what the app tells its log, that a model is being loaded among it, as lines on stderr."""
+    """Print the app's log, such as the progress of loading, on stderr."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     log = logging.getLogger("omnidemo")
@@ -242,8 +240,7 @@ def progress(bars: bool = True, stays: bool = True) -> Progress:
 
 
 def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
-    """The finished answer of `parts`. While a long prompt is read, a bar on stderr, where that is a terminal,
-    says how far it is."""
+    """The finished answer of `parts`, with a bar on a terminal's stderr while a long prompt is read."""
     from omnidemo.core.records import Reading
 
     bar, began, task = progress(sys.stderr.isatty(), stays=False), monotonic(), None
@@ -259,19 +256,19 @@ def whole(parts: Generator[Reading | Round, None, Generation]) -> Generation:
                 task = bar.add_task("reading the prompt", total=part.total, completed=part.read)
                 bar.start()
             if task is not None and part.read == part.total:
-                bar.stop()  # before the text comes
+                bar.stop()  # before the first text
     except StopIteration as end:
         return cast("Generation", end.value)
     finally:
         if task is not None:
-            bar.stop()  # the terminal's cursor comes back
+            bar.stop()  # shows the terminal's cursor again
 
 
 def run(app: typer.Typer, name: str) -> None:
     """Run a command line to its end."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character must not end an answer
+            stream.reconfigure(errors="replace")  # for terminals that lack a character
     if not sys.warnoptions:
-        warnings.simplefilter("ignore", FutureWarning)  # what libraries tell each other
+        warnings.simplefilter("ignore", FutureWarning)  # of libraries
     app(prog_name=name)

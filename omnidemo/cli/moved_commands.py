@@ -1,4 +1,4 @@
-"""Commands that the laboratory has now, or that are gone. For one version their old names here say so."""
+"""Old names of commands that are in the laboratory now, or gone. For one version they say so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GONE = {
 
 
 class Product(Commands):
-    """The commands of `python -m omnidemo`."""
+    """The commands of `python -m omnidemo`, and the old names."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in GONE:

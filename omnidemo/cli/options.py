@@ -16,13 +16,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _option(name: str) -> Any:
-    """How a command asks for an option of an answer."""
+    """The command line's form of an option of an answer."""
     said = otherwise(name)
     return typer.Option(help=f"{option_named(name).help}{f'; default {said}' if said else ''}.")
 
 
 def _plain_type(kind: Any) -> Any:
-    """The type of an option for Typer, which knows no limits; `GenerationConfig` checks these."""
+    """The type of an option for Typer, without limits, which `GenerationConfig` checks."""
     if get_origin(kind) is Annotated:
         return _plain_type(get_args(kind)[0])
     if get_origin(kind) in (types.UnionType, Union):
@@ -33,8 +33,8 @@ def _plain_type(kind: Any) -> Any:
 
 
 def answer_options(command: Command) -> Command:
-    """Give a command every option of an answer that the command line shows, each None where it is not given,
-    in place of its `**options`."""
+    """Replace a command's `**options` by every option of an answer that the command line shows, by default
+    None."""
     signature = inspect.signature(command)
     hints = inspect.get_annotations(command, eval_str=True)
     kept = [
@@ -54,7 +54,7 @@ def answer_options(command: Command) -> Command:
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that somebody gave."""
+    """The given options."""
     return {name: value for name, value in options.items() if value not in (None, [])}
 
 

@@ -28,7 +28,7 @@ def prices(
     drafter: Drafter = None,
     storage: KeptIn = None,
 ) -> None:
-    """Print what a pass of the target costs by its rows, and a step of the drafter, beside what rounds took.
+    """Print the price of a target's pass by its rows, and of a drafter's step, beside the times of rounds.
 
     The list is kept in the storage folder, else in the user's cache. It is measured where there is none for
     this machine and the form of these weights.
@@ -73,7 +73,7 @@ def _print(pair: Pair) -> None:
 
 
 def explain(rounds: Sequence[Round]) -> None:
-    """Print what each source offered for each round, what was taken, and why where nothing was proposed."""
+    """Print for each round the offers of each source, the taken one, and why nothing was proposed, if so."""
     lines = []
     for done in rounds:
         for place, offer in enumerate(done.offers):

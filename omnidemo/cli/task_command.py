@@ -1,4 +1,4 @@
-"""`adapt --task`: one task again and again, a line on stdout for each answer as it is written."""
+"""`adapt --task`: the inputs of one task, with a line on stdout for each answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ System = Annotated[str | None, typer.Option(help="With --task FILE: the system p
 Answers = Annotated[int, typer.Option(min=1, help="With --task: how many inputs are answered.")]
 First = Annotated[int, typer.Option(min=1, help="With --task: the input to begin with, from 1.")]
 Order = Annotated[int, typer.Option(min=0, help="With --task: a seed of the inputs' order.")]
-# heading → (name in a record's row, format), in columns as wide as their headings
+# heading → (name in a record's row, format); columns are as wide as their headings
 SHOWN = {
     "answer": ("number", "d"), "tokens/step": ("tokens_per_round", ".2f"), "copied": ("copied_tokens", "d"),
     "guessed": ("guessed_tokens", "d"), "own": ("own_tokens", "d"), "accepted": ("alpha", ".2f"),
@@ -42,8 +42,8 @@ def run(
     settings: Settings, name: str, system: str | None, csv: Path | None, answers: int, first: int, order: int,
     pause: float, storage: Path | None, asked: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Answer `answers` inputs of the task of this name, or of the file; "list" says which tasks there are.
-    `asked`: more options of the answers."""
+    """Answer `answers` inputs of the task of this name, or of the file; "list" prints the tasks. `asked`:
+    further options of the answers."""
     from omnidemo.core.tasks import TASKS, read_task, task
     from omnidemo.serving.measuring import repeat_task
     from omnidemo.serving.measuring.compare_methods import check_methods
@@ -78,7 +78,7 @@ def run(
 
 
 def line(made: Repeated) -> str:
-    """A record under the headings of SHOWN."""
+    """The line of a record under the headings of SHOWN."""
     cells = []
     for heading, (name, form) in SHOWN.items():
         value = made.row[name]
@@ -87,8 +87,7 @@ def line(made: Repeated) -> str:
 
 
 def headline(rows: list[Repeated]) -> str:
-    """The first answer and the last, drafted by one policy, and the last one as if nothing had been
-    learned."""
+    """A sentence that compares the first answer, the last, and the last with nothing learned."""
     first, last = rows[0], rows[-1]
     if first.same is None or last.same is None:
         return (
