@@ -17,6 +17,7 @@ from statistics import fmean, median
 from typing import Any
 
 from lab.experiments.experiment_report import with_error
+from lab.measured_rows import make_writable
 from lab.races.machine import facts
 from omnidemo.core.config import GREEDY, Settings
 from omnidemo.core.records import Generation, Prompt, Round
@@ -25,7 +26,6 @@ from omnidemo.decoding.methods import BASELINE
 from omnidemo.decoding.price_list import PriceList
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
-from omnidemo.serving.measuring.prompt_files import make_writable
 from omnidemo.serving.measuring.report_tables import Stage, group_by, markdown_table, report
 from omnidemo.serving.pair_loading import build_measured_pair, build_pair
 

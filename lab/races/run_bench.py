@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lab.measured_rows import make_writable
 from lab.races import speed_report
 from lab.races.contest import BenchRequest, Contest
 from lab.races.machine import facts
 from lab.races.speed_report import Row
 from omnidemo.core.config import Settings
 from omnidemo.models.names import drafter_of
-from omnidemo.serving.measuring.prompt_files import make_writable
 from omnidemo.serving.measuring.report_tables import Stage, csv_table
 
 

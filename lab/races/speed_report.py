@@ -8,15 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from lab.measured_rows import PARTS, percentile_cells
 from lab.races.assisted import ASSISTED, DEFAULTS, LOOKUP, PLAIN, PLAIN_BF16
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.serving.measuring.report_tables import (
-    PARTS,
     Percentiles,
     group_by,
     markdown_list,
     markdown_table,
-    percentile_cells,
     report,
 )
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from lab.measured_rows import PARTS, Columns, percentile_cells
 from omnidemo.serving.measuring.report_tables import (
-    PARTS,
-    Columns,
     group_by,
     markdown_list,
     markdown_table,
-    percentile_cells,
     report,
 )
 

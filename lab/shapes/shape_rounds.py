@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import torch
 
+from lab.measured_rows import make_writable
 from lab.races.floor import floor
 from lab.races.machine import Probe, facts, synchronise
 from lab.races.watch import Read, bare, take_reads, unwatched_cache, waiting_clock
@@ -36,7 +37,6 @@ from omnidemo.backends.fused_cache import pick_threads
 from omnidemo.core.records import Round
 from omnidemo.models.load import pick_device, pick_dtype
 from omnidemo.pair.pair import Pair
-from omnidemo.serving.measuring.prompt_files import make_writable
 from omnidemo.serving.measuring.report_tables import Stage, recorded
 
 # bytes: no cache holds so much, so a larger probe would measure the same bandwidth and might not fit

@@ -187,7 +187,7 @@ def _try(found: Advice, settings: Settings, topic: str) -> Trial:
 
     best = found.candidates[0]
     typer.echo(f"\nTrying {best.model.name} …", err=True)
-    pair = loaded(settings, target=found.target.name, drafter=best.model.name)
+    pair = loaded(settings, target=found.target.name, drafter=best.model.name, compiled=True)
     options = GREEDY.options | {"max_new_tokens": trial.TOKENS, "draft_length": settings.draft_length}
     options |= {"seconds": trial.SECONDS}
     prompts = prompts_of(topic, trial.PROMPTS)

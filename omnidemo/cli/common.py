@@ -213,16 +213,21 @@ def telling(doing: str, on: bool = True) -> Iterator[Callable[..., None]]:
 
 
 def loaded(
-    settings: Settings, storage: Path | None = None, target: str | None = None, drafter: str | None = None
-) -> Pair:
-    """`load_pair`, with lines of progress on stderr."""
+    settings: Settings, storage: Path | None = None, target: str | None = None, drafter: str | None = None,
+    compiled: bool = False,
+) -> Pair:  # fmt: skip
+    """`load_pair`, with lines of progress on stderr. compiled: wait until the kernels are compiled."""
     from omnidemo.api import load_pair
+    from omnidemo.serving.pair_loading import wait_for_kernels
 
     with telling("loading the models") as tell:
-        return load_pair(
+        pair = load_pair(
             target, drafter, storage=storage, settings=settings,
             progress=lambda stage, fraction, detail: tell(f"loading, {fraction:.0%}: {detail}"),
         )  # fmt: skip
+        if compiled:
+            wait_for_kernels(pair, settings)
+        return pair
 
 
 def log_to_stderr() -> None:

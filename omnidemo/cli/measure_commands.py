@@ -73,7 +73,6 @@ def compare(
         draft_length=draft_length,
         training="off",
     )
-    from omnidemo.backends import compile_kernels
     from omnidemo.core.config import GREEDY, GenerationConfig
     from omnidemo.serving.measuring import arena, compare_methods
     from omnidemo.serving.measuring.prompt_files import (
@@ -101,9 +100,7 @@ def compare(
     names = compare_methods.check_methods(names_in(methods))
     for file in [csv, *([report] if report else [])]:
         check_writable(file)
-    pair = loaded(settings, storage)
-    if pair.target.device.type == "cpu" and settings.backend != "reference":
-        compile_kernels.wait()
+    pair = loaded(settings, storage, compiled=True)
     if fill_cache or settings.warm_start:
         pair.fill_cache()
     if spec_bench:

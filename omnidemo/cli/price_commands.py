@@ -34,12 +34,8 @@ def prices(
     this machine and the form of these weights.
     """
     settings = read_settings(target=target, drafter=drafter, storage=storage, training="off")
-    from omnidemo.backends import compile_kernels
-
-    pair = loaded(settings, storage)
-    if pair.target.device.type == "cpu" and settings.backend != "reference":
-        compile_kernels.wait()
-        pair.prices.look()
+    pair = loaded(settings, storage, compiled=True)
+    pair.prices.look()
     if measure or not pair.prices.list.known:
         pair.measure_prices()
     _print(pair)

@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from statistics import median
 from typing import Any, Literal
 
@@ -32,6 +31,7 @@ from omnidemo.serving.pair_pool import PairPool
 from omnidemo.serving.speed import Speeds
 from omnidemo.storage.request_rows import RequestRecord
 from omnidemo.storage.store import Store
+from omnidemo.storage.tables import utc
 from omnidemo.storage.visitors import TRAFFIC
 
 LEARN_SECONDS = 8.0  # longest pause between two requests of played traffic
@@ -59,7 +59,7 @@ class _Request:
     cancel: threading.Event | None
     ending: threading.Event
     watch: Callable[[Pair, GenerationConfig, Prompt], object] | None = None
-    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="milliseconds"))
+    created: str = field(default_factory=utc)
     began: float = field(default_factory=time.perf_counter)
     page_closed: threading.Event = field(default_factory=threading.Event)
 

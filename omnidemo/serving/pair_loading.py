@@ -96,9 +96,14 @@ def build_measured_pair(target: str, drafter: str, settings: Settings) -> Pair:
     defaults (`Manner`)."""
     pair = build_pair(target, drafter, settings)
     pair.target = replace(pair.target, manner=GREEDY)
+    wait_for_kernels(pair, settings)
+    return pair
+
+
+def wait_for_kernels(pair: Pair, settings: Settings) -> None:
+    """Wait until the kernels are compiled, where a pair on a CPU uses them."""
     if pair.target.device.type == "cpu" and settings.backend != "reference":
         compile_kernels.wait()
-    return pair
 
 
 def attach_storage(

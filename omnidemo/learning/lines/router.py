@@ -122,17 +122,12 @@ class Router:
             if self._file is None or not self._dirty:
                 return
             rows, columns = np.nonzero(self._counts)
-            arrays: dict[str, np.ndarray] = {
-                "rows": rows.astype(np.int32),
-                "columns": columns.astype(np.int32),
-            }
-            arrays["counts"] = self._counts[rows, columns]
-            data = save(
-                arrays, {"domains": json.dumps(self._names), "taught": json.dumps(sorted(self._taught))}
-            )
+            counts: dict[str, np.ndarray] = {"counts": self._counts[rows, columns]}
+            counts |= {"rows": rows.astype(np.int32), "columns": columns.astype(np.int32)}
+            names = {"domains": json.dumps(self._names), "taught": json.dumps(sorted(self._taught))}
             try:
                 with replacing(self._file) as partial, partial.open("wb") as file:
-                    file.write(data)
+                    file.write(save(counts, names))
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -86,13 +86,9 @@ def _gradio(version: Any, needed: Requirement | None) -> Iterator[str]:
 
 def _python(version: Any, root: Path) -> Iterator[str]:
     project = root / "pyproject.toml"
-    named = (
-        re.search(r'^requires-python = "([^"]+)"', project.read_text(encoding="utf-8"), re.M)
-        if project.is_file()
-        else None
-    )
+    about = tomllib.loads(project.read_text(encoding="utf-8")) if project.is_file() else {}
     try:
-        needed = SpecifierSet(named[1] if named else f">={LEAST_PYTHON}")
+        needed = SpecifierSet(about.get("project", {}).get("requires-python", f">={LEAST_PYTHON}"))
         if version is not None and not isinstance(version, str):
             yield f"python_version is the number {version}, which drops a zero at its end; write it in quotes"
         elif not needed.contains(Version(str(version or LEAST_PYTHON))):

@@ -5,28 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
-
-from transformers.utils import logging
 
 from omnidemo.core.config import Settings
 from omnidemo.core.records import Agreement, Trace
 from omnidemo.decoding.methods import BASELINE
 from omnidemo.learning.lines.measurer import mean_of
-from omnidemo.learning.lines.trainer_pool import TrainerPool
-from omnidemo.pair.pair import Pair
+from omnidemo.learning.lines.router import DEFAULT
 from omnidemo.serving.comparison import Comparison, compare
 from omnidemo.serving.measuring.compare_methods import COLUMNS, Summary, csv_row, summarise
-from omnidemo.serving.measuring.learning_pair import learning
+from omnidemo.serving.measuring.learning_pair import LearningPair, learning
 from omnidemo.serving.measuring.line import Line
 from omnidemo.serving.measuring.prompt_files import check_prompts, numbers
 from omnidemo.serving.measuring.report_tables import Stage, csv_table
 from omnidemo.serving.pair_loading import build_measured_pair
-from omnidemo.storage.request_rows import RequestRecord
-from omnidemo.storage.store import Store
+from omnidemo.storage.tables import utc
 
 # kind: traffic, held-out or offline; requests: how many were answered before
 HEADER = ("kind", "requests", "train_steps", "loss_nats", "agreement", "same_first", *COLUMNS)
@@ -87,14 +82,13 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
     nothing. ModelError or ValueError, before anything runs, for an unusable model or prompt; RuntimeError
     where training failed.
     """
-    logging.disable_progress_bar()  # of the trainer, which loads the drafter within the run's own bar
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     check_prompts(pair, [*what.traffic, *what.held_out])
     with (
-        learning(pair, settings, keep, training="inline") as (_, store, lines),
+        learning(pair, settings, keep, training="inline") as learner,
         csv_table(out, HEADER) as append,
     ):
-        going = _Adaptation(pair, what, store, lines, append)
+        going = _Adaptation(learner, what, append)
         for count, prompt in enumerate(islice(cycle(what.traffic), what.requests)):
             if count in what.checkpoints:
                 yield going.evaluate(count)
@@ -109,11 +103,10 @@ def run(settings: Settings, what: Experiment, out: Path, keep: bool) -> Iterator
 class _Adaptation:
     """A run. Each row is appended to the CSV when it is known."""
 
-    def __init__(
-        self, pair: Pair, what: Experiment, store: Store, lines: TrainerPool, append: Callable[[Any], None]
-    ) -> None:
-        self.pair, self.what, self.store, self.append = pair, what, store, append
-        self.measurer, self.distiller = lines.measurer, lines.get("default")
+    def __init__(self, learner: LearningPair, what: Experiment, append: Callable[[Any], None]) -> None:
+        self.learner, self.what, self.append = learner, what, append
+        self.pair = pair = learner.pair
+        self.measurer, self.distiller = learner.lines.measurer, learner.lines.get()
         self.settings = settings = self.distiller.settings
         self.options: dict[str, Any] = {
             "temperature": what.temperature,
@@ -132,29 +125,21 @@ class _Adaptation:
     def serve(self, count: int, prompt: str) -> None:
         """Answer one request, write it to CSV and history, and learn from it."""
         pair, settings = self.pair, self.settings
-        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        created = utc()
         made = pair.generate(
             prompt, method=settings.method, seed=self.what.seed + count, reuse=False, **self.options
         )
         self.measurer.settle()
         done = Comparison(count, prompt, settings.method, made, None, None, temperature=self.what.temperature)
         self._row("traffic", count, done, pair.agreement(made))
-        record = RequestRecord(
-            session="adapt", target=pair.target.name, drafter=pair.drafter.name, domain="default",
-            method=settings.method,
-            prompt=prompt if settings.keep_text else None,
-            generation=made, settings=self.options, created_at=created, kind="traffic",
-            cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes,
-        )  # fmt: skip
-        self.store.record_request(record)
-        if self.distiller.run_pending() and (error := self.distiller.status().error):
-            raise RuntimeError(f"after {count + 1} requests the drafter could not be trained: {error}")
+        self.learner.record(prompt, made, self.options, created)
+        self.learner.update(DEFAULT, count + 1)
 
     def evaluate(self, count: int) -> Point:
         """Answer the held-out prompts by plain decoding and by the method, interleaved, and measure the
         agreement on the target's own answers. Nothing is learned."""
         trainer = self.distiller.status()
-        found = self.measurer.agree("default", trainer.version, self.held)
+        found = self.measurer.agree(DEFAULT, trainer.version, self.held)
 
         def tell(done: Comparison) -> None:
             self._row("held-out", count, done, found[done.prompt_index] if done.method != BASELINE else None)

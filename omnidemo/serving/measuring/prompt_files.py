@@ -195,17 +195,6 @@ def check_prompts(pair: Pair, found: Iterable[Asked]) -> None:
             raise ValueError(f"the prompt {prompt[:40]!r}… cannot be used: {error}") from None
 
 
-def make_writable(path: Path) -> None:
-    """Make the folder of an output file; ValueError where the file cannot be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(
-            f"the folder of {path} cannot be made ({error.strerror}); name another file"
-        ) from None
-    check_writable(path)
-
-
 def check_writable(path: Path) -> None:
     """ValueError where an output file cannot be written."""
     if not path.parent.exists():

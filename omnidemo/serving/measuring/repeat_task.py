@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from transformers.utils import logging
 
 from omnidemo.core.config import DRAFTING, Settings, shown_by
 from omnidemo.core.tasks import Task
@@ -18,7 +15,6 @@ from omnidemo.pair.repeated_task import COLUMNS, Repeated, options_of
 from omnidemo.serving.measuring.learning_pair import learning
 from omnidemo.serving.measuring.report_tables import csv_table
 from omnidemo.serving.pair_loading import build_measured_pair
-from omnidemo.storage.request_rows import RequestRecord
 
 
 def run(
@@ -32,7 +28,6 @@ def run(
     and keep nothing. The other arguments are those of `Pair.repeat`. ModelError or ValueError, before
     anything runs, for an unusable model, task or option; RuntimeError where training failed.
     """
-    logging.disable_progress_bar()  # of the trainer, which loads the drafter
     domain = check_domain(task.name)
     own = {name: getattr(settings, name) for name in DRAFTING if name in settings.model_fields_set}
     if own.get("draft_policy") == "auto":
@@ -44,25 +39,16 @@ def run(
     pair = build_measured_pair(settings.target, settings.drafter, settings)
     pair.asked(**options)
     with (
-        learning(pair, settings, keep, training="inline") as (settings, store, lines),
+        learning(pair, settings, keep, training="inline") as learner,
         csv_table(out, list(COLUMNS)) if out else nullcontext(lambda row: None) as append,
-        lines.using(domain) as line,
+        learner.lines.using(domain),
     ):
         for made in pair.repeat(task, count, first=first, order=order, **options):
             append(made.row)
             asked = pair.asked(**options)
-            record = RequestRecord(
-                session="adapt", target=pair.target.name, drafter=pair.drafter.name, domain=domain,
-                method=made.generation.method, prompt=made.input if settings.keep_text else None,
-                generation=made.generation,
-                settings={name: getattr(asked, name) for name in shown_by("history")},
-                created_at=datetime.now(UTC).isoformat(timespec="milliseconds"), kind="traffic",
-                cache_entries=len(pair.ngrams), cache_bytes=pair.ngrams.nbytes,
-                remembered=settings.keep_text,
-            )  # fmt: skip
-            store.record_request(record)
+            noted = {name: getattr(asked, name) for name in shown_by("history")}
+            learner.record(made.input, made.generation, noted, remembered=settings.keep_text)
             yield made
-            lines.measurer.settle()
-            if line.run_pending() and (error := line.status().error):
-                raise RuntimeError(f"after {made.number} answers the drafter could not be trained: {error}")
+            learner.lines.measurer.settle()
+            learner.update(domain, made.number)
             time.sleep(pause)

@@ -128,23 +128,6 @@ class Percentiles:
         )
 
 
-Columns = Mapping[str, tuple[str, str]]  # heading → (a column of the rows, format)
-PARTS: Columns = {  # of a round
-    "round ms": ("round_ms", ".2f"),
-    "draft": ("draft_ms", ".2f"),
-    "verify": ("verify_ms", ".2f"),
-    "translate, accept": ("settle_ms", ".2f"),
-    "host": ("other_ms", ".2f"),
-    "bare passes": ("bare_ms", ".2f"),
-}
-
-
-def percentile_cells(rows: Sequence[Any], columns: Columns) -> list[str]:
-    """A line of a table: the `Percentiles` of each column."""
-    known = [row if isinstance(row, Mapping) else asdict(row) for row in rows]
-    return [Percentiles.of(row[name] for row in known).text(form) for name, form in columns.values()]
-
-
 def markdown_table(headings: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     cells = [headings, ["---"] * len(headings), *lines]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in cells)
