@@ -42,7 +42,7 @@ def plan_answer(
     """The plan of an answer that begins now behind `prompt` target ids. The line's prices are corrected now
     and stay the same within the answer. `note`, `cancelled` and `begun`: as in `Pair.parts`. The pair's lock
     is held."""
-    line.begin()
+    line.cost_model.prices.settle()
     method, ends = pair._method(asked.method), pair.map.target.roles.get("end", ())
     return AnswerPlan(
         method, pair.map, ngrams,

@@ -65,10 +65,6 @@ class DraftingLine:
         if done.index:
             self.cost_model.prices.note(timed(done, positions), at)
 
-    def begin(self) -> None:
-        """An answer begins: rounds so far correct the prices, which stay the same within the answer."""
-        self.cost_model.prices.settle()
-
     def guessing(self, asked: GenerationConfig, method: Method) -> Literal["on", "none", "off", "alone"]:
         """Whether a generation that begins now will draft, and why not; see `Generation`."""
         if not (method.drafts or method.copies):

@@ -8,10 +8,11 @@ draft policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
 from torch import empty
 
 from omnidemo.backends.rollout_backend import RolledDraws, rolls
@@ -154,8 +155,31 @@ class Replay:
         """The rounds one by one. `known`: judged by the answer's ids. The lock is held."""
         earlier = Earlier() if without.memory else self._beginning.earlier
         plan = plan_answer(self._pair, line, self._asked, state, len(self._prompt), ngrams, earlier)
-        plan.backend = KnownAnswer(self._prompt, self._answer) if known else None
+        plan.backend = KnownAnswer(len(self._prompt), self._answer.token_ids) if known else None
         return decode(state, plan)
+
+
+class KnownModel:
+    """A `Runner` with the shape of a target that does not compute here."""
+
+    def __init__(self, rows: int, limit: int, parameters: int = 0) -> None:
+        self.rows, self.max_positions, self.parameters = rows, limit, parameters
+        self.device, self.dtype = torch.device("cpu"), torch.float32
+
+    def new_cache(self) -> KVCache:
+        return KnownTarget(self.max_positions)
+
+    def spare(self, most: int) -> int:
+        return 0
+
+    def copy(self) -> KnownModel:
+        return self
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        return {}
+
+    def overwrite(self, named: Mapping[str, torch.Tensor]) -> None:
+        raise ValueError("the target does not compute here, so its weights cannot be changed")
 
 
 class KnownTarget:
@@ -180,8 +204,9 @@ class KnownTarget:
 class KnownAnswer:
     """A backend that drafts a round and judges it by the answer's ids."""
 
-    def __init__(self, prompt: Sequence[int], answer: Generation) -> None:
-        self._begin, self._ids = len(prompt), answer.token_ids
+    def __init__(self, begin: int, ids: Sequence[int]) -> None:
+        """`ids`: of the answer, behind `begin` ids of the prompt."""
+        self._begin, self._ids = begin, ids
 
     def run_round(self, context: RoundContext, method: Method, plan: RoundPlan) -> RoundResult:
         context.prefetch = RolledDraws() if plan.draft_length and rolls(context) else None

@@ -24,7 +24,7 @@ from lab.experiments.run_experiment import ExperimentRequest, run
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import Round
-from omnidemo.learning.probes.replayed_target import Replay, ReplayCache, TargetRecords
+from omnidemo.learning.probes.replayed_target import Replay, TargetRecords
 from omnidemo.serving.measuring import prompt_files as sources
 from omnidemo.serving.measuring.line import without_direct
 from omnidemo.serving.pair_loading import build_pair
@@ -142,18 +142,6 @@ def test_a_recording_goes_on_where_it_was(names: tuple[str, str], settings: Sett
     assert other.missing(TEXTS[:1]) == TEXTS[:1]
     with pytest.raises(FileNotFoundError):
         again.load(TEXTS[2])
-
-
-def test_a_replayed_cache_knows_only_its_path() -> None:
-    cache = ReplayCache([3, 1, 4, 1], rows=6, limit=9)
-    assert cache.forward([3], 1).logits.argmax(-1).tolist() == [1]
-    assert cache.forward([1, 4], 2).logits.argmax(-1).tolist() == [4, 1]
-    cache.trim(1)
-    rows = cache.forward([2, 4], 2).logits  # 2 is off the path, and so is all that follows
-    assert not rows.any() and cache.length == 3
-    cache.trim(1)
-    assert cache.forward([1], 1).logits.argmax(-1).tolist() == [4]
-    assert not cache.forward([4, 1], 1).logits.any()  # the path is at its end
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ the target's rows, which must say the same."""
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,8 +14,7 @@ from torch import Tensor
 from omnidemo import Generation, Pair, load_pair
 from omnidemo.core.records import Round
 from omnidemo.decoding.backend import Pass
-from omnidemo.learning.probes.replayed_target import ReplayCache
-from omnidemo.pair.replay import Beginning, Replay, SameAnswer, Without
+from omnidemo.pair.replay import Beginning, KnownTarget, Replay, SameAnswer, Without
 from tests.support.models import save
 
 ALL = [Without(memory, learning) for learning in (False, True) for memory in (False, True)]
@@ -34,13 +33,23 @@ MANNERS: dict[str, dict[str, Any]] = {
 }
 
 
-class PointMass(ReplayCache):
-    """The recorded target at every temperature: all of its probability is on the token that it wrote."""
+class PointMass(KnownTarget):
+    """Rows of the recorded target at every temperature: all probability is on the token of the answer, and
+    off the answer all tokens are alike."""
 
-    def forward(self, ids: Any, last: int, stats_at: float | None = None) -> Pass:
-        read = super().forward(ids, last, stats_at)
-        known = read.logits.any(-1, keepdim=True)
-        return Pass(torch.where(known & (read.logits == 0), -torch.inf, read.logits))
+    def __init__(self, path: Sequence[int], rows: int, limit: int) -> None:
+        super().__init__(limit)
+        self.path, self.rows, self.read = path, rows, list[int]()
+
+    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
+        self.read[self.length :] = ids
+        self.length = len(self.read)
+        logits = torch.zeros(last, self.rows)
+        for row, end in enumerate(range(self.length - last + 1, self.length + 1)):
+            if end < len(self.path) and self.read[:end] == list(self.path[:end]):
+                logits[row] = -torch.inf
+                logits[row, self.path[end]] = 0.0
+        return Pass(logits)
 
 
 @pytest.fixture(scope="module")

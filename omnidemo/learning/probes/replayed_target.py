@@ -1,8 +1,7 @@
 """A target that is recorded once and replayed: at temperature 0 its text does not depend on the drafter.
 
-A recording is the greedy answer with its trace. A `Replay` serves it by a real pair (engine, methods, n-gram
-cache, metrics), where only the target's rows come from the recording: the recorded token has the largest
-logit.
+A recording is the greedy answer with its trace. A `Replay` decodes it again by a real pair (engine, methods,
+n-gram cache, metrics) that judges drafts by the recorded ids (`pair/replay.py`).
 """
 
 from __future__ import annotations
@@ -15,20 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from omnidemo.core.config import Settings
 from omnidemo.core.private_folders import replacing
 from omnidemo.core.records import PROPOSED, Generation, Trace
-from omnidemo.decoding.backend import Pass
 from omnidemo.models import model_files
 from omnidemo.models.gguf.header import read_header
 from omnidemo.models.load import LanguageModel, open_source
 from omnidemo.models.names import gguf_file, resolve
 from omnidemo.pair.pair import Pair
+from omnidemo.pair.replay import KnownAnswer, KnownModel
 
-SURE = 20.0  # logit of the recorded token, over zeros
 ARRAYS = ("drafter_ids", "starts", "lengths", "accepted", "p", "top_ids", "top_p", "first_ids", "first_p")
 EDGE = 1 << 20  # bytes at either end of a file that its digest reads: whole Hub models would take minutes
 
@@ -50,9 +46,9 @@ class TargetRecords:
     def __init__(self, folder: Path, target: str, drafter: str, settings: Settings) -> None:
         """Loads nothing. ModelError for a missing model."""
         self.target, self.drafter = target, drafter
-        self.limits = (settings.max_new_tokens, settings.top_k_traces)
+        limits = (settings.max_new_tokens, settings.top_k_traces)
         found = [_digest_of(name, settings) for name in (target, drafter)]
-        self.key = hashlib.sha256(repr((found, self.limits)).encode()).hexdigest()[:16]
+        self.key = hashlib.sha256(repr((found, limits)).encode()).hexdigest()[:16]
         self.folder = Path(folder) / self.key
         self._known: dict[str, RecordedAnswer] = {}
 
@@ -128,65 +124,6 @@ def digest(folder: Path) -> str:
     return found.hexdigest()
 
 
-class ReplayRunner:
-    """The runner of a replayed target. `path`: the recorded text (prompt and answer) of the next caches."""
-
-    parameters = 0
-
-    def __init__(self, rows: int, limit: int) -> None:
-        self.rows, self.max_positions = rows, limit
-        self.device, self.dtype = torch.device("cpu"), torch.float32
-        self.path: Sequence[int] = ()
-
-    def new_cache(self) -> ReplayCache:
-        return ReplayCache(self.path, self.rows, self.max_positions)
-
-    def spare(self, most: int) -> int:
-        return 0
-
-    def copy(self) -> ReplayRunner:
-        return ReplayRunner(self.rows, self.max_positions)
-
-    def weights(self) -> dict[str, Tensor]:
-        return {}
-
-    def overwrite(self, named: object) -> None:
-        raise ValueError("a replayed target has no weights")
-
-
-class ReplayCache:
-    """Behind ids of the recorded path the recorded token is certain; behind others, which greedy judging has
-    rejected, all logits are equal."""
-
-    nbytes = 0
-
-    def __init__(self, path: Sequence[int], rows: int, limit: int) -> None:
-        self.path, self.rows, self.max_positions = path, rows, limit
-        self.length = 0
-        self._on_path = 0  # leading ids that are the path's
-
-    def forward(self, ids: Sequence[int], last: int, stats_at: float | None = None) -> Pass:
-        """See `KVCache`."""
-        for token_id in ids:
-            if (
-                self._on_path == self.length
-                and self.length < len(self.path)
-                and self.path[self.length] == token_id
-            ):
-                self._on_path += 1
-            self.length += 1
-        logits = torch.zeros(last, self.rows)
-        for row, end in enumerate(range(self.length - last + 1, self.length + 1)):
-            if end <= self._on_path and end < len(self.path):
-                logits[row, self.path[end]] = SURE
-        return Pass(logits)
-
-    def trim(self, length: int) -> int:
-        self.length = min(self.length, length)
-        self._on_path = min(self._on_path, length)
-        return self.length
-
-
 class Replay:
     """A pair whose target is a recording and whose drafter is real. `settings`: for the n-gram cache and the
     longest answer."""
@@ -196,11 +133,11 @@ class Replay:
         source = open_source(resolve(records.target, settings).where, hub=settings.trust_hub)
         tokenizer, vocabulary = source.tokenizer()
         self.records, self.settings = records, settings
-        self.runner = ReplayRunner(about["rows"], about["limit"])
+        runner = KnownModel(about["rows"], about["limit"])
         target = LanguageModel(
-            name=about["name"], tokenizer=tokenizer, vocabulary=vocabulary, runner=self.runner,
+            name=about["name"], tokenizer=tokenizer, vocabulary=vocabulary, runner=runner,
             context=about["limit"], parameters=about["parameters"], memory_bytes=0,
-            device=self.runner.device, dtype=self.runner.dtype, folder=source.files,
+            device=runner.device, dtype=runner.dtype, folder=source.files,
             chat=bool(tokenizer.chat_template),
         )  # fmt: skip
         self.pair = Pair(target, drafter, cache_size=settings.cache_size, cache_policy=settings.cache_policy)
@@ -212,7 +149,8 @@ class Replay:
         whether the n-gram cache may change. options: those of `Pair.stream`. RuntimeError for other ids than
         recorded, which no lossless method at temperature 0 may give."""
         known = self.records.load(prompt)
-        self.runner.path = known.prompt_ids + known.answer_ids
+        judge = KnownAnswer(len(known.prompt_ids), known.answer_ids)
+        self.pair.make_backend = lambda target, drafter, clock: judge
         longest = self.settings.max_new_tokens
         made = self.pair.generate(
             known.prompt_ids, max_new_tokens=longest, learn=learn, reuse=False, domain=domain, **options

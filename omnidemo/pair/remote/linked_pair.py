@@ -10,7 +10,6 @@ from time import perf_counter, time
 from typing import Any
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
@@ -27,34 +26,21 @@ from omnidemo.pair.pair import Pair
 from omnidemo.pair.pair_prices import PairPrices
 from omnidemo.pair.remote.draft_checks import MOST_IDS, digest_of
 from omnidemo.pair.remote.target_link import Link, LinkError
+from omnidemo.pair.replay import KnownModel
 from omnidemo.vocabulary.vocabulary import read_vocabulary
 
 PINGS = 4  # requests that measure the delay
 
 
-class LinkedModel:
-    """A `Runner` with the shape of the target at an address; its caches are sessions there."""
+class LinkedModel(KnownModel):
+    """The shape of the target at an address; its caches are sessions there."""
 
     def __init__(self, link: Link, about: Mapping[str, Any]) -> None:
+        super().__init__(int(about["rows"]), int(about["context"]), int(about["parameters"]))
         self.link = link
-        self.rows, self.max_positions = int(about["rows"]), int(about["context"])
-        self.parameters = int(about["parameters"])
-        self.device, self.dtype = torch.device("cpu"), torch.float32
 
     def new_cache(self) -> KVCache:
         return LinkedCache(self)
-
-    def spare(self, most: int) -> int:
-        return 0
-
-    def copy(self) -> LinkedModel:
-        return self
-
-    def weights(self) -> dict[str, torch.Tensor]:
-        return {}
-
-    def overwrite(self, named: Mapping[str, torch.Tensor]) -> None:
-        raise ValueError(f"the weights of {self.link.address} cannot be changed from here")
 
 
 class LinkedCache:
