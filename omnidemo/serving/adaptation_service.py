@@ -53,12 +53,9 @@ class AdaptationService:
         """The trainer of a line; the status of a line on disk is read from its files. Works while no pair is
         loaded."""
         try:
-            lines = self._lines(target, drafter)
+            return self._lines(target, drafter).status(domain)
         except RuntimeError:
-            return TrainerStatus(
-                "off", "No pair is loaded.", 0, 0, None, 0, 0, None, 0.0, None, domain=domain
-            )
-        return lines.status(domain)
+            return TrainerStatus("off", "No pair is loaded.", domain=domain)
 
     def lines(self, target: str, drafter: str) -> list[LineInfo]:
         return self._lines(target, drafter).infos()

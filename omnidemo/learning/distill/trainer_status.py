@@ -16,11 +16,11 @@ State = Literal["idle", "waiting", "training", "paused", "off", "failed", "conve
 class TrainerStatus:
     state: State
     why: str  # one or two sentences for people
-    version: int
-    step: int
-    loss: float | None
-    requests_seen: int
-    next_in: int  # requests until the next update
+    version: int = 0
+    step: int = 0
+    loss: float | None = None
+    requests_seen: int = 0
+    next_in: int = 0  # requests until the next update
     last_swap: str | None = None  # UTC ISO
     seconds: float = 0.0  # training seconds of the last update, without pauses
     error: str | None = None
