@@ -55,7 +55,7 @@ $(VENV)/.run-ready: requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-# The default target's weights, in the user's cache folder. Without them everything works, on the bundled target.
+# The weights of the target of the first minutes, in the user's cache folder. Without them the app starts on the bundled target.
 smollm2: $(VENV)/.run-ready
 	@$(BIN)/python -m omnidemo fetch smollm2 --patience 8 >/dev/null \
 		|| echo "So the default target is bundled/large; the next start tries again."

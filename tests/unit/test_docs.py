@@ -58,7 +58,10 @@ def test_commands_that_pages_show_exist(program: str) -> None:
     assert shown and shown <= there
 
 
-@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/kernels.md", "omnidemo/backends/README.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["docs/architecture.md", "docs/contributing.md", "docs/kernels.md", "omnidemo/backends/README.md"],
+)
 def test_files_that_the_page_names_exist(page: str) -> None:
     root = Path(__file__).parents[2]
     folders = (
@@ -71,13 +74,38 @@ def test_files_that_the_page_names_exist(page: str) -> None:
     assert not [name for name in named if not any((place / name).exists() for place in places)]
 
 
-def test_each_section_of_the_architecture_fits_a_screen_and_no_cell_is_long() -> None:
-    sections = re.split(r"^## ", TEXTS["architecture.md"], flags=re.M)
+@pytest.mark.parametrize("page", TEXTS)
+def test_each_section_fits_a_screen(page: str) -> None:
+    sections = re.split(r"^## ", TEXTS[page], flags=re.M)
     assert all(len(section.splitlines()) <= 45 for section in sections)
-    rows = [line for line in TEXTS["architecture.md"].splitlines() if line.startswith("|")]
+
+
+@pytest.mark.parametrize("page", [page for page in TEXTS if page != "settings.md"])
+def test_no_cell_and_no_paragraph_is_long(page: str) -> None:
+    """The cells of settings.md are sentences of `Settings`."""
+    rows = [line for line in TEXTS[page].splitlines() if line.startswith("|")]
     assert not [cell for row in rows for cell in row.split("|") if len(cell) > 200]
+    assert not [line for line in TEXTS[page].splitlines() if len(line) > 450 and line not in rows]
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "contributing.md", "kernels.md"])
+def test_names_that_the_page_names_exist(page: str) -> None:
+    """Each part of a name in backticks is a word of the source."""
+    files = [
+        *(ROOT / "omnidemo").rglob("*.py"),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / "lab").rglob("*.py"),
+    ]
+    source = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    words = set(re.findall(r"\w+", source)) | {f"OMNIDEMO_{name.upper()}" for name in Settings.model_fields}
+    plain = re.sub(r"^```.*?^```", "", TEXTS[page], flags=re.M | re.S)
+    named = [
+        name for name in re.findall(r"`([A-Za-z_][\w.]*)`", plain) if not name.endswith((".js", ".json"))
+    ]
+    assert len(named) > 20
+    assert not {name for name in named if not set(name.split(".")) <= words}
 
 
 def test_the_manual_stays_small() -> None:
-    """A tenth above the aim of 130 kB."""
-    assert sum(len(page.read_bytes()) for page in PAGES if page.parent.name == "docs") <= 145_500
+    """A tenth above what stood when this was set; the aim is 130 kB."""
+    assert sum(len(page.read_bytes()) for page in PAGES if page.parent.name == "docs") <= 142_500
