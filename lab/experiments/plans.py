@@ -239,9 +239,7 @@ class Experiment:
 
 EXPERIMENTS = {
     "methods": Experiment(
-        methods,
-        "What do n-gram merging, distillation and the n-gram loss add?",
-        "OmniDraft, tables 1 and 5",
+        methods, "What do n-gram merging, distillation and the n-gram loss add?", "OmniDraft, tables 1 and 5"
     ),
     "losses": Experiment(losses, "Which loss teaches the drafter fastest?", "OmniDraft, table 6"),
     "rank": Experiment(rank, "How much rank does the adapter need?", "OmniDraft, table 12"),
@@ -254,9 +252,7 @@ EXPERIMENTS = {
         "OmniDraft, table 14, figure 9",
     ),
     "topic-shift": Experiment(
-        topic_shift,
-        "How fast does it recover from a topic shift?",
-        "OmniDraft, figure 5; OSD, A.6, A.8",
+        topic_shift, "How fast does it recover from a topic shift?", "OmniDraft, figure 5; OSD, A.6, A.8"
     ),
     "target-shift": Experiment(
         target_shift, "Does it realign when the target changes?", "OmniDraft, figure 6", 0.5

@@ -124,10 +124,7 @@ def run(
     if settings.backend != "reference":
         compile_kernels.wait()
     given = {name.upper(): str(getattr(plain, name)) for name in ("target", "drafter", "backend", "training")}
-    with (
-        tempfile.TemporaryDirectory(prefix="omnidemo-") as folder,
-        served(Path(folder), given) as server,
-    ):
+    with tempfile.TemporaryDirectory(prefix="omnidemo-") as folder, served(Path(folder), given) as server:
         for delay in delays:
             with delaying(server.port, delay, loss) as port:
                 address = f"http://127.0.0.1:{port}"

@@ -29,10 +29,7 @@ SPEEDS = {
     "overhead": ("overhead", ".0%"),
     "× floor": ("over_floor", ".1f"),
 }
-STAGES = {
-    **PARTS,
-    "drafted/round": ("drafted_per_round", ".1f"),
-}
+STAGES = {**PARTS, "drafted/round": ("drafted_per_round", ".1f")}
 HEADINGS = ["arm", *SPEEDS, "same ids"]
 NOTE = (
     "Median over prompts (10th to 90th of a hundred). tokens/s: of the whole call. × transformers: against"

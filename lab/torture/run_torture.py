@@ -23,16 +23,7 @@ from lab.torture.again import decode_again
 from lab.torture.client import Away, Client
 from lab.torture.databases import PostgresServer, SqliteFile
 from lab.torture.harm import damage
-from lab.torture.ledger import (
-    ACKNOWLEDGED,
-    BAD,
-    LOST,
-    Outcome,
-    Report,
-    acknowledged,
-    compare,
-    tracebacks,
-)
+from lab.torture.ledger import ACKNOWLEDGED, BAD, LOST, Outcome, Report, acknowledged, compare, tracebacks
 from lab.torture.server import REPLICA, ROOT, Server, served
 from omnidemo.core.config import EMBEDDED_TARGET, Settings
 from omnidemo.models.names import known_targets
