@@ -7,45 +7,49 @@ from typing import Annotated
 
 import typer
 
-Prompts = Annotated[Path, typer.Option(help="the folder of prompt files", exists=True, file_okay=False)]
-Shards = Annotated[Path, typer.Option(help="the folder of answers", exists=True, file_okay=False)]
+Prompts = Annotated[Path, typer.Option(help="The folder of prompt files.", exists=True, file_okay=False)]
+Shards = Annotated[Path, typer.Option(help="The folder of answers.", exists=True, file_okay=False)]
 Targets = Annotated[
     list[str],
-    typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is"),
+    typer.Option(help="NAME=MODEL: whose answers NAME in the shards are, and where its tokenizer is."),
 ]
-Pause = Annotated[
-    Path | None, typer.Option(help="compute nothing while there is this file: somebody measures")
-]
-Tokenizer = Annotated[Path, typer.Option(help="the folder of the drafter's tokenizer")]
+Pause = Annotated[Path | None, typer.Option(help="Compute nothing while there is this file.")]
+Tokenizer = Annotated[Path, typer.Option(help="The folder of the drafter's tokenizer.")]
+
+
+def costs_of(rows: str) -> dict[int, float]:
+    """Rows → ms of a pass, of ROWS=MS,… . ValueError, one sentence, for anything else."""
+    try:
+        return {int(count): float(ms) for count, ms in (one.split("=") for one in rows.split(","))}
+    except ValueError as error:
+        raise ValueError(f"{rows!r} is not ROWS=MS,…; write prices such as 1=4.2,4=8.1") from error
 
 
 def answers(
-    target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
-    name: Annotated[str, typer.Option(help="what it is called in the shards")],
+    target: Annotated[str, typer.Option(help="The model that answers, by any of its names.")],
+    name: Annotated[str, typer.Option(help="Its name in the shards.")],
     prompts: Prompts,
-    out: Annotated[Path, typer.Option(help="the folder of the shards")],
-    sets: Annotated[
-        str, typer.Option(help="which sets, separated by commas; all where nothing is said")
-    ] = "",
+    out: Annotated[Path, typer.Option(help="The folder of the shards.")],
+    sets: Annotated[str, typer.Option(help="Sets, with commas between; default: all.")] = "",
     kept: Annotated[
-        bool, typer.Option(help="answer the prompts that are kept to score with, and never teach")
+        bool, typer.Option(help="Answer the prompts that are kept to score with, and never teach.")
     ] = False,
-    most: Annotated[int, typer.Option(help="prompts of a set at most, evenly from all of it")] = 1_000_000,
+    most: Annotated[int, typer.Option(help="Prompts of a set at most, evenly from all of it.")] = 1_000_000,
     tokens: Annotated[
-        int, typer.Option(help="stop where the folder has so many, to the end of a shard")
+        int, typer.Option(help="Stop where the folder has so many tokens, at the end of a shard.")
     ] = 2_000_000,
-    rows: Annotated[int, typer.Option(help="answers at once")] = 48,
+    rows: Annotated[int, typer.Option(help="Answers at once.")] = 48,
     part: Annotated[
         str,
-        typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own"),
+        typer.Option(help="I/N: every Nth prompt from the Ith on, for processes with folders of their own."),
     ] = "0/1",
-    rounds: Annotated[int, typer.Option(help="drawn answers to each prompt, beside the greedy one")] = 1,
-    length: Annotated[int, typer.Option(help="tokens of an answer")] = 192,
+    rounds: Annotated[int, typer.Option(help="Drawn answers to each prompt, beside the greedy one.")] = 1,
+    length: Annotated[int, typer.Option(help="Tokens of an answer.")] = 192,
     own_manner: Annotated[
         bool,
-        typer.Option("--own-manner", help="draw as the target samples by itself, not at temperature 0.8"),
+        typer.Option("--own-manner", help="Draw as the target samples by itself, not at temperature 0.8."),
     ] = False,
-    free: Annotated[int, typer.Option(help="texts without a prompt for each prompt of every set")] = 0,
+    free: Annotated[int, typer.Option(help="Texts without a prompt for each prompt of every set.")] = 0,
     pause: Pause = None,
 ) -> None:
     """Write a target's answers to the training prompts, from where the last run stopped."""
@@ -70,9 +74,11 @@ def answers(
 
 def tokenizer(
     prompts: Prompts,
-    out: Annotated[Path, typer.Option(help="the folder of the tokenizer")],
-    size: Annotated[int, typer.Option(help="pieces, the special ones among them")] = 5000,
-    shards: Annotated[Path | None, typer.Option(help="with answers: their folder")] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the tokenizer.")],
+    size: Annotated[int, typer.Option(help="Pieces, the special ones among them.")] = 5000,
+    shards: Annotated[
+        Path | None, typer.Option(help="The folder of answers of targets, if they count too.")
+    ] = None,
     target: Targets = [],  # noqa: B006
 ) -> None:
     """Learn a drafter's vocabulary from the training prompts and the answers of their data sets, and from
@@ -91,13 +97,13 @@ def tokenizer(
 def rows(
     drafter_tokenizer: Tokenizer,
     target: Targets,
-    out: Annotated[Path, typer.Option(help="the folder of the rows")],
-    shards: Annotated[Path | None, typer.Option(help="the folder of answers")] = None,
+    out: Annotated[Path, typer.Option(help="The folder of the rows.")],
+    shards: Annotated[Path | None, typer.Option(help="The folder of answers.")] = None,
     prompts: Annotated[
-        Path | None, typer.Option(help="with the texts that people wrote: the folder of prompt files")
+        Path | None, typer.Option(help="The folder of prompt files, if texts that people wrote count too.")
     ] = None,
-    length: Annotated[int, typer.Option(help="tokens of a row")] = 1024,
-    epochs: Annotated[int, typer.Option(help="how often each answer is read")] = 3,
+    length: Annotated[int, typer.Option(help="Tokens of a row.")] = 1024,
+    epochs: Annotated[int, typer.Option(help="How often each answer is read.")] = 3,
 ) -> None:
     """Write the rows that a drafter is trained on."""
     from lab.drafters.corpus import chats
@@ -109,18 +115,18 @@ def rows(
 
 
 def train(
-    rows: Annotated[Path, typer.Option(help="the folder of the rows", exists=True, file_okay=False)],
+    rows: Annotated[Path, typer.Option(help="The folder of the rows.", exists=True, file_okay=False)],
     drafter_tokenizer: Tokenizer,
-    out: Annotated[Path, typer.Option(help="the folder of checkpoint and model")],
-    shape: Annotated[str, typer.Option(help="one of those that `steps` times")] = "small",
-    start: Annotated[Path | None, typer.Option(help="a model to begin with")] = None,
-    tokens: Annotated[int, typer.Option(help="at most; the rows may be fewer")] = 1_000_000_000,
-    minutes: Annotated[float | None, typer.Option(help="at most")] = None,
-    batch: Annotated[int, typer.Option(help="tokens a step")] = 8192,
-    workers: Annotated[int, typer.Option(help="processes")] = 2,
-    muon: Annotated[float, typer.Option(help="peak rate of matrices")] = 0.02,
-    adam: Annotated[float, typer.Option(help="peak rate of the embedding and norms")] = 5e-3,
-    decay: Annotated[float, typer.Option(help="share of the run in which the rate falls to zero")] = 0.3,
+    out: Annotated[Path, typer.Option(help="The folder of checkpoint and model.")],
+    shape: Annotated[str, typer.Option(help="One of those that `steps` times.")] = "small",
+    start: Annotated[Path | None, typer.Option(help="A model to begin with.")] = None,
+    tokens: Annotated[int, typer.Option(help="Most tokens; the rows may be fewer.")] = 1_000_000_000,
+    minutes: Annotated[float | None, typer.Option(help="Most minutes.")] = None,
+    batch: Annotated[int, typer.Option(help="Tokens a step.")] = 8192,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 2,
+    muon: Annotated[float, typer.Option(help="Peak rate of matrices.")] = 0.02,
+    adam: Annotated[float, typer.Option(help="Peak rate of the embedding and norms.")] = 5e-3,
+    decay: Annotated[float, typer.Option(help="Share of the run in which the rate falls to zero.")] = 0.3,
     pause: Pause = None,
 ) -> None:
     """Train a drafter, from where the last run stopped."""
@@ -135,20 +141,20 @@ def train(
 
 
 def ceilings(
-    drafter: Annotated[list[str], typer.Option(help="drafters, by any of their names")],
+    drafter: Annotated[list[str], typer.Option(help="Drafters, by any of their names.")],
     target: Targets,
     shards: Shards,
-    most: Annotated[int, typer.Option(help="answers of a set at most, greedy and drawn ones each")] = 60,
+    most: Annotated[int, typer.Option(help="Answers of a set at most, greedy and drawn ones each.")] = 60,
     rows: Annotated[
-        str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")
+        str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")
     ] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
-    step: Annotated[list[float], typer.Option(help="ms of a step of each drafter")] = [0.08],  # noqa: B006
+    step: Annotated[list[float], typer.Option(help="Milliseconds of a step of each drafter.")] = [0.08],  # noqa: B006
 ) -> None:
     """How well drafters guess recorded answers, and how fast copying and they would make the target at given
     prices; and what each of them changes against the first."""
     from lab.drafters.scoring import score_all
 
-    costs = {int(count): float(price) for count, price in (one.split("=") for one in rows.split(","))}
+    costs = costs_of(rows)
     if len(step) not in (1, len(drafter)):
         raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
     targets = dict(one.split("=", 1) for one in target)
@@ -156,30 +162,30 @@ def ceilings(
 
 
 def learning(
-    target: Annotated[str, typer.Option(help="whose answers teach, by any of its names")],
+    target: Annotated[str, typer.Option(help="Whose answers teach, by any of its names.")],
     prompts: Prompts,
     drafter: Annotated[
-        str, typer.Option(help="the drafter that learns; the target's own where nothing is said")
+        str, typer.Option(help="The drafter that learns; default: the target's own.")
     ] = "auto",
     sets: Annotated[
-        str, typer.Option(help="sets that teach, with commas between; task-json: a repeated task")
+        str, typer.Option(help="Sets that teach, with commas between; task-json: a repeated task.")
     ] = "gsm8k,mbpp,dolly,summaries,tasks,sql",
     told: Annotated[
-        str, typer.Option(help="sets whose kept prompts tell; those that teach where nothing is said")
+        str, typer.Option(help="Sets whose kept prompts are scored; default: those that teach.")
     ] = "",
-    requests: Annotated[int, typer.Option(min=1, help="answers that teach")] = 60,
-    every: Annotated[int, typer.Option(min=1, help="answers between two readings")] = 30,
+    requests: Annotated[int, typer.Option(min=1, help="Answers that teach.")] = 60,
+    every: Annotated[int, typer.Option(min=1, help="Answers between two readings.")] = 30,
     then: Annotated[
-        str, typer.Option(metavar="SET:N", help="after them N answers of one set, on the same line")
+        str, typer.Option(metavar="SET:N", help="After them N answers of one set, on the same line.")
     ] = "",
-    epochs: Annotated[int, typer.Option(min=0, help="offline instead: passes over all answers")] = 0,
-    seed: Annotated[int, typer.Option(help="another order of the answers")] = 0,
-    taught: Annotated[int, typer.Option(min=1, help="answers of a set that there are to learn from")] = 60,
-    kept: Annotated[int, typer.Option(min=1, help="answers of a set that tell")] = 20,
-    length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
-    answers: Annotated[Path | None, typer.Option(help="a folder that keeps the answers")] = None,
+    epochs: Annotated[int, typer.Option(min=0, help="Offline instead: passes over all answers.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another order of the answers.")] = 0,
+    taught: Annotated[int, typer.Option(min=1, help="Answers of a set to learn from.")] = 60,
+    kept: Annotated[int, typer.Option(min=1, help="Scored answers of a set.")] = 20,
+    length: Annotated[int, typer.Option(min=2, help="Tokens of an answer.")] = 96,
+    answers: Annotated[Path | None, typer.Option(help="A folder that keeps the answers.")] = None,
     direct: Annotated[
-        bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone")
+        bool, typer.Option("--direct", help="OmniDraft's labels: the directly mapped tokens alone.")
     ] = False,
 ) -> None:
     """How a drafter's guesses change as it learns from answers of several kinds. The settings
@@ -216,9 +222,9 @@ def learning(
 
 
 def steps(
-    vocabulary: Annotated[int, typer.Option(help="pieces of the vocabulary")] = 5000,
-    context: Annotated[int, typer.Option(help="tokens before the step")] = 400,
-    turns: Annotated[int, typer.Option(help="turns of eight steps")] = 60,
+    vocabulary: Annotated[int, typer.Option(help="Pieces of the vocabulary.")] = 5000,
+    context: Annotated[int, typer.Option(help="Tokens before the step.")] = 400,
+    turns: Annotated[int, typer.Option(help="Turns of eight steps.")] = 60,
 ) -> None:
     """Time one step of a drafter of each shape, by compiled passes over random weights."""
     from lab.drafters.shapes import SHAPES, parameters, step_times

@@ -7,23 +7,26 @@ from typing import Annotated
 
 import typer
 
+from lab.cli.model_commands import costs_of
+from omnidemo.core.config import REAL_DRAFTER
+
 PASSES = "1=26,2=27.8,4=33.5,6=43.9,8=51.6,12=83.7,16=102"  # the 1.5B in int8
 
 
 def memory_rows(
-    target: Annotated[str, typer.Option(help="the model that answers, by any of its names")],
-    out: Annotated[Path, typer.Option(help="the folder of the rows, a folder a set")],
-    drafter: Annotated[str, typer.Option(help="the model that drafts")] = "bundled/drafter-3",
+    target: Annotated[str, typer.Option(help="The model that answers, by any of its names.")],
+    out: Annotated[Path, typer.Option(help="The folder of the rows, a folder a set.")],
+    drafter: Annotated[str, typer.Option(help="The model that drafts.")] = REAL_DRAFTER,
     prompts: Annotated[
         Path | None,
-        typer.Option(help="the laboratory's folder of prompt files; without it the tasks alone", exists=True),
+        typer.Option(
+            help="The laboratory's folder of prompt files; without it the tasks alone.", exists=True
+        ),
     ] = None,
-    sets: Annotated[
-        str, typer.Option(help="which tasks and sets, separated by commas; all where nothing is said")
-    ] = "",
-    inputs: Annotated[int, typer.Option(min=1, help="of each task")] = 40,
-    most: Annotated[int, typer.Option(min=1, help="prompts of a set at most, evenly from all of it")] = 24,
-    length: Annotated[int, typer.Option(min=2, help="tokens of an answer")] = 96,
+    sets: Annotated[str, typer.Option(help="Tasks and sets, with commas between; default: all.")] = "",
+    inputs: Annotated[int, typer.Option(min=1, help="Inputs of each task.")] = 40,
+    most: Annotated[int, typer.Option(min=1, help="Prompts of a set at most, evenly from all of it.")] = 24,
+    length: Annotated[int, typer.Option(min=2, help="Tokens of an answer.")] = 96,
 ) -> None:
     """Record greedy answers with what target and drafter say at each position, for `memory-sources`; goes on
     from where the last run stopped."""
@@ -38,15 +41,13 @@ def memory_rows(
 
 def memory_sources(
     rows: Annotated[
-        Path, typer.Argument(help="a folder that `memory-rows` has written", exists=True, file_okay=False)
+        Path, typer.Argument(help="A folder that `memory-rows` has written.", exists=True, file_okay=False)
     ],
-    passes: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs")] = PASSES,
-    step: Annotated[float, typer.Option(min=0.0, help="ms of a drafter token")] = 0.24,
-    sets: Annotated[
-        str, typer.Option(help="which sets, separated by commas; all where nothing is said")
-    ] = "",
-    ways: Annotated[str, typer.Option(help="which ways of drafting; all where nothing is said")] = "",
-    csv: Annotated[Path | None, typer.Option(help="a folder, for the tables as CSV")] = None,
+    passes: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")] = PASSES,
+    step: Annotated[float, typer.Option(min=0.0, help="Milliseconds of a drafter token.")] = 0.24,
+    sets: Annotated[str, typer.Option(help="Sets, with commas between; default: all.")] = "",
+    ways: Annotated[str, typer.Option(help="Ways of drafting, with commas between; default: all.")] = "",
+    csv: Annotated[Path | None, typer.Option(help="A folder, for the tables as CSV.")] = None,
 ) -> None:
     """What memories bring as sources of drafts, simulated along recorded answers at given prices."""
     from lab.drafters.ceilings import Prices
@@ -62,8 +63,7 @@ def memory_sources(
         if unknown := sorted(set(names) - set(there)):
             raise ValueError(f"there is no {unknown[0]!r}; there are {', '.join(there)}")
     given = {name: found[name] for name in wanted}
-    prices = {int(count): float(ms) for count, ms in (one.split("=") for one in names_in(passes))}
-    costs = memory_tables.costs_of(Prices(prices, step))
+    costs = memory_tables.costs_of(Prices(costs_of(passes), step))
     counts = ", ".join(f"{name}: {len(answers)}" for name, answers in given.items())
     typer.echo(f"{sum(len(one.ids) for answers in given.values() for one in answers):,} tokens; {counts}")
     priced = {
