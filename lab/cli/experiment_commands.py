@@ -1,4 +1,4 @@
-"""The command that holds the papers' claims against figures: experiment."""
+"""The command `experiment`, which measures a claim of the papers."""
 
 from __future__ import annotations
 

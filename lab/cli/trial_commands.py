@@ -1,4 +1,4 @@
-"""The commands that look for faults: equality, of ids, and torture, of an app that runs."""
+"""The commands that look for faults: `equality` compares ids, `torture` breaks a running app."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def torture(
     """Kill, damage, fill, lock, flood and forge, on this machine alone, and hold the history against what
     clients were told.
 
-    Ends with 0 only if nothing that was acknowledged was lost, no raw error was seen, and nobody read or
+    Ends with 0 only if every acknowledged answer was kept, no raw error was seen, and no visitor read or
     changed another's data.
     """
     from lab.torture.run_torture import TortureRequest, run

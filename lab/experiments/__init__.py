@@ -1,2 +1,2 @@
-"""The papers' claims: `plans` says what runs, `arm` runs one arm by replay, `jobs` runs all of them,
-`experiment_report` shows it."""
+"""The papers' claims: `plans` lists the arms, `arm` runs one by replay, `jobs` runs all of them,
+`experiment_report` writes the tables."""

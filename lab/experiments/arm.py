@@ -120,8 +120,7 @@ class Run:
         self.tokens = 0
 
     def go(self) -> Iterator[None]:
-        """Everything, with a yield now and then, after an answer or a few: the rows are complete
-        afterwards."""
+        """Run the arm, with a yield after each few answers. The rows are complete at the end."""
         stops = set(checkpoints(self.arm))
         if self.arm.offline:
             yield from self._offline()
@@ -260,8 +259,8 @@ class Run:
 
 
 def run_arm(world: World, arm: Arm, seed: int, path: Path) -> Iterator[None]:
-    """Run one arm, with yields as `Run.go`, and write its rows to `path` (JSON), which comes at once: where
-    it is, the arm is done."""
+    """Run one arm, with yields as `Run.go`, and write its rows to `path` (JSON) at once: an arm with a file
+    is done."""
     run = Run(world, arm, seed)
     yield from run.go()
     with replacing(path) as partial:

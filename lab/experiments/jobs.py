@@ -1,4 +1,4 @@
-"""Recordings and arms as jobs: in processes of one thread, each writing a file that says that it is done."""
+"""Recordings and arms as jobs, in processes of one thread. A job is done when its file is there."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ def arms_left(world: World, arms: Sequence[Arm], seeds: Sequence[int]) -> list[J
 
 
 def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, int]]:
-    """Run the jobs, so many at a time (0: here, one after the other), and yield now and then how many are
-    done, and how many answers all have made.
+    """Run the jobs, `workers` at a time (0: here, one after the other). Yields now and then (jobs done,
+    answers made by all).
 
     RuntimeError, with the job's own message, where one fails; the others are then ended, as when the caller
     stops iterating.

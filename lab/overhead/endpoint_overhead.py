@@ -1,5 +1,5 @@
-"""What the endpoint costs: the same answers by a call of the Python API and as a stream from the app in
-another process, in turns."""
+"""What the endpoint costs: the same answers by calls of the Python API and as streams from an app in another
+process, in turns."""
 
 from __future__ import annotations
 

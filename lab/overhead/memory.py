@@ -1,4 +1,4 @@
-"""Memory over many requests of the running app, to which ever new browsers come."""
+"""Memory of the running app over many requests, each from a new browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HEADINGS = ("requests", "seconds", "RAM MB", "its processes MB")
 SETTLED = 500  # requests to the app after which its memory should not grow any more
 FLAT = 0.1  # relative growth that is allowed at any time from then on
 ANSWER_SECONDS = 120.0
-# Settings of an app that anybody may ask as often as they like.
+# Settings of an app without quotas.
 OPEN = {"database_url": "", "backup": "", "share": "false", "allowed_hosts": "", "auth": ""}
 OPEN |= dict.fromkeys(("visitor_requests", "visitor_tokens", "public_requests", "public_tokens"), str(10**9))
 

@@ -1,4 +1,4 @@
-"""The arms of a benchmark: each answers a prompt, and says what that took. Ours are here, those of
+"""The arms of a benchmark: each answers a prompt and reports its times. Ours are here, those of
 `transformers` in `assisted`."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from omnidemo.pair.pair import Pair
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt and how to answer it. `details`: the stages on a device that works by itself, and our bare
-    passes, are timed too, which takes further runs."""
+    """A prompt and how to answer it. `details`: further runs time our bare passes and, on a GPU, the
+    stages."""
 
     ids: Sequence[int]
     max_new_tokens: int

@@ -1,7 +1,7 @@
-"""What a pass of several rows costs, engine beside engine on the same weights: it decides what drafting can
-gain.
+"""What a pass of several rows costs, engine beside engine on the same weights. This cost decides what
+drafting can gain.
 
-Each engine has a process of its own; they take turns, and the others rest meanwhile. Medians over all turns.
+Each engine has a process of its own. They take turns, and the others rest meanwhile. Medians over all turns.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def run(order: BenchRequest, settings: Settings) -> Iterator[Stage | Row]:
 
 
 def _about(contest: Contest) -> dict[str, Any]:
-    """What has to be known about one target's figures."""
+    """The conditions of one target's figures."""
     rates = {
         f"{count} threads": f"{contest.probe.rate(count) / 1e9:.0f} Gop/s"
         for count in sorted(set(contest.threads.values()))

@@ -1,8 +1,8 @@
-"""A client of the app over HTTP, standard library only, and the process that does what many of them do:
-`python -m … client`.
+"""A client of the app over HTTP (standard library only), and the process that runs one: `python -m
+lab.torture.client`.
 
-What it was told is written into a ledger of its own, a line each, before it goes on: the server is held
-against that, not against itself.
+It writes each thing that it was told into its ledger, a line each, before it goes on. The history is held
+against the ledgers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lab.torture import harm
 from omnidemo.core.config import EMBEDDED_TARGET, GREEDY
 from omnidemo.models.names import catalogued_drafter
 
-# What no visitor should ever read: an error as the language or a library words it.
+# Errors as the language or a library words them, which no visitor may read.
 RAW = re.compile(
     r"Traceback|NoneType|object has no attribute|not supported between|cannot convert float|local"
     r" variable|unhashable|codec can't|"
@@ -197,8 +197,8 @@ def acknowledged(answer: Answer) -> bool:
 
 
 def main(port: int, ledger: Path, seed: int, seconds: float, target: str) -> None:
-    """Chat, hang up, and send nonsense, until the time is over or the server is gone; whatever was told goes
-    into the ledger."""
+    """Chat, hang up, and send nonsense, until the time is over or the server is gone. The answers go into the
+    ledger."""
     draw, until = random.Random(seed), time.monotonic() + seconds
     client = Client(port, f"torture-{seed}-{os.getpid()}", target=target)
     with ledger.open("a", encoding="utf-8") as file:

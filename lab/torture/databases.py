@@ -1,5 +1,5 @@
-"""The two databases that an app may keep its history in, as the torture sees them: from outside, to read,
-lock and kill."""
+"""The two databases of a history, SQLite and PostgreSQL, as the torture reads, locks and kills them from
+outside."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What nobody should do: send inputs of a wrong kind, out of range, too large, too deep, half a character, or
-in the words of the machine; and damage files between two starts, as a crash, a full disk or a hand would. The
-database itself stays whole."""
+"""Bad inputs (of a wrong kind, out of range, too large, too deep, half a character, control tokens), and
+damage to files between two starts, as by a crash, a full disk or a hand. The database itself stays whole."""
 
 from __future__ import annotations
 
@@ -52,13 +51,13 @@ NEVER = {"delete_history", "load", "load_pair", "load_again"}
 
 
 def value(draw: random.Random) -> Any:
-    """Some value of no kind in particular."""
+    """A random value of any kind."""
     return draw.choice(draw.choice((TEXTS, NUMBERS, OTHERS)))
 
 
 def call(draw: random.Random, events: Iterable[str], question: Mapping[str, Any]) -> tuple[str, list[Any]]:
     """An event of the page and values for it: a chat with one wrong value or a forged history, or any event
-    with nothing right. `question`: that of a right chat."""
+    with random values. `question`: that of a valid chat."""
     if draw.random() < 0.5:
         history: Any = [
             {"role": draw.choice(("user", "assistant", "system", 5)), "content": value(draw)}
@@ -85,7 +84,7 @@ def deep(levels: int) -> bytes:
 
 
 def request(draw: random.Random) -> tuple[str, str, bytes | None, dict[str, str]]:
-    """A request that is none: (method, path, body, headers)."""
+    """A malformed request: (method, path, body, headers)."""
     join = "/gradio_api/queue/join"
     choices: list[tuple[str, str, bytes | None, dict[str, str]]] = [
         ("POST", join, deep(100_000), {}),
@@ -131,7 +130,7 @@ def _flip(file: Path, draw: random.Random) -> None:
 
 
 def damage(storage: Path, draw: random.Random) -> str:
-    """Damage one thing; what it was."""
+    """Damage one thing, and return its name."""
     versions = sorted(storage.glob("adapters/*/*/*/v*"))
     lines = sorted(folder for folder in storage.glob("adapters/*/*/*") if folder.is_dir())
     newest = versions[-1] if versions else None

@@ -1,5 +1,5 @@
-"""The books: what clients were told, held against what the server's history has; how often each thing was
-tried, and what did not hold."""
+"""What clients were told, held against the server's history; how often each thing was tried, and what
+failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 ACKNOWLEDGED, BAD = "acknowledged answers, held against the history", "bad inputs (raw errors)"
 LOST = "lost: "  # how the sentence on a lost answer begins
-# The first row after a traceback's header that is not indented.
+# The first line after a traceback's header that is not indented.
 TRACEBACK = re.compile(
     r"^Traceback \(most recent call last\).*\n(?:(?:[ \t].*)?\n)*(\S.{0,299})", re.MULTILINE
 )

@@ -239,9 +239,8 @@ class _Torture:
         return False
 
     def _settled(self) -> bool:
-        """Whether all that was acknowledged comes into the history: what is killed before that is not
-        promised. At two looks in a row, for an answer that ends while the rows of the others are being
-        written is not waited for."""
+        """Whether all acknowledged answers come into the history, at two looks in a row: an answer may end
+        while the rows of the others are being written."""
         until, looks = time.monotonic() + SETTLE_SECONDS, 0
         while looks < 2 and time.monotonic() < until:
             told = compare(self.ledgers, self.database.answers())[ACKNOWLEDGED]

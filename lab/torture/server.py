@@ -74,7 +74,7 @@ class Server:
         raise RuntimeError(f"the app did not come up; its log {self.log} ends with: {said}")
 
     def children(self) -> list[psutil.Process]:
-        """What it started: the training process, for one."""
+        """The processes that it started, such as the training process."""
         try:
             return psutil.Process(self._process.pid).children(recursive=True) if self._process else []
         except psutil.Error:
@@ -117,7 +117,7 @@ class Server:
         return True
 
     def kill(self) -> list[str]:
-        """End it without a warning. The commands of its own processes that were still there after a while."""
+        """Kill it; the commands of its own processes that outlived it by 10 s (with Ray RAY_NOTICES)."""
         left = self.children()
         agents = [child for child in left if _command(child).startswith(AGENTS)]
         if self._process is not None:
@@ -148,7 +148,7 @@ class Server:
 
 @contextmanager
 def served(folder: Path, settings: Mapping[str, str]) -> Iterator[Server]:
-    """A started one, whose storage and log are in `folder`, for as long as the context lasts."""
+    """A started server, with storage and log in `folder`, for the time of the context."""
     server = Server(folder / "storage", folder / "server.log", settings)
     try:
         server.start()

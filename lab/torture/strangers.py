@@ -1,4 +1,4 @@
-"""Two visitors of a public app, and pages of other sites: nobody reads or changes what is another's."""
+"""Two visitors of a public app, and pages of other sites: what each tries on another's data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from lab.torture.client import Client
 
 SECRET = "the password of the pond is quack"
-# Events that would concern everybody, or another, if they were not refused or narrowed to who calls; what
-# they take after the pair.
+# Events that change what others see, unless they are refused or narrowed to the caller; and the value that
+# each takes after the pair.
 SHARED: dict[str, Any] = {
     "trainer_reset": "default",
     "adaptation_reset": {},
