@@ -96,12 +96,8 @@ class Laboratory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.saved, self.target, self.drafter = cache(self._saved), cache(self._target), cache(self._drafter)
-        self.pair, self.reference, self.answer = (
-            cache(self._pair),
-            cache(self._reference),
-            cache(self._answer),
-        )
-        self.row = cache(self.compare)
+        self.pair, self.reference = cache(self._pair), cache(self._reference)
+        self.answer, self.row = cache(self._answer), cache(self.compare)
 
     def compare(self, architecture: str, family: str, method: str, name: str) -> Row:
         """One row of the matrix."""

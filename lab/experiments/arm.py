@@ -143,16 +143,8 @@ class Run:
         ]
         self.tokens += len(found[0][0].token_ids)
         for reading, (made, _) in zip(self.caching.values(), found, strict=True):
-            self._row(
-                "traffic",
-                reading,
-                event.count,
-                event.target,
-                event.source,
-                figures(made),
-                line=domain,
-                tokens=self.tokens,
-            )
+            place = "traffic", reading, event.count, event.target, event.source
+            self._row(*place, figures(made), line=domain, tokens=self.tokens)
         if self.arm.train:
             self.line(domain).observe(self._labelled(found[0][1]))
 
@@ -245,15 +237,9 @@ class Run:
         }
 
     def _row(
-        self,
-        kind: str,
-        reading: Reading,
-        count: int,
-        target: str,
-        source: str,
-        found: Mapping[str, float | None],
-        **more: Any,
-    ) -> None:
+        self, kind: str, reading: Reading, count: int, target: str, source: str,
+        found: Mapping[str, float | None], **more: Any,
+    ) -> None:  # fmt: skip
         place = {"arm": self.arm.name, "reading": reading.name, "seed": self.seed, "kind": kind}
         self.rows.append(place | {"requests": count, "target": target, "source": source, **found, **more})
 

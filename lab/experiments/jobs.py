@@ -43,14 +43,8 @@ def result_path(world: World, arm: Arm, seed: int) -> Path:
     settings = world.settings.model_dump(
         mode="json", exclude={"storage", "database_url", "host", "port", "auth", "share"}
     )
-    known = (
-        arm,
-        seed,
-        models,
-        settings,
-        {name: list(texts) for name, texts in world.traffic.items()},
-        dict(world.held_out),
-    )
+    traffic = {name: list(texts) for name, texts in world.traffic.items()}
+    known = arm, seed, models, settings, traffic, dict(world.held_out)
     key = hashlib.sha256(repr(known).encode()).hexdigest()[:12]
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", arm.name).strip("-")
     return world.out / "arms" / f"{readable}-s{seed}-{key}.json"

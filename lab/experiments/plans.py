@@ -186,15 +186,12 @@ def draft_length(targets: Sequence[str], sources: Sequence[str], requests: int) 
 
 def cache(targets: Sequence[str], sources: Sequence[str], requests: int) -> list[Arm]:
     phases = (Phase(targets[0], {sources[0]: 1.0}, requests),)
-    bounded: list[tuple[str, float, Literal["lfu", "lru"]]] = [
-        ("¼", 0.25, "lru"),
-        ("¼", 0.25, "lfu"),
-        ("½", 0.5, "lru"),
-        ("½", 0.5, "lfu"),
+    policies: tuple[Literal["lru"], Literal["lfu"]] = ("lru", "lfu")
+    small = [
+        Reading(f"{name} {policy}", cache_share=share, cache_policy=policy)
+        for name, share in (("¼", 0.25), ("½", 0.5))
+        for policy in policies
     ]
-    small = (
-        Reading(f"{name} {policy}", cache_share=share, cache_policy=policy) for name, share, policy in bounded
-    )
     return [Arm("L_DM + λ L_NG", phases, (Reading("none", cache_share=0.0), *small, Reading("full")))]
 
 

@@ -65,15 +65,8 @@ def run(settings: Settings, prompts: Sequence[str], passes: int, tokens: int) ->
             own = _python(pair, settings, prompt, tokens) if turn % 2 else None
             text, written, events, engine, waited = _stream(client, settings, prompt, tokens)
             made, took = own or _python(pair, settings, prompt, tokens)
-            yield Paired(
-                prompt,
-                written,
-                events,
-                len(made.token_ids) / took,
-                written / waited,
-                engine,
-                text == made.text,
-            )
+            speeds = len(made.token_ids) / took, written / waited, engine
+            yield Paired(prompt, written, events, *speeds, text == made.text)
 
 
 def summary(pairs: Sequence[Paired], tokens: int) -> tuple[int, float, tuple[float, float]]:
@@ -122,10 +115,5 @@ def _stream(
         raise RuntimeError(f"the app did not answer: {' '.join(lines)[:300]}")
     *rounds, last, usage = (json.loads(line) for line in lines[:-1])
     text = "".join(one["choices"][0]["delta"].get("content", "") for one in [*rounds, last])
-    return (
-        text,
-        usage["usage"]["completion_tokens"],
-        len(rounds),
-        last["omnidemo"]["tokens_per_second"],
-        waited,
-    )
+    pace = last["omnidemo"]["tokens_per_second"]
+    return text, usage["usage"]["completion_tokens"], len(rounds), pace, waited

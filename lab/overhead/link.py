@@ -29,14 +29,8 @@ from omnidemo.pair.pair import Pair
 from omnidemo.serving.pair_loading import build_measured_pair
 
 HEADINGS = (
-    "delay, ms",
-    "answers",
-    "same text",
-    "here, tokens/s",
-    "alone, tokens/s",
-    "ratio",
-    "tokens a round",
-)
+    "delay, ms", "answers", "same text", "here, tokens/s", "alone, tokens/s", "ratio", "tokens a round",
+)  # fmt: skip
 RESENT_SECONDS = 0.2  # how much later a lost packet comes: TCP's shortest wait before it sends again
 CHUNK = 65536
 # Seconds of SmolLM2's passes of so many rows, of a drafter's step and of a draft besides, on two quiet cores

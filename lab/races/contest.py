@@ -96,13 +96,9 @@ class Contest:
                     self._choose_threads(arms, ids[0])
                 gc_pauses.settle()
                 for temperature in order.temperatures:
+                    first = min(WARM_UP, order.max_new_tokens)
                     for arm in arms:
-                        self._attempt(
-                            arm,
-                            Request(
-                                ids[0], min(WARM_UP, order.max_new_tokens), temperature, order.seed, False
-                            ),
-                        )
+                        self._attempt(arm, Request(ids[0], first, temperature, order.seed, False))
                     for index in range(len(prompts)):
                         request = Request(ids[index], order.max_new_tokens, temperature, order.seed + index)
                         yield from self._prompt(arms, request, topic, index)
@@ -183,19 +179,10 @@ class Contest:
     def _place(self, arm: Arm, topic: str, index: int, temperature: float) -> Row:
         """A row without figures."""
         return dict.fromkeys(COLUMNS) | {
-            "target": self.name,
-            "topic": topic,
-            "temperature": temperature,
-            "prompt_index": index,
-            "arm": arm.name,
-            "method": arm.method,
-            "policy": arm.rule,
-            "threads": self.threads[arm.side],
-            "tokens": 0,
-            "rounds": 0,
-            "error": "",
-            "prompt": self.order.prompts[topic][index],
-        }
+            "target": self.name, "topic": topic, "temperature": temperature, "prompt_index": index,
+            "arm": arm.name, "method": arm.method, "policy": arm.rule, "threads": self.threads[arm.side],
+            "tokens": 0, "rounds": 0, "error": "", "prompt": self.order.prompts[topic][index],
+        }  # fmt: skip
 
     def _attempt(self, arm: Arm, request: Request) -> Answer | str:
         """The answer; or in one line why a library other than ours has none, for its limits are part of the

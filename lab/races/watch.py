@@ -133,14 +133,9 @@ class WatchedFusedCache(FusedCache):
         return found
 
     def make_rounds(
-        self,
-        drafter: FusedCache,
-        wanted: RoundsRequest,
-        unread: Sequence[int],
-        given: Sequence[int],
-        row: Logits | None,
-        state: Any,
-    ) -> list[MadeRound] | None:
+        self, drafter: FusedCache, wanted: RoundsRequest, unread: Sequence[int], given: Sequence[int],
+        row: Logits | None, state: Any,
+    ) -> list[MadeRound] | None:  # fmt: skip
         """Of both models."""
         rounds = super().make_rounds(drafter, wanted, unread, given, row, state)
         before, theirs, newest = self.length + len(unread), drafter.length + len(given), list(unread)
@@ -152,20 +147,10 @@ class WatchedFusedCache(FusedCache):
                 drafter.notes.append((begun, made.given, 1, next(_order), drafted))
             if made.proposal is not None:
                 read, rows = [*newest, *made.proposal], len(made.proposal) + 1
-                self.notes.append(
-                    (
-                        before + made.key.target_len - start.target_len - len(newest),
-                        read,
-                        rows,
-                        next(_order),
-                        (),
-                    )
-                )
-                newest = (
-                    [made.result.next_token]
-                    if made.result is not None and made.result.next_token is not None
-                    else []
-                )
+                begun = before + made.key.target_len - start.target_len - len(newest)
+                self.notes.append((begun, read, rows, next(_order), ()))
+                token = None if made.result is None else made.result.next_token
+                newest = [] if token is None else [token]
         return rounds
 
 

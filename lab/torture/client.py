@@ -241,15 +241,8 @@ def _act(client: Client, draw: random.Random, number: int, note: Any) -> None:
         else:
             method, path, data, headers = harm.request(draw)
             event, answer = f"{method} {path[:80]}", client.request(method, path, data, headers)
-        said = answer.error or answer.text
-        note(
-            kind="bad",
-            event=event,
-            data=repr(data)[:300],
-            status=answer.status,
-            error=said[:300],
-            raw=answer.raw,
-        )
+        said, sent = (answer.error or answer.text)[:300], repr(data)[:300]
+        note(kind="bad", event=event, data=sent, status=answer.status, error=said, raw=answer.raw)
 
 
 if __name__ == "__main__":

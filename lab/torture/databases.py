@@ -84,19 +84,8 @@ class PostgresServer:
             user = _other_user()
             self._as = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
             os.chown(folder, user.pw_uid, user.pw_gid)
-        made = [
-            "initdb",
-            "-D",
-            str(self.data),
-            "-U",
-            "tester",
-            "-A",
-            "trust",
-            "-E",
-            "UTF8",
-            "--no-sync",
-            "--locale=C",
-        ]
+        how = ["-U", "tester", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"]
+        made = ["initdb", "-D", str(self.data), *how]
         done = subprocess.run(made, capture_output=True, text=True, cwd=folder, timeout=120, **self._as)
         if done.returncode:
             raise ValueError(

@@ -37,12 +37,9 @@ def condition(client: Client) -> dict[str, Any]:
     if not values or not found:
         return {}
     shown = json.loads(found[1])
-    learned = {
-        "paused": shown["state"] == "paused",
-        "answers": shown["requests_seen"],
-        "version": shown["version"],
-    }
-    return {"settings": json.loads(values[0])["values"], **learned}
+    learned = {"answers": shown["requests_seen"], "version": shown["version"]}
+    paused = shown["state"] == "paused"
+    return {"settings": json.loads(values[0])["values"], "paused": paused, **learned}
 
 
 def visits(port: int, target: str) -> Iterator[tuple[str, bool]]:
