@@ -11,11 +11,9 @@ import typer
 
 from lab.cli import (
     experiment_commands,
-    feature_commands,
     model_commands,
     overhead_commands,
     page_commands,
-    source_commands,
     speed_commands,
     trial_commands,
 )
@@ -51,11 +49,6 @@ for command in (
     model_commands.ceilings,
     model_commands.learning,
     model_commands.steps,
-    feature_commands.feature_rows,
-    feature_commands.feature_train,
-    feature_commands.feature_scores,
-    source_commands.memory_rows,
-    source_commands.memory_sources,
     page_commands.recorded_run,
 ):
     app.command()(command)

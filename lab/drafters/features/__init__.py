@@ -1,1 +1,0 @@
-"""A drafter that reads what the target's output layer read: recorded states, training, scores."""

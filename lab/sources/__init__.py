@@ -1,1 +1,0 @@
-"""What else could draft, along recorded answers: memories of what was written."""
