@@ -34,6 +34,7 @@ app = typer.Typer(
 for command in (
     speed_commands.bench,
     speed_commands.gains,
+    speed_commands.arena,
     speed_commands.bench_shapes,
     overhead_commands.bench_endpoint,
     overhead_commands.bench_replicas,
@@ -47,6 +48,8 @@ for command in (
     model_commands.rows,
     model_commands.train,
     model_commands.ceilings,
+    model_commands.seeds,
+    model_commands.block,
     model_commands.learning,
     model_commands.steps,
     page_commands.recorded_run,

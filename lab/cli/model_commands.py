@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+PASSES = "1=3.9,2=3.8,4=4.3,6=5.1,8=6.2,12=8.9"  # SmolLM2 in int8, two cores
 Prompts = Annotated[Path, typer.Option(help="The folder of prompt files.", exists=True, file_okay=False)]
 Shards = Annotated[Path, typer.Option(help="The folder of answers.", exists=True, file_okay=False)]
 Targets = Annotated[
@@ -145,9 +147,7 @@ def ceilings(
     target: Targets,
     shards: Shards,
     most: Annotated[int, typer.Option(help="Answers of a set at most, greedy and drawn ones each.")] = 60,
-    rows: Annotated[
-        str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")
-    ] = "1=4.2,2=6.6,4=8.1,6=11.3,8=14.6,12=20.4",
+    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")] = PASSES,
     step: Annotated[list[float], typer.Option(help="Milliseconds of a step of each drafter.")] = [0.08],  # noqa: B006
 ) -> None:
     """How well drafters guess recorded answers, and how fast copying and they would make the target at given
@@ -159,6 +159,57 @@ def ceilings(
         raise typer.BadParameter("name one for all drafters, or one for each", param_hint="--step")
     targets = dict(one.split("=", 1) for one in target)
     score_all(drafter, targets, shards, most, costs, step * (len(drafter) // len(step)), typer.echo)
+
+
+def seeds(
+    target: Annotated[str, typer.Option(help="NAME=MODEL: whose answers NAME in the shards are.")],
+    shards: Shards,
+    drafter: Annotated[str, typer.Option(help="The drafter, by any of its names.")] = "bundled/drafter-3",
+    most: Annotated[
+        int, typer.Option(min=1, help="Answers of a set at most, greedy and drawn ones each.")
+    ] = 60,
+    rows: Annotated[str, typer.Option(help="ROWS=MS,…: what a pass of the target costs.")] = PASSES,
+    step: Annotated[float, typer.Option(help="Ms of a step of the drafter.")] = 0.2,
+    windows: Annotated[
+        str, typer.Option(help="Newest tokens that a drafter sees, with commas between; none: not measured.")
+    ] = "",
+    behind: Annotated[
+        int, typer.Option(min=0, help="Drafter tokens of other texts before each prompt, for the windows.")
+    ] = 0,
+) -> None:
+    """What trees of candidates, overlap, a lenient judge, blocks and windows would bring along recorded
+    answers, at given prices."""
+    from lab.drafters.ceilings import Prices
+    from lab.seeds.seed_table import seeds as tables
+
+    name, _, model = target.partition("=")
+    sizes = [int(one) for one in windows.split(",") if one]
+    prices = Prices(costs_of(rows), step)
+    tables(drafter, name, model or name, shards, most, prices, sizes, behind, typer.echo)
+
+
+def block(
+    target: Targets,
+    shards: Shards,
+    kept: Annotated[
+        Path, typer.Option(help="The folder of answers to score with.", exists=True, file_okay=False)
+    ],
+    rows: Annotated[list[str], typer.Option(help="ROWS=MS,…: what a pass of each target costs.")],
+    drafter: Annotated[str, typer.Option(help="Which drafter goes on learning.")] = "bundled/drafter-3",
+    length: Annotated[int, typer.Option(min=2, help="Tokens that one step guesses.")] = 8,
+    minutes: Annotated[float, typer.Option(help="Of training.")] = 18.0,
+    step: Annotated[float, typer.Option(help="Ms of a step of the drafter.")] = 0.2,
+    pause: Pause = None,
+) -> None:
+    """Teach a drafter to guess a block of tokens in one step, and hold it against guessing one a step."""
+    from lab.drafters.ceilings import Prices
+    from lab.seeds.block import run
+
+    targets = dict(one.split("=", 1) for one in target)
+    if len(rows) != len(targets):
+        raise typer.BadParameter("name one list for each target", param_hint="--rows")
+    prices = {name: Prices(costs_of(one), step) for name, one in zip(targets, rows, strict=True)}
+    run(drafter, targets, shards, kept, length, minutes, prices, typer.echo, pause)
 
 
 def learning(

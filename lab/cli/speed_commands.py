@@ -1,4 +1,4 @@
-"""The commands that time: bench, gains, bench-shapes."""
+"""The commands that time: bench, gains, arena, bench-shapes."""
 
 from __future__ import annotations
 
@@ -154,6 +154,74 @@ def gains(
         show(race.HEADINGS, race.table(found), race.NOTE, order.target)
         if fresh:
             show(race.FRESH_HEADINGS, race.against_fresh(found), "", order.target)
+
+
+def arena(
+    target: Target = None,
+    drafter: Drafter = None,
+    prompts: Annotated[
+        Path | None, typer.Option(help="The laboratory's folder of prompt files; without it the tasks alone.")
+    ] = None,
+    sets: Annotated[
+        str, typer.Option(help="Kept sets of it, with commas between.")
+    ] = "gsm8k_test,humaneval,dolly,summaries,tasks,sql",
+    tasks: Annotated[
+        str, typer.Option(help="Repeated tasks, with commas between.")
+    ] = "json,sql,commits,handbook",
+    limit: Annotated[int, typer.Option(min=1, help="Prompts of each set and task.")] = 12,
+    manner: Annotated[str, typer.Option(help="greedy, own, or both with a comma between.")] = "greedy,own",
+    methods: Annotated[str, typer.Option(help="With commas between; default: all that fit.")] = "",
+    max_new_tokens: Annotated[int, typer.Option(min=10, help="Longest answer.")] = 96,
+    draft_policy: Annotated[str, typer.Option(help="How far to draft.")] = "cost",
+    minutes: Annotated[
+        float, typer.Option(min=0.0, help="No other prompt begins after so many; 0: the tables alone.")
+    ] = 1e9,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default storage/arena.")] = None,
+) -> None:
+    """Time all methods on the same prompts, in turns: sets of prompts, and repeated tasks with memory.
+
+    Each prompt is a file in the folder. A run goes on with those that are not there; the tables have all that
+    are.
+    """
+    settings = read_settings(target=target, drafter=drafter, training="off")
+    from lab.drafters.prompt_sets import kept, some
+    from lab.races import lane_tables, lanes
+    from omnidemo.backends import compile_kernels
+    from omnidemo.core.tasks import task
+    from omnidemo.serving.measuring.report_tables import markdown_table
+    from omnidemo.serving.pair_loading import build_pair
+
+    known = kept(prompts) if prompts else {}
+    wanted = names_in(sets) if prompts else []
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"there is no set {name!r}; there are {', '.join(known)}")
+    for name in (named := names_in(tasks)):
+        task(name)
+    manners = names_in(manner)
+    if not manners or not set(manners) <= set(lanes.MANNERS):
+        raise ValueError(f"--manner is greedy, own or both, not {manner!r}")
+    # a task may have the name of a set
+    asked = {f"{name} set" if name in named else name: known[name] for name in wanted}
+    order = lanes.ArenaRequest(
+        settings.target, out or settings.storage / "arena",
+        {name: [one.text for one in some(given, limit)] for name, given in asked.items()}, named, limit,
+        manners, names_in(methods), max_new_tokens, draft_policy, minutes,
+    )  # fmt: skip
+
+    def told() -> None:
+        found = list(lane_tables.tables(lanes.read(order.out)))
+        for title, headings, lines in found:
+            typer.echo(f"\n{title}\n\n{markdown_table(headings, lines)}")
+        typer.echo(f"\n{lane_tables.NOTE}" if found else "", nl=bool(found))
+
+    if not minutes:
+        return told()
+    pair = build_pair(settings.target, settings.drafter, settings)
+    if pair.target.device.type == "cpu" and settings.backend != "reference":
+        compile_kernels.wait()
+    with collected(lanes.run(order, pair)):
+        told()
 
 
 def bench_shapes(

@@ -72,7 +72,7 @@ def guess(model: Any, answer: Recorded, spelling: Spelling) -> Guesses | None:
     at = positions([trace])
     logits = model(torch.from_numpy(trace.drafter_ids.astype(np.int64))[None]).logits[0].float()
     agreed, same = agreement(logits[at.rows[:, 1]], at)
-    right, sure = _chosen(_penalised(logits, trace.drafter_ids, first, answer.penalty)[at.rows[:, 1]], at)
+    right, sure = _chosen(penalised(logits, trace.drafter_ids, first, answer.penalty)[at.rows[:, 1]], at)
     places = spelled(trace)
     single = trace.lengths[places] == 1
     places = np.concatenate([places[single], places[~single]])  # the order of `positions`
@@ -87,7 +87,7 @@ def guess(model: Any, answer: Recorded, spelling: Spelling) -> Guesses | None:
     return Guesses(answer, lengths, spread(agreed), spread(same), spread(right) > 0, spread(sure))
 
 
-def _penalised(logits: torch.Tensor, ids: NDArray[np.int32], first: int, penalty: float) -> torch.Tensor:
+def penalised(logits: torch.Tensor, ids: NDArray[np.int32], first: int, penalty: float) -> torch.Tensor:
     """Logits [ids, D] after a repetition penalty on the ids from `first` on."""
     if penalty == 1.0:
         return logits

@@ -153,17 +153,17 @@ def _timed(pair: Pair, asked: _Asked, order: GainRequest, prices: PriceList) -> 
     tokens = sum(len(one.tokens) for one in made.rounds[1:])
     if tokens < LEAST:
         return None
-    first, second = (_seconds(one) * tokens / (len(one.token_ids) - 1) for one in (before, after))
+    first, second = (seconds_of(one) * tokens / (len(one.token_ids) - 1) for one in (before, after))
     listed, oracle = charged(made.rounds[1:], prices)
     return Gain(
-        asked.name, asked.order, asked.number, tokens, len(made.rounds) - 1, _seconds(made),
+        asked.name, asked.order, asked.number, tokens, len(made.rounds) - 1, seconds_of(made),
         (first + second) / 2, first / second, listed, oracle,
         all(one.token_ids == before.token_ids for one in answers),
-        *((len(fresh[0].rounds) - 1, _seconds(fresh[0])) if fresh else ()),
+        *((len(fresh[0].rounds) - 1, seconds_of(fresh[0])) if fresh else ()),
     )  # fmt: skip
 
 
-def _seconds(made: Generation) -> float:
+def seconds_of(made: Generation) -> float:
     return sum(one.seconds["total"] for one in made.rounds[1:])
 
 

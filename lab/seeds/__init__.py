@@ -1,0 +1,1 @@
+"""What further ways of speculative decoding would bring, simulated along recorded answers."""
