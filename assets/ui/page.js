@@ -13,6 +13,7 @@ import "./adaptation/learning.js";
 import "./replay/glimpse.js";
 import "./replay/race.js";
 import "./replay/slow.js";
+import "./shared/gradio.js";
 import "./shared/visitor-strip.js";
 
 export { adaptation } from "./adaptation/adaptation.js";

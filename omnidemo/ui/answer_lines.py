@@ -11,9 +11,8 @@ recorded answers alike. An answer is an append-only string; each line is one JSO
     f       f figures so far (names of Generation.metrics), c counts per class
     end     finish, method, version, cache (n-grams), prompt (its tokens), seed, topic, f and c as above, text
             (the answer, for a check against the joined tokens); context_tokens of context_limit (prompt and
-            answer, the target's window), dropped_messages (of the chat, no longer read); plain: microseconds
-            of a plain round beside these ones and the time (UNIX) of the newest one, where they are known;
-            line: the adapter line that drafted, why: the router's reason; guessing, key: of `Generation`
+            answer, the target's window), dropped_messages (of the chat, no longer read); line: the adapter
+            line that drafted, why: the router's reason; guessing, key: of `Generation`
     error   text: cause and next step
     speed   later, by the page itself: `speed` of an answer that was measured
 """
@@ -55,12 +54,6 @@ def figures_line(rounds: Sequence[Round], first: float | None) -> str:
     return json_line("f", f=_figures(measure(rounds, first)), c=_counts(rounds))
 
 
-def plain_pace(metrics: Mapping[str, float | None]) -> list[float | None] | None:
-    """[microseconds of a plain round, UNIX time of the newest one], None where no plain round is known."""
-    seconds = metrics.get("plain_seconds")
-    return None if seconds is None else [finite(1e6 * seconds, 1), finite(metrics.get("plain_at"), 1)]
-
-
 def _figures(metrics: Mapping[str, float | None]) -> dict[str, float | None]:
     return {key: finite(value) for key, value in metrics.items()}
 
@@ -95,7 +88,6 @@ def end_line(generation: Generation, **about: str) -> str:
         dropped_messages=generation.dropped_messages,
         seed=generation.seed,
         text=generation.text,
-        plain=plain_pace(generation.metrics),
         f=_figures(generation.metrics),
         c=_counts(generation.rounds),
         **about,

@@ -108,10 +108,7 @@ def recall(services: PublicServices, request: Any) -> dict[str, Any]:
         name: recording[name]
         for name in ("prompt", "method", "target", "drafter", "kept", "rounds", "finish_reason", "lines")
     }
-    return about | {
-        "version": recording["adapter_version"],
-        "plain": answer_lines.plain_pace(recording["metrics"]),
-    }
+    return about | {"version": recording["adapter_version"]}
 
 
 def answer(make: Callable[[Mapping[str, Any]], dict[str, Any]], asked: Any) -> str:

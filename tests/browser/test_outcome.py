@@ -150,12 +150,6 @@ def test_measure_again_is_a_new_measurement_and_one_figure_again(browser: Browse
         page.get_by_role("button", name="Race").click()
         window = page.locator(".omni-replay")
         again = window.get_by_role("button", name="Measure again")
-        for _ in range(3):  # on a busy machine a measurement may take longer than the page waits for it
-            expect(window.get_by_role("button", name=re.compile("^Measure "))).to_be_visible()
-            if again.is_visible():
-                break
-            window.get_by_role("button", name="Measure a run of its own").click()
-            expect(window.locator(".race-lane")).to_have_count(2)
         again.click()
         page.wait_for_function(f"{LAST}.speed !== window.first")
         expect(window.locator(".race-lane")).to_have_count(2)

@@ -19,6 +19,10 @@ __all__ = ["served"]  # the fixture
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 DONE = "!omni.chat.busy() && omni.chat.turns.length === 1"
+COUNT = """{ const frame = window.requestAnimationFrame.bind(window); window.frames_asked = 0;
+    window.requestAnimationFrame = act => { window.frames_asked += 1; return frame(act); }; }"""
+RESTS = """async () => { const before = frames_asked; await new Promise(done => setTimeout(done, 500));
+    return frames_asked === before; }"""
 OVERLAPS = """() => [...document.querySelectorAll(".slow-row")].filter(row => row.offsetParent).filter(row => {
     const name = row.querySelector("b"), range = document.createRange();
     range.selectNodeContents(name);
@@ -34,6 +38,57 @@ def page(browser: Browser, served: Served) -> Iterator[Page]:
     served[0].pace = 0.0
     with someone(browser, viewport={"width": 1440, "height": 900}, reduced_motion="reduce") as context:
         yield come(context, served)
+
+
+def test_arrow_keys_move_between_tabs(page: Page) -> None:
+    page.get_by_role("tab", name="Chat", exact=True).focus()
+    for key, name in (
+        ("ArrowRight", "Same task"),
+        ("End", "History"),
+        ("ArrowRight", "Chat"),
+        ("ArrowLeft", "History"),
+        ("ArrowLeft", "Compare"),
+        ("Home", "Chat"),
+    ):
+        page.keyboard.press(key)
+        tab = page.get_by_role("tab", name=name, exact=True)
+        expect(tab).to_be_focused()
+        expect(tab).to_have_attribute("aria-selected", "true")
+    assert page.url.endswith("#chat")
+
+
+def test_a_page_at_rest_asks_for_no_frame(browser: Browser, served: Served) -> None:
+    """Gradio's sign of a page that is loaded would ask for one after another."""
+    with someone(browser, COUNT) as context:
+        page = come(context, served)
+        page.wait_for_timeout(1000)
+        assert page.evaluate("frames_asked") > 0, "frames are not counted"
+        assert any(page.evaluate(RESTS) for _ in range(60)), "frames are asked for without an end"
+
+
+def test_history_has_no_word_of_the_field_before_expert_is_on(page: Page) -> None:
+    row = {"id": 1, "created_at": "2026-11-28T10:00:00Z", "kind": "chat", "prompt": "?", "answer": "!"}
+    row |= {"method": "ngram-exact", "target": "t", "target_title": "T", "tokens": 4, "finish_reason": "end"}
+    state = {"rows": [row], "pairs": [], "methods": ["ngram-exact"], "sessions": [], "store": {"ok": True}}
+    page.get_by_role("tab", name="History", exact=True).click()
+    page.evaluate(
+        """state => { const host = document.createElement('div');
+        host.className = 'omni-widget'; host.id = 'told'; host.dataset.widget = 'history';
+        document.querySelector("#omni-tab-history").append(host);
+        omni.widgets.history(host, { trigger() {} }).update(JSON.stringify(state)); }""",
+        state,
+    )
+    heads, method = (
+        page.locator("#told thead th").locator("visible=true"),
+        page.locator("#told label", has_text="Method"),
+    )
+    plain = ["", "time", "prompt", "kind", "tokens", "per step", "guesses right", "speed", "target"]
+    expect(heads).to_have_text(plain)
+    expect(page.locator("#told tbody td").locator("visible=true")).to_have_count(len(plain))
+    expect(method).to_be_hidden()
+    page.get_by_role("switch", name="Expert").click()
+    expect(heads).to_have_text([*plain[:-1], "tok/s", "agreement", "adapter", "method", "target"])
+    expect(method).to_be_visible()
 
 
 def test_a_link_asks_an_example_in_a_chat_of_its_own_and_only_once(page: Page, served: Served) -> None:
@@ -84,7 +139,8 @@ def test_escape_leaves_the_question_of_a_reset(page: Page) -> None:
     ask(page, "something")
     trainer = page.locator("#omni-trainer")
     trainer.get_by_role("button", name="Reset").click()
-    expect(trainer.get_by_role("button", name="Yes, reset")).to_be_focused()
+    expect(trainer.get_by_role("button", name="Yes, reset")).to_be_visible()
+    expect(trainer.get_by_role("button", name="Keep it")).to_be_focused()
     page.keyboard.press("Escape")
     expect(trainer.get_by_role("button", name="Yes, reset")).to_be_hidden()
     expect(trainer.get_by_role("button", name="Reset")).to_be_focused()

@@ -4,7 +4,6 @@ import test from "node:test";
 import {
   clockOf,
   laneOf,
-  paceLane,
   placeAt,
   readAnswer,
   roundsOf,
@@ -46,17 +45,6 @@ test("a lane lays rounds end to end, in microseconds where all were timed", () =
   const [one, other] = roundsOf(readAnswer(recorded));
   const untimed = laneOf("", [one, { ...other, times: null }]);
   assert.deepEqual([untimed.timed, untimed.ends], [false, [1e6, 2e6]]);
-});
-
-test("a lane at a pace writes one token a step, all plain", () => {
-  const lane = paceLane("without", roundsOf(readAnswer(recorded))[0].tokens, 40, {});
-  assert.deepEqual(
-    [lane.ends, lane.tokens.map(one => one.s)],
-    [
-      [40, 80],
-      ["plain", "plain"],
-    ],
-  );
 });
 
 test("a place on the clock is found between the ends of rounds", () => {

@@ -106,32 +106,23 @@ widgets.adaptation = (host, { trigger }) => {
       again();
     },
   });
-  const every = el("input", {
-    type: "checkbox",
-    onchange: () => {
-      page.every = every.checked;
-      again();
-    },
-  });
-  every.checked = page.every;
-  const only = el("input", {
-    type: "checkbox",
-    onchange: () => {
-      page.only = only.checked;
-      again();
-    },
-  });
-  const onlyLine = el("label.field.inline", only, el("span", "Only this line"));
+  const tick = (name, label, title = null) => {
+    const box = el("input", {
+      type: "checkbox",
+      onchange: () => {
+        page[name] = box.checked;
+        again();
+      },
+    });
+    box.checked = page[name];
+    return el("label.field.inline", { title }, box, el("span", label));
+  };
+  const onlyLine = tick("only", "Only this line");
   const legend = el("span.keys");
   const bar = el(
     "div.bar.omni-expert",
     el("label.field.inline", el("span", "Smoothing"), slider, shown),
-    el(
-      "label.field.inline",
-      { title: "Every target that this drafter guesses for" },
-      every,
-      el("span", "All targets"),
-    ),
+    tick("every", "All targets", "Every target that this drafter guesses for"),
     onlyLine,
     el("span.grow"),
     clickable("toggle", "Reset zoom", resetZoom, {

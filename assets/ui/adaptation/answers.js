@@ -1,6 +1,6 @@
 // The answers of a memory, from the first one on: tokens a step, whose tokens they are, and how many guesses were right. Before there is one: a recorded run.
 // What is shown comes from the server (ui/live_answers.py).
-import { drawing, el, svg } from "../shared/dom.js";
+import { drawing, el, hint, svg } from "../shared/dom.js";
 import { whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
@@ -21,11 +21,6 @@ const LETTER = 7.5, // pixels, at the size of a phone's labels
   RIGHT = 14;
 const two = x => (x >= 10 ? x.toFixed(1) : x.toFixed(2));
 const share = (part, whole) => format(whole ? part / whole : null, "percent");
-const tip = text => {
-  const node = svg("title", {});
-  node.textContent = text;
-  return node;
-};
 const told = one =>
   [
     `Answer ${one.number}: ${two(one.steps)} tokens for one step of the big model`,
@@ -67,7 +62,7 @@ const chart = (answers, width, height, most, ticks, label, bottom = 6) => {
           svg(
             "circle",
             { cx: x(place), cy: y(value), r: slot > 8 ? 3.5 : 1.5, class: cls },
-            tip(told(answers[place])),
+            hint(told(answers[place])),
           ),
         );
     });
@@ -82,17 +77,18 @@ const markVersions = ({ node, x, y, slot, top, write, width }, marks) => {
     const at = Math.min(x(before) - slot / 2, width - RIGHT),
       back = kind === "taken back",
       name = `${back ? "↩" : "▲"} v${version}`,
-      half = (LETTER * name.length) / 2;
+      half = (LETTER * name.length) / 2,
+      look = back ? "back" : "published";
     node.append(
       svg(
         "line",
-        { x1: at, x2: at, y1: top - 4, y2: y(0), class: back ? "back" : "published" },
-        tip(`Version ${version} of the small model was ${kind} here`),
+        { x1: at, x2: at, y1: top - 4, y2: y(0), class: `mark ${look}` },
+        hint(`Version ${version} of the small model was ${kind} here`),
       ),
     );
     const middle = Math.min(at, width - half);
     if (middle + half > until) continue;
-    write(name, middle, top - 8, back ? "back" : "published", "middle");
+    write(name, middle, top - 8, `mark ${look}`, "middle");
     until = middle - half - LETTER;
   }
 };
@@ -137,7 +133,7 @@ const whose = (s, width) => {
     if (one.memory == null || !one.tokens) return;
     let below = 0;
     const wide = Math.max(1, Math.min(0.76 * made.slot, 34)),
-      bar = svg("g", { class: "bar" }, tip(told(one)));
+      bar = svg("g", { class: "bar" }, hint(told(one)));
     for (const [key] of SHARES) {
       const part = one[key] / one.tokens;
       bar.append(
@@ -233,7 +229,7 @@ widgets.answers = host => {
     }
     const width = Math.max(240, host.clientWidth - 2 * 16),
       swaps = kind => s.marks.some(one => one.kind === kind);
-    const title = (text, hint) => el("h4", { title: hint }, text);
+    const title = (text, help) => el("h4", { title: help }, text);
     host.replaceChildren(
       head,
       s.recorded ? el("p.recording", { role: "note" }, about(s.recorded, s.answers.length)) : "",
@@ -263,8 +259,8 @@ widgets.answers = host => {
       whose(s, width),
       el(
         "p.small.legendline",
-        ...SHARES.map(([key, name, hint]) =>
-          el("span", { title: hint }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
+        ...SHARES.map(([key, name, help]) =>
+          el("span", { title: help }, el("i", { class: `square ${key}`, "aria-hidden": "true" }), name),
         ),
       ),
       title(

@@ -1,5 +1,5 @@
 // The one curve: tokens per step of the big model on a topic's probe prompts, over the examples that the drafter has learned from.
-import { drawing, el, svg } from "../shared/dom.js";
+import { drawing, el, hint, svg } from "../shared/dom.js";
 import { select, whenResized } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { widgets } from "../shared/widgets.js";
@@ -60,7 +60,7 @@ const picture = (s, width) => {
         svg(
           "path",
           { d: `M ${x(mark.x) - 4} ${height - bottom + 1} l 8 0 l -4 -7 z`, class: "swap" },
-          title(`${mark.label} drafts now`),
+          hint(`${mark.label} drafts now`),
         ),
       );
       continue;
@@ -68,18 +68,18 @@ const picture = (s, width) => {
     made.append(
       svg(
         "line",
-        { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: mark.kind },
-        title(mark.label),
+        { x1: x(mark.x), x2: x(mark.x), y1: top - 4, y2: height - bottom, class: `mark ${mark.kind}` },
+        hint(mark.label),
       ),
     );
-    if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "rollback", "middle");
+    if (mark.kind === "rollback") write("↩", x(mark.x), top - 6, "mark rollback", "middle");
   }
   let until = Infinity; // the newest topic is named, and those before it whose names do not run into the one behind
   for (const mark of s.marks.filter(one => one.kind === "topic").reverse()) {
     const long = LETTER * mark.label.length,
       from = Math.min(Math.max(x(mark.x) - long / 2, 2), width - right - long);
     if (from + long > until) continue;
-    write(mark.label, from, top - 7, "topic");
+    write(mark.label, from, top - 7, "mark topic");
     until = from - LETTER;
   }
   if (fresh != null) {
@@ -103,7 +103,7 @@ const picture = (s, width) => {
             y2: y(Math.max(1, now.steps - spread)),
             class: "spread",
           },
-          title(
+          hint(
             `v${now.version}: ${two(now.steps)} ± ${two(spread)}, which 19 of 20 cases are within; where this reaches the dashed line, these prompts tell no difference`,
           ),
         ),
@@ -118,7 +118,7 @@ const picture = (s, width) => {
             r: one === last ? 4 : 2,
             class: one.rolled_back ? "gone" : "learned",
           },
-          title(
+          hint(
             `v${one.version}: ${two(one.steps)} tokens per step after ${plural(one.examples, "example")}${one.rolled_back ? ", taken back" : ""}`,
           ),
         ),
@@ -136,12 +136,6 @@ const picture = (s, width) => {
   }
   return made;
 };
-const title = text => {
-  const node = svg("title", {});
-  node.textContent = text;
-  return node;
-};
-
 const newest = s => s.today ?? s.points.filter(one => !one.rolled_back).at(-1); // what drafts now, or the last version measured before it
 // What the prompts tell of a change: "good", "bad" or "" (nothing that may be coloured), and the words.
 const against = (now, fresh, prompts) => {
@@ -186,6 +180,28 @@ const sentence = s => {
   return parts;
 };
 
+const KEYS = { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" };
+const AGREEMENT =
+  "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable";
+// What stands below the curve: its marks, and for experts how far the two models agree.
+const below = (s, now) => {
+  const change = key => `${format(s.fresh?.[key], "percent")} → ${format(now?.[key], "percent")}`;
+  return [
+    el(
+      "p.small.legendline",
+      s.measuring ? el("span", "measuring the newest version…") : "",
+      ...Object.keys(KEYS)
+        .filter(kind => s.marks.some(one => one.kind === kind))
+        .map(kind => el("span", { class: `key ${kind}` }, KEYS[kind])),
+    ),
+    el(
+      "p.small.omni-expert",
+      { title: AGREEMENT },
+      `agreement ${change("agreement")} · same first choice ${change("same_first")}`,
+    ),
+  ];
+};
+
 widgets.hero = (host, { trigger }) => {
   let state = null,
     pick = null,
@@ -193,7 +209,6 @@ widgets.hero = (host, { trigger }) => {
   const draw = () => {
     const s = state;
     if (!s) return;
-    const share = (one, key) => (one?.[key] == null ? "–" : format(one[key], "percent"));
     const known = s.taught && (s.fresh || s.points.length);
     const head = el(
       "h3",
@@ -236,36 +251,7 @@ widgets.hero = (host, { trigger }) => {
       el("div.line", head, pick),
       known ? el("p.small", { title: HELP(s) }, `On ${measured(s)}.`) : "",
       el("p", { class: known ? "now" : "small" }, ...words),
-      ...(known ? [box] : []),
-      ...(known
-        ? [
-            el(
-              "p.small.legendline",
-              s.measuring ? el("span", "measuring the newest version…") : "",
-              ...["swap", "rollback", "topic"]
-                .filter(kind => s.marks.some(one => one.kind === kind))
-                .map(kind =>
-                  el(
-                    "span",
-                    { class: `key ${kind}` },
-                    { swap: "▲ drafts now", rollback: "↩ taken back", topic: "┆ other topic" }[kind],
-                  ),
-                ),
-            ),
-          ]
-        : []),
-      ...(known
-        ? [
-            el(
-              "p.small.omni-expert",
-              {
-                title:
-                  "Agreement: mean over all answer positions of Σ min(p, q) at temperature 1; same first choice: share of positions where both find the same token most probable",
-              },
-              `agreement ${share(s.fresh, "agreement")} → ${share(now, "agreement")} · same first choice ${share(s.fresh, "same_first")} → ${share(now, "same_first")}`,
-            ),
-          ]
-        : []),
+      ...(known ? [box, ...below(s, now)] : []),
     );
     if (held) (pick.querySelector("select") ?? pick).focus();
     if (known && host.clientWidth) box.append(picture(s, Math.max(240, box.clientWidth)));

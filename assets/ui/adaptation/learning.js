@@ -2,7 +2,7 @@
 import { learned } from "./learned.js";
 import { players } from "./teach.js";
 import { clickable, el } from "../shared/dom.js";
-import { when } from "../shared/fields.js";
+import { makeQuestion, when } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
@@ -19,37 +19,15 @@ widgets.trainer = (host, { trigger }) => {
     ahead = el("p.small.ahead.omni-expert"),
     numbers = el("dl.numbers.omni-expert");
   const acts = el("div.acts");
-  const really = el("div.really", { role: "alertdialog", "aria-label": "Reset the drafter?", hidden: true });
+  const really = makeQuestion("Reset the drafter?", "Yes, reset", "Keep it");
   const pause = button("Pause", "pause"),
     resume = button("Resume", "resume");
-  really.addEventListener("keydown", event => {
-    if (event.key === "Escape") {
-      event.preventDefault();
-      closeReally();
-    }
-  });
-  const closeReally = () => {
-    really.hidden = true;
-    reset.hidden = false;
-    reset.focus();
-  };
-  const reset = clickable("", "Reset", () => {
-    really.firstChild.textContent = visitor.guest
-      ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
-      : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.";
-    really.hidden = false;
-    reset.hidden = true;
-    really.querySelector("button").focus();
-  });
-  really.append(
-    el("p.small"),
-    el(
-      "div.acts",
-      clickable("danger", "Yes, reset", () => {
-        trigger("reset");
-        closeReally();
-      }),
-      clickable("", "Keep it", closeReally),
+  const reset = clickable("", "Reset", () =>
+    really.ask(
+      visitor.guest
+        ? "Forget what your own small model has learned? Nobody else's is touched. Which guesses make one word (your n-grams) stays."
+        : "Forget what the small model has learned here, for everybody? With the default memory, which guesses make one word (its n-grams) goes too.",
+      () => trigger("reset"),
     ),
   );
   acts.append(pause, resume, reset);
@@ -63,7 +41,7 @@ widgets.trainer = (host, { trigger }) => {
     facts,
     numbers,
     acts,
-    really,
+    really.box,
   );
   why.textContent = "Asking the trainer…";
   return {

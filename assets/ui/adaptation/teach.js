@@ -3,7 +3,7 @@
 import { learned } from "./learned.js";
 import { outcomeOf } from "../answer/outcome.js";
 import { lesson } from "../chat/lesson.js";
-import { clickable, el, makeMeter } from "../shared/dom.js";
+import { clickable, el, heading, makeMeter } from "../shared/dom.js";
 import { field, select } from "../shared/fields.js";
 import { plural, random } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -161,6 +161,7 @@ make("play", (host, play) => {
   const pair = el("div.exchange", { hidden: true }, el("p.one", prompt), el("p.one.soft", text), facts),
     error = el("p.alert", { role: "alert", hidden: true });
   host.append(
+    heading("Adaptation"),
     el(
       "div.entry",
       el("div.grow", el("h3", "Teach it a topic"), lead),

@@ -21,9 +21,14 @@ export const tokenSpan = (line, index) => {
   return span;
 };
 
-// What the colours of some sources mean, in the order of the legend.
-export const colourKey = sources =>
-  el(
+// A box of tokens, which the arrow keys step through.
+export const tokensBox = (label, cls = null) =>
+  el("div.toks", { dir: "auto", tabindex: 0, role: "group", "aria-label": label, class: cls });
+
+// What the colours of some lines mean, in the order of the legend.
+export const colourKey = lines => {
+  const sources = new Set(lines.filter(line => line.k !== "x").map(line => line.s));
+  return el(
     "div.small.colour-key",
     ...labels.legend
       .filter(one => sources.has(one.key) && one.key !== "plain")
@@ -36,6 +41,7 @@ export const colourKey = sources =>
         ),
       ),
   );
+};
 
 const names = Object.fromEntries(labels.legend.map(item => [item.key, item]));
 const tip = el("div.omni-tip", { role: "tooltip", id: "omni-tip", hidden: true });

@@ -3,7 +3,7 @@
 import { newAnswer, readLines } from "../answer/records.js";
 import { examples } from "./examples.js";
 import { manner } from "./manner.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, el, heading } from "../shared/dom.js";
 import { plural, random, whole } from "../shared/format.js";
 import { alive } from "../shared/server.js";
 import { session } from "../shared/visitor.js";
@@ -308,11 +308,13 @@ const watchQueue = block => {
   }).observe(tracker, { childList: true, subtree: true, characterData: true });
 };
 
-const log = () => parts.scroll;
-const atEnd = () => log().scrollHeight - log().scrollTop - log().clientHeight < 80;
-const toEnd = () => {
-  log().scrollTop = log().scrollHeight;
-};
+const atEnd = (chat.atEnd = () => {
+  const { scrollHeight, scrollTop, clientHeight } = parts.scroll;
+  return scrollHeight - scrollTop - clientHeight < 80;
+});
+const toEnd = (chat.toEnd = () => {
+  parts.scroll.scrollTop = parts.scroll.scrollHeight;
+});
 const announce = (chat.announce = text => {
   parts.voice.textContent = text;
 });
@@ -425,7 +427,16 @@ widgets.chat = (host, context) => {
     el("div.entry", files.button, files.chosen, parts.box, parts.send, parts.stop),
     el("div.under", parts.hint, chat.contextMeter()),
   );
-  host.append(bar, chat.systemField(), parts.scroll, classes, composer, parts.voice, chat.drawer());
+  host.append(
+    heading("Chat"),
+    bar,
+    chat.systemField(),
+    parts.scroll,
+    classes,
+    composer,
+    parts.voice,
+    chat.drawer(),
+  );
   chat.watchViews();
   watchQueue(context.element.closest(".block"));
   examples.place(parts.chips, parts.empty, pick);

@@ -1,7 +1,8 @@
 // The list of chats: open, name, delete with a way back, export.
 import { chat } from "./chat.js";
 import { chats } from "./chats.js";
-import { clickable, el, svg } from "../shared/dom.js";
+import { clickable, el, icon } from "../shared/dom.js";
+import { when } from "../shared/fields.js";
 import { plural } from "../shared/format.js";
 
 const UNDO = 10_000;
@@ -13,20 +14,6 @@ let box = null,
   late = 0,
   renaming = null;
 
-const when = at => {
-  const then = new Date(at),
-    today = new Date().toDateString() === then.toDateString();
-  return then.toLocaleString(
-    "en",
-    today
-      ? { hour: "2-digit", minute: "2-digit", hour12: false }
-      : {
-          month: "short",
-          day: "numeric",
-          year: then.getFullYear() === new Date().getFullYear() ? undefined : "numeric",
-        },
-  );
-};
 const button = (title, label, act, look = "link") =>
   clickable(look, title, act, { "aria-label": label, title: label === title ? null : label });
 const pictures = {
@@ -34,13 +21,6 @@ const pictures = {
   rename: "M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9.3 4.4l2.3 2.3",
   remove: "M3 4.5h10M6.5 4.5V3h3v1.5M4.5 4.5l.6 8.5h5.8l.6-8.5M6.8 7v3.6M9.2 7v3.6",
 };
-const icon = (name, label, act) =>
-  clickable(
-    "icon",
-    svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: pictures[name] })),
-    act,
-    { "aria-label": label, title: label },
-  );
 // A sentence in the list and, as it may be closed, read out.
 chat.say = (text, undo = null) => {
   clearTimeout(late);
@@ -138,12 +118,12 @@ const row = one => {
       },
       { "aria-current": current ? "true" : null },
     ),
-    icon("rename", `Rename “${name}”`, () => {
+    icon("", `Rename “${name}”`, pictures.rename, () => {
       renaming = one.id;
       chat.drawList();
       list.querySelector("input").select();
     }),
-    icon("remove", `Delete “${name}”`, () => remove([one.id], `“${name}” is deleted.`)),
+    icon("", `Delete “${name}”`, pictures.remove, () => remove([one.id], `“${name}” is deleted.`)),
   );
 };
 chat.drawList = () => {
@@ -223,7 +203,7 @@ chat.drawer = () => {
     el(
       "header",
       el("h2", { id: "omni-chats-title" }, "Chats"),
-      icon("close", "Close the list", () => box.close()),
+      icon("", "Close the list", pictures.close, () => box.close()),
     ),
     clickable("primary", "+ New chat", () => {
       box.close();

@@ -52,7 +52,7 @@ const draw = () => {
         ),
       ),
     ),
-    colourKey(new Set(demo.flat().map(([, source]) => source))),
+    colourKey(demo.flat().map(([, s]) => ({ s }))),
     el("div.cards", ...list.map(one => button(one, "card"))),
   );
 };

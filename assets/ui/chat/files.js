@@ -1,7 +1,7 @@
 // Text files of a message: chosen, dropped, or pasted, also a pasted text that is too long to read in the box. They stand as chips above it,
 // and their text is sent with the message, each in a block with its name. So what limits a typed message limits them, too.
 import { chat } from "./chat.js";
-import { clickable, el, svg } from "../shared/dom.js";
+import { clickable, el, icon } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 
 const MOST = 500_000; // bytes of all files of a message: more than the longest windows read
@@ -135,20 +135,12 @@ chat.fileRow = () => {
       chat.addFiles(list);
     },
   });
-  const button = clickable(
-    "icon attach",
-    svg(
-      "svg",
-      { viewBox: "0 0 16 16", "aria-hidden": "true" },
-      svg("path", {
-        d: "M13.2 7.4l-5.4 5.4a3.3 3.3 0 0 1-4.7-4.7l5.7-5.7a2.2 2.2 0 0 1 3.1 3.1l-5.6 5.6a1.1 1.1 0 0 1-1.6-1.6l5-5",
-      }),
-    ),
+  const button = icon(
+    "attach",
+    "Add a text file",
+    "M13.2 7.4l-5.4 5.4a3.3 3.3 0 0 1-4.7-4.7l5.7-5.7a2.2 2.2 0 0 1 3.1 3.1l-5.6 5.6a1.1 1.1 0 0 1-1.6-1.6l5-5",
     () => chosen.click(),
-    {
-      "aria-label": "Add a text file",
-      title: `Add a text file, up to ${size(MOST)}: its text goes with the message`,
-    },
+    `Add a text file, up to ${size(MOST)}: its text goes with the message`,
   );
   message.addEventListener("paste", pasted);
   const carries = event => [...(event.dataTransfer?.types ?? [])].includes("Files");

@@ -13,19 +13,8 @@ const KEEP_TURNS = 60,
   KEEP_VERSIONS = 8; // of its last answer, beside the one that is shown
 
 // ── a turn as it is kept, and back ──────────────────────────────────────────────────────────────────────────
-const META = [
-  "method",
-  "version",
-  "line",
-  "topic",
-  "target",
-  "drafter",
-  "temperature",
-  "top_p",
-  "top_k",
-  "min_p",
-  "repetition_penalty",
-];
+const META =
+  "method version line topic target drafter temperature top_p top_k min_p repetition_penalty".split(" ");
 const kept = turns => {
   let room = KEEP_LINES;
   const item = ({ run, user, system, answer }) => {

@@ -4,7 +4,7 @@ import { players } from "../adaptation/teach.js";
 import { newAnswer, readLines } from "../answer/records.js";
 import { tokenSpan, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
-import { clickable, el } from "../shared/dom.js";
+import { calm, clickable, el } from "../shared/dom.js";
 import { format, plural } from "../shared/format.js";
 
 const SHOWN = 3,
@@ -34,26 +34,21 @@ const build = () => {
   done = 0;
   chat.taught = {};
   box.scrollIntoView({ block: "nearest" }); // on a phone it stands a screen above the button
-  toEnd();
-};
-const toEnd = () => {
-  const { scroll } = chat.parts;
-  scroll.scrollTop = scroll.scrollHeight;
+  chat.toEnd();
 };
 const write = (tokens, answer) => {
   const rounds = Math.max(1, ...answer.tokens.map(line => line.r + 1)),
     start = performance.now(),
-    still = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    still = calm();
   let at = 0;
   const frame = now => {
     const until = still ? Infinity : ((now - start) / WRITE) * rounds;
-    const { scroll } = chat.parts,
-      stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+    const stick = chat.atEnd();
     while (at < answer.tokens.length && answer.tokens[at].r < until) {
       tokens.append(tokenSpan(answer.tokens[at], at));
       at += 1;
     }
-    if (stick) toEnd();
+    if (stick) chat.toEnd();
     if (at < answer.tokens.length && tokens.isConnected) requestAnimationFrame(frame);
   };
   requestAnimationFrame(frame);
@@ -87,7 +82,7 @@ export const lesson = (s, said, starts) => {
     chat.taught[key] = (chat.taught[key] ?? 0) + 1;
   }
   chat.notify();
-  toEnd();
+  chat.toEnd();
   write(tokens, answer);
 };
 chat.listeners.push(() => {

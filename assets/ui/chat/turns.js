@@ -1,12 +1,12 @@
 // A question and its answer on the page: the answer as Markdown and as coloured tokens, what became of it, its figures and buttons. And how
 // much of the model's window the chat takes.
 import { outcomeOf, whySlower } from "../answer/outcome.js";
-import { tokenSpan, watchTokens } from "../answer/tokens.js";
+import { tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { chat } from "./chat.js";
 import { examples } from "./examples.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { clickable, el, makeMeter } from "../shared/dom.js";
+import { clickable, counted, dots, el, makeMeter } from "../shared/dom.js";
 import { methodTitle } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
@@ -17,12 +17,7 @@ const LONG = 1200,
   LINES = 14; // characters and lines of a question above which it is folded
 
 chat.draw = turn => {
-  const tokens = el("div.toks", {
-    dir: "auto",
-    tabindex: 0,
-    role: "group",
-    "aria-label": "Answer. The arrow keys step through its tokens.",
-  });
+  const tokens = tokensBox("Answer. The arrow keys step through its tokens.");
   const user = el("div.say", { dir: "auto" });
   user.textContent = turn.user;
   const whole =
@@ -86,12 +81,7 @@ const drawCounter = ({ parts: { counter }, answer: { tokens, rounds } }) => {
   const steps = rounds.length,
     written = tokens.reduce((sum, line) => sum + (line.k === "t"), 0);
   counter.hidden = !steps;
-  counter.replaceChildren(
-    el("b", format(steps, "count")),
-    ` ${steps === 1 ? "step" : "steps"} of the big model : `,
-    el("b", format(written, "count")),
-    ` ${written === 1 ? "token" : "tokens"}`,
-  );
+  counter.replaceChildren(...counted(steps, written));
 };
 // Only what is seen is kept up to date.
 chat.drawText = turn => {
@@ -141,10 +131,7 @@ chat.status = turn => {
     return;
   }
   if (turn.state === "waiting") {
-    box.replaceChildren(
-      el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i")),
-      turn.place || "Waiting for the first token",
-    );
+    box.replaceChildren(dots(), turn.place || "Waiting for the first token");
     return;
   }
   if (turn.state === "stopping") {

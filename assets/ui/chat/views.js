@@ -49,12 +49,12 @@ chat.drawLegend = () => {
 const change = changes => {
   const { scroll } = chat.parts,
     top = scroll.getBoundingClientRect().top,
-    stick = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+    stick = chat.atEnd();
   const seen = chat.turns.find(turn => turn.node.getBoundingClientRect().bottom > top + 40),
     before = seen?.node.getBoundingClientRect().top;
   Object.assign(settings, changes);
   apply();
-  if (stick) scroll.scrollTop = scroll.scrollHeight;
+  if (stick) chat.toEnd();
   else if (seen) scroll.scrollTop += seen.node.getBoundingClientRect().top - before;
 };
 

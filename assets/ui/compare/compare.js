@@ -1,13 +1,13 @@
 // The Compare tab: lanes on one clock, a table, bar charts, the progress of a batch.
 import { howFast, range, unsteady, wild } from "../answer/outcome.js";
 import { newAnswer, readLines } from "../answer/records.js";
-import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
+import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain, saveFigure } from "../shared/charts.js";
-import { clickable, el, makeMeter } from "../shared/dom.js";
+import { clickable, el, heading, makeMeter } from "../shared/dom.js";
 import { td, th, when, whileVisible } from "../shared/fields.js";
 import { format, plural, random, whole } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
-import { load, save } from "../shared/storage.js";
+import { load, save, saveFitting } from "../shared/storage.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
@@ -32,14 +32,14 @@ board.settled = () => {
   board.busy = false;
 };
 // The last run that ended, kept in this browser alone. Where it is too long, its answers are left out, then its charts.
-const ROOM = 400_000; // characters
 board.keep = state => {
   const lanes = state.lanes.map(({ lines, ...one }) => one),
     at = new Date().toISOString();
-  const fits = [state, { ...state, lanes }, { ...state, lanes, charts: [] }].find(
-    one => JSON.stringify(one).length <= ROOM,
+  const less = [{}, { lanes }, { lanes, charts: [] }];
+  saveFitting(
+    "compared",
+    less.map(one => ({ ...state, ...one, run: "", kept: at })),
   );
-  if (!fits || !save("compared", { ...fits, run: "", kept: at })) save("compared", null);
 };
 board.forget = () => {
   save("compared", null);
@@ -160,11 +160,7 @@ const lane = (method, result, state, longest, voice, ties) => {
     ),
   );
   const answer = newAnswer();
-  const tokens = el("div.toks", {
-    tabindex: 0,
-    role: "group",
-    "aria-label": `Answer of ${method.title}; arrow keys walk through the tokens`,
-  });
+  const tokens = tokensBox(`Answer of ${method.title}; arrow keys walk through the tokens`);
   readLines(answer, result.lines ?? "").forEach((line, i) => {
     if (line.k === "t") tokens.append(tokenSpan(line, i));
   });
@@ -198,7 +194,7 @@ const lane = (method, result, state, longest, voice, ties) => {
           },
           el("summary", "The answer"),
           tokens,
-          colourKey(new Set(answer.tokens.filter(line => line.k === "t").map(line => line.s))),
+          colourKey(answer.tokens),
         ),
     el(
       "p.small.omni-expert",
@@ -241,42 +237,49 @@ const spread = ([middle, low, high], form) => [
   format(middle, form),
   low == null || low === high ? null : el("small", ` (${format(low, form)}–${format(high, form)})`),
 ];
+const COLUMNS = [
+  ["tok/s", "Target tokens per second", "tokens_per_second", "number"],
+  ["speedup", "Measured against plain decoding of the same prompt", "speedup", "times"],
+  [
+    "guesses right",
+    "Accepted ÷ proposed tokens of the small model, over the whole answer",
+    "guesses_right",
+    "percent",
+  ],
+  [
+    "tokens a step",
+    "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included",
+    "block_efficiency",
+    "number",
+  ],
+  ["c", "What a step of the small model takes, ÷ a step of the big one", "cost_ratio", "number"],
+  ["first token", "Time to the first token", "time_to_first_token", "seconds"],
+  ["per token", "Time per output token, after the first", "time_per_output_token", "milliseconds"],
+];
+const AWAY = [
+  "away",
+  "Not lossless: mean total variation between the law by which each token was written and the target's own",
+  "total_variation",
+  "share",
+];
 const table = s => {
   const lossy = s.table.some(row => row.total_variation?.[0] != null),
     batch = s.prompts > 1,
     rows = s.methods
       .map(method => [method, s.table.find(row => row.method === method.name)])
       .filter(([, row]) => row);
-  const cell = (row, key, form) => {
-    const made = td("", true);
-    made.append(...spread(row[key], form).filter(Boolean));
-    return made;
-  };
-  const head = [
-    th("method"),
-    batch ? th("n", "Prompts measured", true) : null,
-    th("tok/s", "Target tokens per second", true),
-    th("speedup", "Measured against plain decoding of the same prompt", true),
-    th("guesses right", "Accepted ÷ proposed tokens of the small model, over the whole answer", true),
-    th(
-      "tokens a step",
-      "Block efficiency, or mean accepted length τ (MAT): tokens per forward pass of the target, its own one included",
-      true,
-    ),
-    th("c", "What a step of the small model takes, ÷ a step of the big one", true),
-    th("first token", "Time to the first token", true),
-    th("per token", "Time per output token, after the first", true),
-    th("identical", "Same token ids as plain decoding", true),
-    lossy
-      ? th(
-          "away",
-          "Not lossless: mean total variation between the law by which each token was written and the target's own",
-          true,
-        )
-      : null,
-  ];
-  const verdict = row =>
-    !row.checked ? "–" : row.checked > 1 ? `${row.identical} of ${row.checked}` : row.identical ? "✓" : "✗";
+  const cells = (row, columns) =>
+    columns.map(([, , key, form]) => {
+      const made = td("", true);
+      made.append(...spread(row[key], form).filter(Boolean));
+      return made;
+    });
+  const heads = columns => columns.map(([name, help]) => th(name, help, true)),
+    away = lossy ? [AWAY] : [];
+  const verdict = ({ checked, identical }) =>
+    td(!checked ? "–" : checked > 1 ? `${identical} of ${checked}` : identical ? "✓" : "✗", true, {
+      class: checked && identical < checked ? "bad" : checked ? "good" : "",
+    });
   return el(
     "div.rolls",
     el(
@@ -287,7 +290,17 @@ const table = s => {
           ? "median, with the least and the most of all prompts"
           : `the same prompt, seed and budget for all: median of ${s.runs} interleaved runs, with the least and the most`,
       ),
-      el("thead", el("tr", ...head.filter(Boolean))),
+      el(
+        "thead",
+        el(
+          "tr",
+          th("method"),
+          batch ? th("n", "Prompts measured", true) : null,
+          ...heads(COLUMNS),
+          th("identical", "Same token ids as plain decoding", true),
+          ...heads(away),
+        ),
+      ),
       el(
         "tbody",
         ...rows.map(([method, row]) =>
@@ -300,17 +313,9 @@ const table = s => {
               method.title,
             ),
             batch ? td(String(row.n), true) : null,
-            cell(row, "tokens_per_second", "number"),
-            cell(row, "speedup", "times"),
-            cell(row, "guesses_right", "percent"),
-            cell(row, "block_efficiency", "number"),
-            cell(row, "cost_ratio", "number"),
-            cell(row, "time_to_first_token", "seconds"),
-            cell(row, "time_per_output_token", "milliseconds"),
-            td(verdict(row), true, {
-              class: row.checked && row.identical < row.checked ? "bad" : row.checked ? "good" : "",
-            }),
-            lossy ? cell(row, "total_variation", "share") : null,
+            ...cells(row, COLUMNS),
+            verdict(row),
+            ...cells(row, away),
           ),
         ),
       ),
@@ -348,7 +353,7 @@ widgets.compare = (host, context) => {
     ruler = el("div.ruler"),
     figures = el("div.results.omni-expert"),
     note = el("p.small");
-  host.append(error, progress, lanes, ruler, note, figures, empty, voice);
+  host.append(heading("Compare"), error, progress, lanes, ruler, note, figures, empty, voice);
   let longest = 0;
   const rule = () => ruler.replaceChildren(...(longest ? [axis(longest, ruler.clientWidth - 90)] : []));
   whileVisible(host, 0, () => {

@@ -2,8 +2,8 @@
 import { howFast, range } from "../answer/outcome.js";
 import { replay } from "../replay/replay.js";
 import { copyButton } from "../shared/copy.js";
-import { clickable, el } from "../shared/dom.js";
-import { field, methodTitle, select, td, th, when, whileVisible } from "../shared/fields.js";
+import { clickable, el, heading } from "../shared/dom.js";
+import { field, makeQuestion, methodTitle, select, td, th, when, whileVisible } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 import { linkTo } from "../shared/places.js";
@@ -30,6 +30,61 @@ page.alone = answer => {
 };
 
 const title = method => methodTitle(method).replace(/^Recommended: /, "");
+const ENDINGS = {
+  end: "ended by itself",
+  stop: "ended at a stop string",
+  length: "ended at the longest answer allowed",
+  cancelled: "stopped",
+  context: "ended with the model's window full",
+};
+// A row's figures: name, what it means, what is shown, a class, and what is said of the one shown.
+const FIGURES = [
+  ["tokens", "Tokens that the big model's answer has", row => format(row.tokens, "count")],
+  [
+    "per step",
+    "Tokens for one step of the big model (block efficiency, τ)",
+    row => format(row.block_efficiency, "number"),
+  ],
+  [
+    "guesses right",
+    "Guesses that the big model accepted, over the whole answer (acceptance rate)",
+    row => format(row.guesses_right, "percent"),
+  ],
+  [
+    "speed",
+    "Times the speed without guessing, measured while nobody waited",
+    // as beside the answer: nothing where the passes tell nothing
+    row => howFast({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high })?.value ?? "–",
+    "",
+    row =>
+      row.speedup == null
+        ? "Only the newest answer is measured, while no request is running"
+        : `${range(row.speedup_low, row.speedup_high)} in several passes`,
+  ],
+  ["tok/s", "Target tokens per second", row => format(row.tokens_per_second, "number"), "omni-expert"],
+  [
+    "agreement",
+    "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later",
+    row => format(row.agreement, "percent"),
+    "omni-expert",
+    row =>
+      row.same_first == null
+        ? "Measured later, while no request is running; not for answers that were not learned from"
+        : `same first choice ${format(row.same_first, "percent")}`,
+  ],
+  [
+    "adapter",
+    "Adapter version that drafted, and its topic line",
+    row =>
+      [
+        row.adapter_version ? `v${row.adapter_version}` : "base",
+        row.domain && row.domain !== "default" ? row.domain : null,
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    "omni-expert",
+  ],
+];
 const short = session => session.replace("~visitor-", "").slice(0, 6); // a visitor's of a public app
 widgets.history = (host, { trigger }) => {
   const poll = () => {
@@ -40,35 +95,19 @@ widgets.history = (host, { trigger }) => {
     warning = el("p.alert", { role: "alert", hidden: true }),
     said = el("p.small", { role: "status" });
   const filters = el("div.entry"),
-    really = el("div.really", { role: "alertdialog", "aria-label": "Delete?", hidden: true });
+    really = makeQuestion("Delete?", "Delete", "Keep");
   const acts = el("div.acts"),
     box = el("div.rolls.tall");
   const empty = el("div.nothing", { hidden: true }, el("h3", "No answer is stored"), el("p"));
-  host.append(warning, filters, notice, acts, really, said, box, empty);
+  host.append(heading("History"), warning, filters, notice, acts, really.box, said, box, empty);
 
-  const ask = (sentence, what) => {
-    const opener = document.activeElement,
-      close = () => {
-        really.hidden = true;
-        (opener?.isConnected ? opener : box).focus?.();
-      };
-    really.onkeydown = event => {
-      if (event.key === "Escape") {
-        event.preventDefault();
-        close();
-      }
-    };
-    const yes = clickable("danger", "Delete", () => {
+  const ask = (sentence, what) =>
+    really.ask(sentence, () => {
       page.remove = what;
       page.key = "";
-      close();
       trigger("remove");
       page.chosen.clear();
     });
-    really.replaceChildren(el("p", sentence), el("div.acts", yes, clickable("", "Keep", close)));
-    really.hidden = false;
-    really.querySelector("button:last-child").focus();
-  };
   const button = (title, act, enabled = true) => clickable("toggle", title, act, { disabled: !enabled });
   const drawActs = () => {
     const n = page.chosen.size,
@@ -129,8 +168,10 @@ widgets.history = (host, { trigger }) => {
           change("pair"),
         ),
       ),
-      field(
-        "Method",
+      el(
+        "label.field",
+        { class: page.filters.method ? null : "omni-expert" },
+        el("span", "Method"),
         select(
           "Method",
           [["", "all methods"], ...s.methods.map(name => [name, title(name)])],
@@ -166,7 +207,7 @@ widgets.history = (host, { trigger }) => {
           row.target,
           row.drafter,
           `session ${short(row.session)}…`,
-          `ended by ${row.finish_reason}`,
+          ENDINGS[row.finish_reason] ?? row.finish_reason,
           format(row.seconds, "seconds"),
           row.created_at,
         ].join(" · "),
@@ -196,9 +237,6 @@ widgets.history = (host, { trigger }) => {
     tr.append(td);
     return tr;
   };
-  // As beside the answer: nothing where the passes tell nothing.
-  const pace = row =>
-    howFast({ speedup: row.speedup, low: row.speedup_low, high: row.speedup_high })?.value ?? "–";
   const line = row => {
     const check = el("input", {
       type: "checkbox",
@@ -224,7 +262,7 @@ widgets.history = (host, { trigger }) => {
         title: "Show prompt and answer; of very long ones the beginning, the CSV has all",
       },
     );
-    const gist = (text, more = {}) => td(text, false, { title: text, class: "gist", ...more });
+    const gist = (text, cls, hint = text) => td(text, false, { title: hint, class: `gist ${cls}` });
     const tr = el(
       "tr",
       { "data-id": row.id },
@@ -241,38 +279,11 @@ widgets.history = (host, { trigger }) => {
         false,
         { class: "nowrap" },
       ),
-      td(format(row.tokens, "count"), true, { "data-label": "tokens" }),
-      td(format(row.block_efficiency, "number"), true, { "data-label": "per step" }),
-      td(row.guesses_right == null ? "–" : format(row.guesses_right, "percent"), true, {
-        "data-label": "guesses right",
-      }),
-      td(pace(row), true, {
-        "data-label": "speed",
-        title:
-          row.speedup == null
-            ? "Only the newest answer is measured, while no request is running"
-            : `${range(row.speedup_low, row.speedup_high)} in several passes`,
-      }),
-      td(format(row.tokens_per_second, "number"), true, { "data-label": "tok/s" }),
-      td(row.agreement == null ? "–" : format(row.agreement, "percent"), true, {
-        "data-label": "agreement",
-        title:
-          row.same_first == null
-            ? "Measured later, while no request is running; not for answers that were not learned from"
-            : `same first choice ${format(row.same_first, "percent")}`,
-      }),
-      td(
-        [
-          row.adapter_version ? `v${row.adapter_version}` : "base",
-          row.domain && row.domain !== "default" ? row.domain : null,
-        ]
-          .filter(Boolean)
-          .join(" · "),
-        true,
-        { "data-label": "adapter" },
+      ...FIGURES.map(([name, , shown, cls, hint]) =>
+        td(shown(row), true, { "data-label": name, class: cls, title: hint?.(row) }),
       ),
-      gist(title(row.method)),
-      gist(row.target_title, { title: row.gone || `${row.target}, with ${row.drafter}` }),
+      gist(title(row.method), "omni-expert"),
+      gist(row.target_title, "", row.gone || `${row.target}, with ${row.drafter}`),
     );
     return tr;
   };
@@ -298,18 +309,8 @@ widgets.history = (host, { trigger }) => {
             th("time"),
             th("prompt"),
             th("kind", "Where it came from, and its topic"),
-            th("tokens", "Target tokens of the answer", true),
-            th("per step", "Block efficiency: tokens per forward pass of the target", true),
-            th("guesses right", "Accepted of the proposed tokens, over the whole answer", true),
-            th("speed", "Times plain decoding's speed, measured while nobody waited", true),
-            th("tok/s", "Target tokens per second", true),
-            th(
-              "agreement",
-              "How far small and big model agree on this answer, whatever the draft policy and temperature: mean of Σ min(p, q); comes a little later",
-              true,
-            ),
-            th("adapter", "Adapter version that drafted, and its topic line", true),
-            th("method"),
+            ...FIGURES.map(([name, help, , cls]) => th(name, help, true, cls)),
+            th("method", null, false, "omni-expert"),
             th("target"),
           ),
         ),

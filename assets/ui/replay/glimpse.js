@@ -1,15 +1,14 @@
 // A glimpse of slow motion by itself: two rounds of a visitor's first answer, below it. Where less motion is asked for there is none.
-import { roundsOf, wordOf } from "./lanes.js";
+import { MARKS, roundsOf, wordOf } from "./lanes.js";
 import { chat } from "../chat/chat.js";
 import { replay } from "./replay.js";
-import { clickable, el } from "../shared/dom.js";
+import { calm, clickable, el } from "../shared/dom.js";
 import { plural } from "../shared/format.js";
 
 const CHIP = 220,
   READ = 1900,
   ROUNDS = 2; // milliseconds from guess to guess, and to read what became of a round
 const sleep = ms => new Promise(done => setTimeout(done, ms));
-const MARKS = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
 
 // The first rounds that show something: guesses of which one was wrong, and guesses that were all right.
 const telling = rounds => {
@@ -26,7 +25,7 @@ const telling = rounds => {
 
 replay.glimpse = async turn => {
   const rounds = telling(roundsOf(turn.answer));
-  if (!rounds.length || replay.calm() || turn.node.querySelector(".glimpse")) return;
+  if (!rounds.length || calm() || turn.node.querySelector(".glimpse")) return;
   const caption = el("p.caption", { "aria-live": "polite" }),
     chips = el("div.chips-line", { "aria-hidden": "true" });
   const box = el(

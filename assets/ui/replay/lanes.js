@@ -72,20 +72,6 @@ export const laneOf = (title, rounds, more = {}) => {
     ...more,
   };
 };
-// Plain decoding of the same text at a measured pace, where no run of its own is known.
-export const paceLane = (title, tokens, pace, more) =>
-  laneOf(
-    title,
-    tokens.map((line, index) => ({
-      index,
-      guesses: [],
-      wrote: { ...line, s: "plain" },
-      tokens: [{ ...line, s: "plain" }],
-      drafted: 0,
-      times: [0, pace, 0],
-    })),
-    more,
-  );
 export const placeAt = (ends, t) => {
   let low = 0,
     high = ends.length;
@@ -116,4 +102,6 @@ export const clockOf = us => {
         ? `${(us / 1000).toFixed(us >= 1e4 ? 0 : 1)} ms`
         : `${(us / 1000).toFixed(2)} ms`;
 };
+// What became of a guess: how its chip looks, and its mark.
+export const MARKS = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
 export const wordOf = text => text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").trim() || (text ? "␣" : "▫");

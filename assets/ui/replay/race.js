@@ -1,15 +1,14 @@
 // Two lanes on one clock: the race with and without guessing, and before and after. The slower lane is shown slower.
-import { ageOf, clockOf, laneOf, paceLane, placeAt, roundsOf } from "./lanes.js";
+import { ageOf, clockOf, laneOf, placeAt, roundsOf } from "./lanes.js";
 import { learned } from "../adaptation/learned.js";
 import { howFast, range } from "../answer/outcome.js";
-import { colourKey, tokenSpan } from "../answer/tokens.js";
+import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
-import { clickable, el } from "../shared/dom.js";
+import { clickable, dots, el } from "../shared/dom.js";
 import { select } from "../shared/fields.js";
 import { format, plural } from "../shared/format.js";
 import { labels } from "../shared/labels.js";
 
-const PATIENCE = 45_000; // milliseconds to wait for a measured run, where a pace is known
 const LENGTH = 8e6,
   SAME = 0.01; // microseconds in which an eye watches a race; a smaller difference is none
 
@@ -34,11 +33,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
     unit = el("span"),
     figure = el("div.race-figure", big, unit);
   const made = axis.map((lane, index) => {
-    const text = el("div.replay-text.toks", {
-        tabindex: 0,
-        role: "group",
-        "aria-label": `${lane.title}: the text so far`,
-      }),
+    const text = tokensBox(`${lane.title}: the text so far`, "replay-text"),
       fill = el("i"),
       tally = el("span.tally");
     const node = el(
@@ -63,8 +58,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
       shown: 0,
     };
   });
-  const seen = new Set(axis.flatMap(lane => lane.tokens.map(one => one.s)));
-  const key = colourKey(seen);
+  const key = colourKey(axis.flatMap(lane => lane.tokens));
   const focused = document.activeElement; // a prompt that was pressed stays in the page, but loses the focus on the way
   replay
     .body()
@@ -125,15 +119,7 @@ const show = (lanes, { lead, notes, words, again, extra, gain, value = ratio => 
 };
 
 // ── the race ────────────────────────────────────────────────────────────────────────────────────────────────
-const waiting = text =>
-  replay.wait(
-    el(
-      "p.replay-wait",
-      { role: "status" },
-      el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i")),
-      text,
-    ),
-  );
+const waiting = text => replay.wait(el("p.replay-wait", { role: "status" }, dots(), text));
 const button = (title, act) => clickable("toggle", title, act);
 const refuse = (text, ...buttons) => replay.wait(el("p.replay-wait", text), ...buttons);
 const runs = lane =>
@@ -182,44 +168,24 @@ const anyway = async turn => {
 replay.views.race = async (turn, anew = false) => {
   const { answer } = turn,
     own = laneOf("with guessing", roundsOf(answer)),
-    pace = answer.end?.plain;
-  if (!own.timed) {
-    refuse("The times of this answer were not recorded, so there is nothing to race.");
-    return;
-  }
+    again = button("Measure again", () => replay.views.race(turn, true));
   if (!replay.drafts(turn)) {
     refuse(
       "Nothing was guessed in this answer, so the big model wrote it alone and there is no race.",
-      turn.recalled ? "" : button("Let it guess all the same", () => anyway(turn)),
+      button("Let it guess all the same", () => anyway(turn)),
     );
     return;
   }
-  let measured = null,
-    why = "";
-  if (!turn.recalled) {
-    waiting(
-      "This answer is written again with and without guessing, in turns, which takes up to 30 seconds…",
-    );
-    const late = new Promise((_, reject) => {
-      if (pace) setTimeout(() => reject(new Error("This machine is too busy to measure it now.")), PATIENCE);
-    });
-    try {
-      measured = await Promise.race([replay.plain(turn, anew), late]);
-    } catch (error) {
-      why = ` ${error.message}`;
-    }
-    if (!replay.current("race", turn)) return;
-  }
-  const again = button("Measure a run of its own", () => replay.open("race", turn)),
-    anewButton = button("Measure again", () => replay.views.race(turn, true));
-  if (!measured && !pace) {
-    refuse(
-      `There is nothing to race against.${why || " The pace of the big model alone is not known."}`,
-      turn.recalled ? "" : again,
-    );
+  waiting("This answer is written again with and without guessing, in turns, which takes up to 30 seconds…");
+  let measured;
+  try {
+    measured = await replay.plain(turn, anew);
+  } catch (error) {
+    if (replay.current("race", turn)) refuse(`There is nothing to race against. ${error.message}`, again);
     return;
   }
-  if (measured?.guessed && answer.speed) {
+  if (!replay.current("race", turn)) return;
+  if (measured.guessed && answer.speed) {
     // both lanes of one measurement, whose figure stands beside the answer, where its passes agree
     const { low, high, tokens } = answer.speed,
       pace = howFast(answer.speed) ?? {
@@ -247,24 +213,16 @@ replay.views.race = async (turn, anew = false) => {
         differ(two, answer),
         turn.cut,
       ],
-      again: anewButton,
+      again,
     });
     return;
   }
-  const plain = measured
-    ? alone(measured)
-    : paceLane("without guessing", own.tokens, pace[0], {
-        note: `Not a run of its own: the same text at ${clockOf(pace[0])} a token by the price list, pace measured ${pace[1] ? ageOf(pace[1]) : "earlier"}.${why}`,
-      });
-  const unknown = "How much faster it is with guessing was not measured"; // a pace of another moment tells nothing of this one
-  show([plain, own], {
-    lead,
-    ...(measured
-      ? { words }
-      : { words: { ...words, faster: unknown, slower: unknown, same: unknown }, gain: 1, value: () => "" }),
-    notes: [differ([plain, own], answer), turn.cut],
-    again: measured || turn.recalled ? null : again,
-  });
+  if (!own.timed) {
+    refuse("The times of this answer were not recorded, so there is nothing to race.");
+    return;
+  }
+  const plain = alone(measured);
+  show([plain, own], { lead, words, notes: [differ([plain, own], answer), turn.cut] });
 };
 
 // ── before and after ────────────────────────────────────────────────────────────────────────────────────────

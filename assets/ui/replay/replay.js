@@ -3,13 +3,13 @@ import { STEP, clockOf, readAnswer, roundsOf } from "./lanes.js";
 import { learned } from "../adaptation/learned.js";
 import { chat } from "../chat/chat.js";
 import { setSpeed } from "../chat/speeds.js";
-import { clickable, el, svg } from "../shared/dom.js";
+import { calm, clickable, el, icon, picture } from "../shared/dom.js";
 import { format } from "../shared/format.js";
+import { goTo } from "../shared/places.js";
 import { load, save } from "../shared/storage.js";
 import { widgets } from "../shared/widgets.js";
 
 export const replay = { views: {} };
-const calm = (replay.calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches);
 
 // ── the server ──────────────────────────────────────────────────────────────────────────────────────────────
 // A question has a number, which its answer carries. The next one goes out when Gradio has fetched the one before.
@@ -131,12 +131,6 @@ const pictures = {
   race: "M3 5h9l-2-2M13 11H4l2 2",
   change: "M8 2a6 6 0 1 0 0 12a6 6 0 1 0 0-12zM8 2v12M8 4a4 4 0 0 0 0 8",
 };
-const picture = name =>
-  svg(
-    "svg",
-    { viewBox: "0 0 16 16", class: `pic ${name}`, "aria-hidden": "true" },
-    svg("path", { d: pictures[name] }),
-  );
 const titles = {
   slow: ["Slow motion", "Watch this answer being written: guess by guess, with its real times"],
   race: ["Race", "With and without guessing, side by side, in real time proportions"],
@@ -149,7 +143,7 @@ replay.drafts = turn =>
   turn.answer.tokens.some(line => line.k === "x" || (line.s !== "plain" && line.k === "t"));
 const forgetHint = () => {
   save("raced", true);
-  document.querySelectorAll(".replay-hint").forEach(node => node.remove());
+  document.querySelectorAll(".replay-hint, .task-hint").forEach(node => node.remove());
   document.querySelectorAll(".replay-button.hint").forEach(node => node.classList.remove("hint"));
 };
 replay.buttons = turn => {
@@ -161,7 +155,7 @@ replay.buttons = turn => {
     bar.append(
       clickable(
         `replay-button ${mode}${mode === "race" && first ? " hint" : ""}`,
-        [picture(mode), titles[mode][0]],
+        [picture(pictures[mode], `pic ${mode}`), titles[mode][0]],
         event => {
           event.stopPropagation();
           replay.open(mode, turn);
@@ -175,6 +169,14 @@ replay.buttons = turn => {
       replay.glimpse(turn);
     }
     bar.prepend(el("span.replay-hint", "Was guessing worth it? Watch the race of this answer:"));
+    bar.append(
+      el(
+        "span.task-hint",
+        "Do the guesses get better? Let it do ",
+        clickable("link", "the same task ten times", () => goTo("same-task")),
+        ".",
+      ),
+    );
     replay.plain(turn).catch(() => {}); // so that it can start at once
   } else if (chat.turns.length > 1) forgetHint(); // it is for a visitor's very first answer
   return bar;
@@ -196,22 +198,15 @@ let parts = null,
   frame = 0;
 
 const build = () => {
-  const button = (name, label, path, act) =>
-    clickable(
-      `icon ${name}`,
-      svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: path })),
-      act,
-      { "aria-label": label, title: label },
-    );
   parts = {
     title: el("h2", { id: "omni-replay-title" }),
     tabs: el("div.segments", { role: "group", "aria-label": "What to watch" }),
     body: el("div.replay-body"),
-    back: button("back", "To the start (Home)", "M3 3v10M13 3v10L5 8z", () => seek(0)),
-    prev: button("prev", "Step back (left arrow)", "M11 3L5 8l6 5z", () => step(-1)),
-    play: button("play", "Play (space)", "M4 2v12l9-6z", () => toggle()),
-    next: button("next", "Step forward (right arrow)", "M5 3l6 5-6 5z", () => step(1)),
-    last: button("last", "To the end (End)", "M13 3v10M3 3v10l8-5z", () => seek(state.total)),
+    back: icon("back", "To the start (Home)", "M3 3v10M13 3v10L5 8z", () => seek(0)),
+    prev: icon("prev", "Step back (left arrow)", "M11 3L5 8l6 5z", () => step(-1)),
+    play: icon("play", "Play (space)", "M4 2v12l9-6z", () => toggle()),
+    next: icon("next", "Step forward (right arrow)", "M5 3l6 5-6 5z", () => step(1)),
+    last: icon("last", "To the end (End)", "M13 3v10M3 3v10l8-5z", () => seek(state.total)),
     scrub: el("input", {
       type: "range",
       min: 0,
@@ -237,16 +232,7 @@ const build = () => {
     state.factor = +parts.speed.value;
     show();
   });
-  const close = clickable(
-    "icon close",
-    svg(
-      "svg",
-      { viewBox: "0 0 16 16", "aria-hidden": "true" },
-      svg("path", { class: "stroke", d: "M4 4l8 8M12 4l-8 8" }),
-    ),
-    () => parts.box.close(),
-    { "aria-label": "Close (Esc)", title: "Close (Esc)" },
-  );
+  const close = icon("close", "Close (Esc)", "M4 4l8 8M12 4l-8 8", () => parts.box.close());
   parts.controls = el(
     "div.replay-controls",
     el("div.replay-keys", parts.back, parts.prev, parts.play, parts.next, parts.last),
@@ -440,7 +426,7 @@ replay.open = (wanted, turn) => {
   of = turn;
   if (wanted === "race") forgetHint();
   parts.title.textContent = titles[wanted][0];
-  const modes = turn.recalled ? ["slow", "race"] : ["slow", "race", "change"];
+  const modes = turn.recalled ? [] : Object.keys(titles);
   parts.tabs.replaceChildren(
     ...modes.map(name =>
       clickable(
@@ -462,7 +448,7 @@ replay.recall = async request => {
   const value = await ask("recall", { request }, 15_000);
   const answer = readAnswer(value.lines);
   Object.assign(answer, {
-    end: { plain: value.plain, finish: value.finish_reason },
+    end: { finish: value.finish_reason },
     meta: { method: value.method, version: value.version, target: value.target, drafter: value.drafter },
   });
   replay.open("slow", {

@@ -1,11 +1,11 @@
 // Slow motion: one round at a time. Draft, check, keep, write, with words and small pictures for somebody who has never heard of it.
-import { clockOf, laneOf, placeAt, roundsOf, wordOf } from "./lanes.js";
+import { MARKS, clockOf, laneOf, placeAt, roundsOf, wordOf } from "./lanes.js";
 import { offersTable } from "../answer/offers.js";
 import { unsteady } from "../answer/outcome.js";
-import { colourKey, tokenSpan } from "../answer/tokens.js";
+import { colourKey, tokenSpan, tokensBox } from "../answer/tokens.js";
 import { replay } from "./replay.js";
-import { el, svg } from "../shared/dom.js";
-import { format, plural } from "../shared/format.js";
+import { el, picture } from "../shared/dom.js";
+import { format, ordinal, plural } from "../shared/format.js";
 
 const PAUSE = 1100,
   CHECK = 900e3; // milliseconds to read what became of a round; microseconds in which an eye follows one check
@@ -26,15 +26,7 @@ const stages = [
   ],
 ];
 const card = ([name, title, help, path]) =>
-  el(
-    "li",
-    { class: name },
-    svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, svg("path", { d: path })),
-    el("div", el("b", title), el("span", help)),
-  );
-const count = (n, word) => plural(n, word);
-const ordinal = n =>
-  `${n}${n % 10 === 1 && n % 100 !== 11 ? "st" : n % 10 === 2 && n % 100 !== 12 ? "nd" : n % 10 === 3 && n % 100 !== 13 ? "rd" : "th"}`;
+  el("li", { class: name }, picture(path), el("div", el("b", title), el("span", help)));
 
 // Who proposed a round's tokens, in one sentence: the small model, or nobody, where they stand in the text already.
 const proposed = round => {
@@ -47,11 +39,11 @@ const proposed = round => {
     earlier: "an earlier answer",
   }[match?.[1]];
   const why = match
-    ? `${count(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`
+    ? `${plural(copied.length, "token")} ${copied.length === 1 ? "is" : "are"} copied: the newest ${match[0] === 1 ? "one stands" : `${match[0]} stand`} in ${where}, and it went on like this.`
     : "";
   return [
     why,
-    own ? `The small model guesses ${count(own, "token")} ${copied.length ? "more" : "ahead"}.` : "",
+    own ? `The small model guesses ${plural(own, "token")} ${copied.length ? "more" : "ahead"}.` : "",
   ]
     .filter(Boolean)
     .join(" ");
@@ -109,11 +101,11 @@ replay.views.slow = turn => {
   };
   rows.plain.node.hidden = !pace;
   const steps = el("ol.stages", ...stages.map(card)),
-    text = el("div.replay-text.toks", { tabindex: 0, role: "group", "aria-label": "The answer so far" }),
+    text = tokensBox("The answer so far", "replay-text"),
     where = el("b.round-of"),
     caption = el("p.caption"),
     choice = offersTable();
-  const asked = el("p.asked", turn.user);
+  const asked = el("p.asked.small", turn.user);
   replay
     .body()
     .replaceChildren(
@@ -123,7 +115,7 @@ replay.views.slow = turn => {
       el("div.slow-head", where, caption),
       ...Object.values(rows).map(row => row.node),
       choice.node,
-      colourKey(new Set(lane.tokens.map(one => one.s))),
+      colourKey(lane.tokens),
       turn.cut ? el("p.small", turn.cut) : "",
       el(
         "p.small",
@@ -231,19 +223,13 @@ replay.views.slow = turn => {
     rows.draft.fact.textContent = round.guesses.length
       ? `${named(round)(round.guesses.length, `${format(round.guesses.length, "count")} `)}${lane.timed ? `, ${clockOf(draft)}` : ""}`
       : "no guess";
-    const marks = { kept: ["right", "✓"], wrong: ["wrong", "✗"], unseen: ["unseen", "–"] };
     rows.check.chips.replaceChildren(
       ...(stage < 1
         ? []
         : stage === 1 && round.guesses.length
           ? round.guesses.map(one => chip(one, "checking"))
           : round.guesses.map(one =>
-              chip(
-                one,
-                marks[one.state][0],
-                marks[one.state][1],
-                one.state === "wrong" && round.wrote ? word(round.wrote) : "",
-              ),
+              chip(one, ...MARKS[one.state], one.state === "wrong" && round.wrote ? word(round.wrote) : ""),
             )),
     );
     rows.check.fact.textContent = stage < 1 ? "" : `one step${lane.timed ? `, ${clockOf(verify)}` : ""}`;
@@ -254,12 +240,12 @@ replay.views.slow = turn => {
           )
         : []),
     );
-    rows.keep.fact.textContent = over ? `${count(round.tokens.length, "token")} for one step` : "";
+    rows.keep.fact.textContent = over ? `${plural(round.tokens.length, "token")} for one step` : "";
     if (pace) {
       rows.plain.chips.replaceChildren(
         ...lane.tokens.slice(Math.max(0, plain - 4), plain).map(one => chip(one, "plain")),
       );
-      rows.plain.fact.textContent = `${count(plain, "token")} in the same time, ${format(until, "count")} with guessing`;
+      rows.plain.fact.textContent = `${plural(plain, "token")} in the same time, ${format(until, "count")} with guessing`;
     }
     return (said = `Round ${k + 1} of ${rounds.length}. ${words}`);
   };

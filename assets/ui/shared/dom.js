@@ -1,4 +1,5 @@
 // Elements and drawings. Text always goes through textContent.
+import { format } from "./format.js";
 
 // An element, as in el("p.small.warn", { title: "…" }, "text", node): tag and classes, attributes if any, children. What is null is left out.
 export const el = (what, ...rest) => {
@@ -15,6 +16,8 @@ export const el = (what, ...rest) => {
   for (const child of rest) if (child !== null && child !== undefined) node.append(child);
   return node;
 };
+// A tab's heading, for who hears the page: its name stands on its tab already.
+export const heading = name => el("h2.omni-offscreen", name);
 // A button: its class, what stands on it (one node or text, or a list), what a press does, and further attributes.
 export const clickable = (cls, face, onclick = null, more = {}) =>
   el("button", { type: "button", class: cls || null, onclick, ...more }, ...[face].flat());
@@ -25,13 +28,35 @@ export const svg = (tag, attributes = {}, ...children) => {
   node.append(...children);
   return node;
 };
+// A picture of one line, 16 by 16, and a button that shows nothing else.
+export const picture = (path, cls = "") =>
+  svg("svg", { viewBox: "0 0 16 16", class: cls, "aria-hidden": "true" }, svg("path", { d: path }));
+export const icon = (cls, label, path, act, title = label) =>
+  clickable(`icon ${cls}`, picture(path), act, { "aria-label": label, title });
+// What is said where the pointer rests on a part of a drawing.
+export const hint = text => {
+  const node = svg("title");
+  node.textContent = text;
+  return node;
+};
+// How many steps of the big model wrote how many tokens.
+export const counted = (steps, tokens, of = " of the big model") => [
+  el("b", format(steps, "count")),
+  ` ${steps === 1 ? "step" : "steps"}${of} : `,
+  el("b", format(tokens, "count")),
+  ` ${tokens === 1 ? "token" : "tokens"}`,
+];
+// Three dots: something is waited for.
+export const dots = () => el("span.dots", { "aria-hidden": "true" }, el("i"), el("i"), el("i"));
+// Whether less motion is asked for.
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 // An empty drawing for eye and screen reader, and what writes into it.
 export const drawing = (width, height, cls, label) => {
   const node = svg("svg", {
     viewBox: `0 0 ${width} ${height}`,
     width,
     height,
-    class: cls,
+    class: `drawn ${cls}`,
     role: "img",
     "aria-label": label,
   });

@@ -66,13 +66,16 @@ export const pressDownload = id => {
   setTimeout(() => press(20), 100);
 };
 
-export const when = iso => {
-  const at = new Date(iso);
-  if (Number.isNaN(+at)) return String(iso ?? "–");
+// A moment, given as text or in milliseconds.
+export const when = moment => {
+  const at = new Date(moment),
+    now = new Date();
+  if (Number.isNaN(+at)) return String(moment ?? "–");
   const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return at.toDateString() === new Date().toDateString()
+  const year = at.getFullYear() === now.getFullYear() ? undefined : "numeric";
+  return at.toDateString() === now.toDateString()
     ? clock
-    : `${at.toLocaleDateString([], { month: "short", day: "numeric" })} ${clock}`;
+    : `${at.toLocaleDateString([], { month: "short", day: "numeric", year })} ${clock}`;
 };
 export const methodTitle = name => labels.methods[name]?.title ?? name;
 export const field = (label, control) => el("label.field", el("span", label), control);
@@ -84,7 +87,48 @@ export const select = (label, options, value, onchange) => {
   );
   return box;
 };
-export const th = (title, help = null, number = false) =>
-  el("th", { scope: "col", title: help, class: number ? "num" : null }, title);
-export const td = (value, number = false, extra = {}) =>
-  el("td", { ...extra, class: [number ? "num" : "", extra.class ?? ""].join(" ").trim() || null }, value);
+const looks = (number, cls) => [number && "num", cls].filter(Boolean).join(" ") || null;
+export const th = (title, help = null, number = false, cls = "") =>
+  el("th", { scope: "col", title: help, class: looks(number, cls) }, title);
+export const td = (value, number = false, more = {}) =>
+  el("td", { ...more, class: looks(number, more.class) }, value);
+// A question before something is lost: its box, and `ask(sentence, act)`. Esc and the second button keep everything.
+export const makeQuestion = (name, yes, no) => {
+  let act = null,
+    opener = null;
+  const words = el("p"),
+    close = () => {
+      box.hidden = true;
+      if (opener?.isConnected) opener.focus();
+    };
+  const keep = clickable("", no, close);
+  const box = el(
+    "div.really",
+    {
+      role: "alertdialog",
+      "aria-label": name,
+      hidden: true,
+      onkeydown: event => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        close();
+      },
+    },
+    words,
+    el(
+      "div.acts",
+      clickable("danger", yes, () => {
+        close();
+        act();
+      }),
+      keep,
+    ),
+  );
+  const ask = (sentence, then) => {
+    [act, opener] = [then, document.activeElement];
+    words.textContent = sentence;
+    box.hidden = false;
+    keep.focus();
+  };
+  return { box, ask };
+};

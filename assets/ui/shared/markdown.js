@@ -3,27 +3,7 @@
 import { copyButton } from "./copy.js";
 import { el } from "./dom.js";
 
-const SAME = [
-  "p",
-  "ul",
-  "ol",
-  "li",
-  "blockquote",
-  "strong",
-  "em",
-  "del",
-  "code",
-  "br",
-  "hr",
-  "table",
-  "thead",
-  "tbody",
-  "tr",
-  "th",
-  "td",
-  "a",
-  "span",
-];
+const SAME = "p ul ol li blockquote strong em del code br hr table thead tbody tr th td a span".split(" ");
 const TAGS = {
   ...Object.fromEntries(SAME.map(name => [name, name])),
   h1: "h3",

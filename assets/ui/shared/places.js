@@ -76,7 +76,7 @@ widgets.about = host => {
           el("code", base),
           ". The README lists what it takes.",
         ),
-        el("pre", text),
+        el("pre", { tabindex: 0, role: "group", "aria-label": "Code" }, text),
         copyButton(() => text),
       ),
     ),

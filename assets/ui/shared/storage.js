@@ -14,3 +14,8 @@ export const save = (key, value) => {
     return false;
   }
 };
+// Keeps the first of these values that has room, or nothing.
+export const saveFitting = (key, values, room = 400_000) => {
+  const value = values.find(one => JSON.stringify(one).length <= room);
+  if (!value || !save(key, value)) save(key, null);
+};

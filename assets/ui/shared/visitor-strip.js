@@ -73,7 +73,7 @@ widgets.visitor = (host, { trigger }) => {
     if (!enter.hidden) field.focus();
   });
   const dot = el("span", " · ");
-  host.append(el("p", notice, " ", remove, really, dot, open), enter, said);
+  host.append(el("p.small", notice, " ", remove, really, dot, open), enter, said);
   const draw = () => {
     notice.textContent = visitor.notice;
     host.hidden = !visitor.public;

@@ -1,17 +1,16 @@
 // The tab of one task again and again: ten inputs a press, each answer a row that is drawn while it is written, and beside them the curve.
 // Each answer is an event of its own, so that nobody waits for all of them; the rows are kept in this browser alone.
 import { newAnswer, readLines } from "../answer/records.js";
-import { colourKey, tokenSpan, watchTokens } from "../answer/tokens.js";
+import { colourKey, tokenSpan, tokensBox, watchTokens } from "../answer/tokens.js";
 import { drawChart, plotAgain } from "../shared/charts.js";
-import { clickable, el } from "../shared/dom.js";
-import { field, when, whileVisible } from "../shared/fields.js";
-import { format, plural, random, whole } from "../shared/format.js";
-import { load, save } from "../shared/storage.js";
+import { calm, clickable, counted, el } from "../shared/dom.js";
+import { field, makeQuestion, when, whileVisible } from "../shared/fields.js";
+import { format, ordinal, plural, random, whole } from "../shared/format.js";
+import { load, save, saveFitting } from "../shared/storage.js";
 import { session, visitor } from "../shared/visitor.js";
 import { widgets } from "../shared/widgets.js";
 
-const TEN = 10,
-  ROOM = 400_000; // characters of what is kept
+const TEN = 10;
 const board = {
   chosen: "json",
   all: {}, // by task: {rows: [{row, lines}], next: inputs that were answered, pair: [target, drafter], system, lines, kept}
@@ -54,11 +53,7 @@ const seen = node => {
   const { top, bottom } = node.getBoundingClientRect();
   return top < innerHeight && bottom > 0;
 };
-const follow = node =>
-  node?.scrollIntoView({
-    block: "nearest",
-    behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth",
-  });
+const follow = node => node?.scrollIntoView({ block: "nearest", behavior: calm() ? "auto" : "smooth" });
 const answerNext = () => {
   const before = document.querySelector(".task-rows > li:last-child"),
     goOn = board.left === TEN || !before || seen(before);
@@ -141,10 +136,11 @@ const keep = () => {
         name === spare ? one : { ...one, rows: one.rows.map(({ row }) => ({ row })) },
       ]),
     );
-  const wanted = [board.all, without(board.chosen), without("")]
-    .map(all => ({ chosen: board.chosen, all }))
-    .find(one => JSON.stringify(one).length <= ROOM);
-  if (!wanted || !save("task", wanted)) save("task", null);
+  const less = [board.all, without(board.chosen), without("")];
+  saveFitting(
+    "task",
+    less.map(all => ({ chosen: board.chosen, all })),
+  );
 };
 const restore = () => {
   const kept = load("task", null);
@@ -185,7 +181,7 @@ const replays = row => {
 // A row's nodes, and what draws it: its facts, and the tokens from the one that was drawn last.
 const makeRow = (voice, place) => {
   const no = el("b.no", String(place)),
-    given = el("span.given"),
+    given = el("span.given.small"),
     line = el("span.toks.line", { "aria-hidden": "true" }),
     facts = el("span.facts"),
     whole = el("div.whole");
@@ -196,11 +192,7 @@ const makeRow = (voice, place) => {
     whole,
   );
   const node = el("li", details);
-  const tokens = el("div.toks", {
-    tabindex: 0,
-    role: "group",
-    "aria-label": `Answer ${place}; arrow keys walk through the tokens`,
-  });
+  const tokens = tokensBox(`Answer ${place}; arrow keys walk through the tokens`);
   const input = el("p.say"),
     key = el("div"),
     more = el("p.small");
@@ -220,7 +212,7 @@ const makeRow = (voice, place) => {
     for (; shown < answer.tokens.length; shown += 1)
       if (answer.tokens[shown].k === "t") tokens.append(tokenSpan(answer.tokens[shown], shown));
     if (!answer.tokens.length && row) tokens.textContent = row.answer; // its colours were not kept
-    key.replaceChildren(colourKey(new Set(answer.tokens.filter(one => one.k === "t").map(one => one.s))));
+    key.replaceChildren(colourKey(answer.tokens));
     more.textContent = row
       ? [
           replays(row),
@@ -261,13 +253,7 @@ const makeRow = (voice, place) => {
       );
     else
       facts.replaceChildren(
-        el(
-          "span.pace",
-          el("b", String(live.steps)),
-          ` ${live.steps === 1 ? "step" : "steps"} : `,
-          el("b", String(live.tokens)),
-          ` ${live.tokens === 1 ? "token" : "tokens"}`,
-        ),
+        el("span.pace", ...counted(live.steps, live.tokens, "")),
         el("span.small", stopped ? "stopped" : shares(live)),
       );
     if (!row && !stopped) line.scrollTop = line.scrollHeight;
@@ -277,11 +263,6 @@ const makeRow = (voice, place) => {
 };
 
 // ── the headline and the curve ──────────────────────────────────────────────────────────────────────────────
-const ordinal = n => {
-  const rest = n % 100,
-    ends = ["th", "st", "nd", "rd"];
-  return `${n}${rest > 10 && rest < 14 ? "th" : (ends[n % 10] ?? "th")}`;
-};
 const headline = rows => {
   const [first, last] = [rows[0], rows.at(-1)];
   if (!first) return "";
@@ -390,34 +371,16 @@ widgets.task = (host, context) => {
     clear = clickable("link", "Clear the rows", () => begin(own() ? 0 : now().next), {
       title: "Remove these rows; what was learned stays, and the next inputs are other ones",
     }),
-    anew = clickable("link", "Forget and begin again", () => {
-      words.textContent = visitor.guest
-        ? "This deletes all that was learned from you here, also from chats."
-        : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.";
-      really.hidden = false;
-      yes.focus();
-    }),
+    anew = clickable("link", "Forget and begin again", () =>
+      really.ask(
+        visitor.guest
+          ? "This deletes all that was learned from you here, also from chats."
+          : "This deletes what was learned from this task: the answers to copy from, and the small model's versions.",
+        () => trigger("reset"),
+      ),
+    ),
+    really = makeQuestion("Forget?", "Forget it", "Keep it"),
     status = el("span.small", { role: "status" });
-  const settle = () => {
-    really.hidden = true;
-    anew.focus();
-  };
-  const words = el("span"),
-    yes = clickable("danger", "Forget it", () => {
-      really.hidden = true;
-      trigger("reset");
-    });
-  const really = el(
-    "div.really",
-    { role: "alertdialog", "aria-label": "Forget?", hidden: true },
-    words,
-    el("span.acts", yes, clickable("", "Keep it", settle)),
-  );
-  really.addEventListener("keydown", event => {
-    if (event.key !== "Escape") return;
-    event.preventDefault();
-    settle();
-  });
   const whose = el("p.small.whose");
   visitor.watch(() => {
     whose.textContent = visitor.guest
@@ -454,7 +417,7 @@ widgets.task = (host, context) => {
     cards,
     form,
     el("div.task-acts", go, halt, clear, anew, status),
-    really,
+    really.box,
     error,
     el("div.task-board", el("div.task-answers", list, empty), side),
     voice,
@@ -493,12 +456,7 @@ widgets.task = (host, context) => {
     }
     const [steps, tokens] = [0, 1].map(i => Math.round(sums.reduce((sum, one) => sum + one[i], 0)));
     total.hidden = !tokens;
-    total.replaceChildren(
-      el("b", format(steps, "count")),
-      " steps of the big model : ",
-      el("b", format(tokens, "count")),
-      " tokens",
-    );
+    total.replaceChildren(...counted(steps, tokens));
     const reading = live?.answer.tokens.length ? null : live?.answer.reading;
     const words = board.busy
       ? board.stopping
@@ -568,7 +526,7 @@ widgets.task = (host, context) => {
     halt.disabled = board.stopping;
     clear.hidden = busy || !one.rows.length;
     anew.hidden = busy || !one.next;
-    if (busy) really.hidden = true;
+    if (busy) really.box.hidden = true;
     error.hidden = !board.error;
     error.textContent = board.error;
     // Only the rows that are shown: of another task all go.
