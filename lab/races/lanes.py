@@ -28,7 +28,7 @@ from omnidemo.pair.copy_memory import TAIL
 from omnidemo.pair.in_turns import Budget, in_turns
 from omnidemo.pair.pair import Pair
 from omnidemo.pair.repeated_task import prompt_of
-from omnidemo.serving.measuring.prompt_files import make_writable
+from omnidemo.serving.measuring.prompt_files import check_writable
 from omnidemo.serving.measuring.report_tables import Stage
 
 MANNERS = ("greedy", "own")
@@ -156,7 +156,8 @@ def run(
 def check_about(folder: Path, about: Mapping[str, Any]) -> None:
     """Write down what the cells of a folder are made with. ValueError where it has others."""
     path = folder / ABOUT
-    make_writable(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    check_writable(path)
     if not path.exists():
         path.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return

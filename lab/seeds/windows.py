@@ -47,8 +47,8 @@ def window_table(
             mask = seen(len(ids), window, sinks)
             logits = model(torch.from_numpy(ids.astype(np.int64))[None], attention_mask=mask).logits[0]
             agreed, same = agreement(logits[at.rows[:, 1]], at)
-            kept = float(agreed.sum()), float(same.sum()), len(trace.starts)
-            figures.setdefault((window, sinks), []).append(kept)
+            sums = float(agreed.sum()), float(same.sum()), len(trace.starts)
+            figures.setdefault((window, sinks), []).append(sums)
     lines = []
     for (window, sinks), kept in figures.items():
         agreed, same, tokens = np.array(kept).sum(0)
