@@ -185,11 +185,8 @@ class AdaptationService:
         ("and then?"). The topic is that of the newest message, from the confidence LABELLED on."""
         try:
             route = self.router.route(said[-1]) if said else Route(DEFAULT, 0.0, "There is no prompt.")
-            topic, why = (
-                (route.domain, route.why)
-                if route.domain != DEFAULT and route.confidence >= LABELLED
-                else (OTHER, "")
-            )
+            sure = route.domain != DEFAULT and route.confidence >= LABELLED
+            topic, why = (route.domain, route.why) if sure else (OTHER, "")
             if route.domain == DEFAULT and len(said) > 1:
                 route = self.router.route("\n".join(reversed(said)))
             return replace(route, topic=topic, topic_why=why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,11 @@ def make_engine(address: str | Path) -> Engine:
     sqlite = backend == "sqlite"
     if sqlite and url.database in (None, "", ":memory:"):
         raise ValueError("an in-memory SQLite database cannot be shared between threads")
-    engine = create_engine(
-        url,
-        json_serializer=lambda value: json.dumps(value, default=_plain),
-        pool_pre_ping=not sqlite,
-        connect_args=(
-            {"timeout": LOCK_SECONDS}
-            if sqlite
-            else postgres.connect_args(url, LOCK_SECONDS)
-            if backend == "postgresql"
-            else {}
-        ),
-    )
+    arguments: dict[str, Any] = {"timeout": LOCK_SECONDS} if sqlite else {}
+    if backend == "postgresql":
+        arguments = postgres.connect_args(url, LOCK_SECONDS)
+    serialise = partial(json.dumps, default=_plain)
+    engine = create_engine(url, json_serializer=serialise, pool_pre_ping=not sqlite, connect_args=arguments)
     if sqlite:
         event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)

@@ -29,11 +29,9 @@ class Words(TypeDecorator[str]):
         return String(length) if length and dialect.name == "sqlite" else Text()
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        return (
-            value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?")
-            if isinstance(value, str)
-            else value
-        )
+        if not isinstance(value, str):
+            return value
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\x00", "?")
 
 
 def with_driver(url: URL) -> URL:

@@ -122,11 +122,9 @@ def _keep_newest(connection: Connection, which: ColumnElement[bool], count: int)
     last = connection.scalar(
         select(REQUESTS.c.id).where(which).order_by(REQUESTS.c.id.desc()).offset(count).limit(1)
     )
-    return (
-        0
-        if last is None
-        else connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
-    )
+    if last is None:
+        return 0
+    return connection.execute(delete(REQUESTS).where(which, REQUESTS.c.id <= last)).rowcount
 
 
 def answer_of(write: Future[T]) -> T | None:

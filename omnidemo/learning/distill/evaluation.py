@@ -228,12 +228,10 @@ class Evaluation:
         if gain is None or acceptance is None:
             return None, None
         length, round_seconds = cost.draft_length or DRAFT_LENGTH, cost.round_seconds
-        saved = (
-            seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds)
-            if round_seconds
-            else None
-        )
-        return speed_gain(acceptance, gain, length), saved
+        faster = speed_gain(acceptance, gain, length)
+        if not round_seconds:
+            return faster, None
+        return faster, seconds_saved(acceptance, self.payback.hope, length, self._tokens, round_seconds)
 
     def wanted(self, aware: bool, cost: ChatCost, price: float, adapter: AdapterState | None) -> bool:
         """Whether to train now: not right after a rollback, nor (`aware`) where training costs more than it

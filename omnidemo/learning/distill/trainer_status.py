@@ -72,11 +72,8 @@ def status_on_disk(line: LineVersions, settings: Settings, paused: bool, waiting
     version = line.active
     info = line.info(version)
     state: State = "off" if settings.training == "off" else "paused" if paused else "idle"
-    waits = (
-        "This line waits on disk until the next answer of its topic."
-        if line.numbers()
-        else "This line has no answer."
-    )
+    on_disk = "This line waits on disk until the next answer of its topic."
+    waits = on_disk if line.numbers() else "This line has no answer."
     return TrainerStatus(
         state=state,
         why=waits if state == "idle" else explain(state, 0),

@@ -144,12 +144,9 @@ class Measurer:
             return None, self._agree
         quiet = time.monotonic() - self._answered > QUIET_SECONDS
         recent = list(reversed(self._topics.items()))
-        others = (
-            [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics]
-            if recent
-            else []
-        )
-        for topic, domain in [*recent, *others] if quiet else recent[:1]:
+        if quiet and recent:
+            recent += [(topic, recent[0][1]) for topic in sample_prompts.TOPICS if topic not in self._topics]
+        for topic, domain in recent if quiet else recent[:1]:
             for key in self._missing(topic, domain):
                 return key, partial(self._probe, key)
         return None

@@ -101,11 +101,9 @@ class TargetRecords:
 def _digest_of(name: str, settings: Settings) -> str:
     where = resolve(name, settings).where
     file = gguf_file(where, hub=settings.trust_hub)
-    return (
-        digest(model_files.find(where, hub=settings.trust_hub))
-        if file is None
-        else read_header(file).fingerprint
-    )
+    if file is not None:
+        return read_header(file).fingerprint
+    return digest(model_files.find(where, hub=settings.trust_hub))
 
 
 def digest(folder: Path) -> str:

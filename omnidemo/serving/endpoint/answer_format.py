@@ -71,11 +71,8 @@ class AnswerFormat:
 
     def whole(self, made: Generation) -> dict[str, Any]:
         text = self._filter.add(made.text) + self._filter.end()
-        said = (
-            {"message": {"role": "assistant", "content": text, "refusal": None}}
-            if self._chat
-            else {"text": text}
-        )
+        message = {"role": "assistant", "content": text, "refusal": None}
+        said = {"message": message} if self._chat else {"text": text}
         choice = {"index": 0, **said, "logprobs": None, "finish_reason": REASONS[made.finish_reason]}
         own = self._own(made)
         if self._asked.omnidemo.token_sources:

@@ -65,11 +65,8 @@ def refuse(given: Mapping[str, Any]) -> None:
             )
         for name, neutral in MESSAGE_FIELDS.items():
             if name in message and not _among(message[name], neutral):
-                why = (
-                    NO_TOOLS
-                    if name.startswith(("tool", "function"))
-                    else "that is not offered here; leave it out"
-                )
+                of_tools = name.startswith(("tool", "function"))
+                why = NO_TOOLS if of_tools else "that is not offered here; leave it out"
                 raise ApiError(400, f"messages.{place} has {name}, and {why}.", param="messages")
 
 
@@ -88,12 +85,8 @@ def header_of_ignored(given: Mapping[str, Any], form: type[BaseModel]) -> dict[s
 
 def _unknown(given: Mapping[str, Any], form: type[BaseModel]) -> Iterator[str]:
     yield from (name for name in given if name not in form.model_fields and name not in FIELDS)
-    options = given.get("stream_options")
-    yield from (
-        (f"stream_options.{name}" for name in options if name != "include_usage")
-        if isinstance(options, dict)
-        else ()
-    )
+    if isinstance(options := given.get("stream_options"), dict):
+        yield from (f"stream_options.{name}" for name in options if name != "include_usage")
     for message in _messages(given):
         yield from (
             f"messages.{name}"

@@ -42,11 +42,8 @@ class Point:
     def cells(self) -> list[str]:
         """Requests, version, steps and agreement as text, then the cells of the summary."""
         place = ["offline", "–"] if self.version == OFFLINE else [str(self.requests), str(self.version)]
-        agreed = (
-            "–"
-            if self.agreement is None
-            else f"{self.agreement.overlap:.3f}, {self.agreement.same_first:.3f}"
-        )
+        both = self.agreement
+        agreed = "–" if both is None else f"{both.overlap:.3f}, {both.same_first:.3f}"
         return [*place, str(self.steps), agreed, *self.summary.cells()]
 
 

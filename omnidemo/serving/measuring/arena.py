@@ -117,11 +117,8 @@ def _by_category(group: Sequence[Comparison], at: str) -> Iterator[Table]:
 def _pair(one: Standing | None) -> str:
     if one is None:
         return "–"
-    return (
-        f"{_number(one.speedup.median)} ({_number(one.lengths.mean)})"
-        if one.method != BASELINE
-        else _number(one.lengths.mean)
-    )
+    mean = _number(one.lengths.mean)
+    return mean if one.method == BASELINE else f"{_number(one.speedup.median)} ({mean})"
 
 
 def _histogram(lengths: Lengths, count: int) -> list[str]:

@@ -220,8 +220,6 @@ def _pair(settings: Settings) -> Pair:
 
 
 def _shown(token: Token | None) -> str:
-    return (
-        f"{token.text!r} (id {token.id}, {token.source})"
-        if token is not None
-        else "nothing: its answer has ended"
-    )
+    if token is None:
+        return "nothing: its answer has ended"
+    return f"{token.text!r} (id {token.id}, {token.source})"

@@ -41,11 +41,8 @@ def read_questions(path: Path, limit: int | None = None) -> list[Question]:
     """The questions of a file of Spec-Bench: JSON Lines with `turns` and `category`; a `prompt` is one turn.
     `limit` takes so many evenly over the file, which is sorted by category. ValueError as `read_prompts`."""
     found = _read(path, _question, QUESTION_LINE, "questions")
-    return (
-        found
-        if limit is None or limit >= len(found)
-        else [found[place * len(found) // limit] for place in range(limit)]
-    )
+    count = len(found) if limit is None else min(limit, len(found))
+    return [found[place * len(found) // count] for place in range(count)]
 
 
 def _read(
