@@ -108,4 +108,4 @@ def test_names_that_the_page_names_exist(page: str) -> None:
 
 def test_the_manual_stays_small() -> None:
     """A tenth above what stood when this was set; the aim is 130 kB."""
-    assert sum(len(page.read_bytes()) for page in PAGES if page.parent.name == "docs") <= 142_500
+    assert sum(len(page.read_bytes()) for page in PAGES if page.parent.name == "docs") <= 140_300
