@@ -184,29 +184,16 @@ def arena(
     are.
     """
     settings = read_settings(target=target, drafter=drafter, training="off")
-    from lab.drafters.prompt_sets import kept, some
     from lab.races import lane_tables, lanes
     from omnidemo.backends import compile_kernels
-    from omnidemo.core.tasks import task
     from omnidemo.serving.measuring.report_tables import markdown_table
     from omnidemo.serving.pair_loading import build_pair
 
-    known = kept(prompts) if prompts else {}
-    wanted = names_in(sets) if prompts else []
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"there is no set {name!r}; there are {', '.join(known)}")
-    for name in (named := names_in(tasks)):
-        task(name)
-    manners = names_in(manner)
-    if not manners or not set(manners) <= set(lanes.MANNERS):
-        raise ValueError(f"--manner is greedy, own or both, not {manner!r}")
-    # a task may have the name of a set
-    asked = {f"{name} set" if name in named else name: known[name] for name in wanted}
+    named = names_in(tasks)
     order = lanes.ArenaRequest(
         settings.target, out or settings.storage / "arena",
-        {name: [one.text for one in some(given, limit)] for name, given in asked.items()}, named, limit,
-        manners, names_in(methods), max_new_tokens, draft_policy, minutes,
+        lanes.kept_sets(prompts, names_in(sets), named, limit) if prompts else {}, named, limit,
+        names_in(manner), names_in(methods), max_new_tokens, draft_policy, minutes,
     )  # fmt: skip
 
     def told() -> None:

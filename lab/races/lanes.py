@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lab.drafters import prompt_sets
 from lab.races.gains import LEAST, seconds_of
 from omnidemo.core.config import GREEDY
 from omnidemo.core.private_folders import replacing
@@ -50,6 +51,13 @@ class ArenaRequest:
     max_new_tokens: int = 96
     policy: str = "cost"
     minutes: float = float("inf")
+
+    def __post_init__(self) -> None:
+        """ValueError for a task or a manner that there is not."""
+        for name in self.tasks:
+            task(name)
+        if not self.manners or not set(self.manners) <= set(MANNERS):
+            raise ValueError(f"--manner is greedy, own or both, not {','.join(self.manners)!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +116,18 @@ class Memory:
             self.pair.copies.put_before(domain, asked, self.texts.get(domain, []))
         finally:
             asked.set()
+
+
+def kept_sets(folder: Path, names: Sequence[str], tasks: Sequence[str], most: int) -> dict[str, list[str]]:
+    """Prompts of kept sets, each taken evenly. A set with the name of a task is called otherwise. ValueError
+    for a set that there is not."""
+    known = prompt_sets.kept(folder)
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"there is no set {unknown[0]!r}; there are {', '.join(known)}")
+    return {
+        f"{name} set" if name in tasks else name: [one.text for one in prompt_sets.some(known[name], most)]
+        for name in names
+    }
 
 
 def read(folder: Path) -> list[Cell]:

@@ -52,8 +52,9 @@ def likeliest(found: Sequence[Candidates], most: int) -> Iterator[Tree]:
     right as often as in these answers (Sequoia)."""
     count = sum(len(one.place) for one in found)
     often = [sum(int((one.place == place).sum()) for one in found) / count for place in range(1, WIDTH + 1)]
-    waiting: list[tuple[float, tuple[int, ...]]]
-    waiting = [(-chance, (place,)) for place, chance in enumerate(often, 1)]
+    waiting = list[tuple[float, tuple[int, ...]]](
+        (-chance, (place,)) for place, chance in enumerate(often, 1)
+    )
     nodes = set[tuple[int, ...]]()
     heapq.heapify(waiting)
     while len(nodes) < most:

@@ -80,9 +80,9 @@ def ways(found: Sequence[Candidates], prices: Prices) -> Iterator[tuple[str, Dra
             for k, tree in ((k, full(k, width)) for k in range(1, 4)) if len(tree) < MOST_ROWS
         )  # fmt: skip
     trees = list(likeliest(found, MOST_ROWS - 1))
-    named = [f"{len(tree)} nodes" for tree in trees]
+    named = [f"{len(tree)}" for tree in trees]
     yield (
-        "the likeliest tree",
+        "the likeliest tree, its nodes",
         _least((name, each(rounds.of_tree, tree)) for name, tree in zip(named, trees, strict=True)),
     )
     yield (
