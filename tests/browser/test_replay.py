@@ -206,7 +206,7 @@ def test_what_was_refused_before_it_learned_is_measured_again(page: Page, app: A
 
 
 def test_the_race_is_lost_where_drafting_is_slow(page: Page, slow: None) -> None:
-    ask(page, PROMPT)
+    ask(page, "Tell me a story about an owl and a lantern.")  # which no memory can copy as a whole
     turn = page.locator(".turn").last
     expect(turn.locator(".replay-hint")).to_be_visible()  # the first answer of a new visitor
     turn.get_by_role("button", name="Race", exact=True).click()
