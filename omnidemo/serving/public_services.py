@@ -42,8 +42,10 @@ class PublicServices(CallerRights):
         self.measuring, self.pace_of = services.measuring, services.pace_of
         # Open too, because nobody can guess the key of another's answer.
         self.speeds_of, self.speed_lanes = services.speeds_of, services.speed_lanes
-        # Open too, because answers only take longer until there are new ones to copy from.
-        self.forget_copies = services.forget_copies
+
+    def forget_copies(self, domain: str = "") -> None:
+        """Open to everybody: answers only take longer until there are new ones to copy from."""
+        self._services.forget_copies(domain)
 
     # Refused to visitors, because it concerns everybody.
 
