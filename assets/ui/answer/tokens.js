@@ -122,7 +122,7 @@ export const showTip = (span, answer) => {
     el("p", help),
     offers && !proposed ? el("p", whyChosen(offers, 0)) : "", // why nothing was guessed
   );
-  if (!tip.isConnected) document.body.append(tip);
+  if (!tip.isConnected) (document.querySelector(".gradio-container main") ?? document.body).append(tip);
   tip.hidden = false;
   const box = [...span.getClientRects()].pop() || span.getBoundingClientRect();
   const { offsetWidth: width, offsetHeight: height } = tip;
